@@ -1,0 +1,70 @@
+//! Concurrency: how many may be inside at once.
+//!
+//! **Guarantee.** Permits out never exceed `limit`. A permit is given back exactly once, by whoever
+//! holds its guard; time frees none, so there is no exact wait to promise ([`Check::Held`]).
+//!
+//! **State.** Word 0: permits out. A key with permits out is never forgotten.
+
+use super::{Algorithm, Check, Entry, NEVER_FULL, Status, Taken};
+use crate::limit::LimitError;
+use crate::time::Timestamp;
+
+/// A number of permits. See the [module's head](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concurrency {
+    limit: u64,
+}
+
+impl Concurrency {
+    /// At most `limit` at once.
+    pub fn new(limit: u64) -> Result<Self, LimitError> {
+        if limit == 0 {
+            return Err(LimitError::zero("concurrency"));
+        }
+        Ok(Self { limit })
+    }
+
+    /// The most that may be inside at once.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+}
+
+impl Algorithm for Concurrency {
+    fn words(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn check(&self, state: &[u64], _now: Timestamp, cost: u64, _entry: Entry) -> Check {
+        if cost > self.limit {
+            Check::Never
+        } else if cost == 0 || state[0].saturating_add(cost) <= self.limit {
+            Check::Now
+        } else {
+            Check::Held
+        }
+    }
+
+    #[inline]
+    fn commit(&self, state: &mut [u64], _now: Timestamp, cost: u64, _hold: bool) -> u64 {
+        state[0] = state[0].saturating_add(cost);
+        0
+    }
+
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+        state[0] = state[0].saturating_sub(taken.cost).saturating_add(actual);
+    }
+
+    fn status(&self, state: &[u64], _now: Timestamp) -> Status {
+        Status { limit: self.limit, remaining: self.limit.saturating_sub(state[0]), reset: 0 }
+    }
+
+    fn full_at(&self, state: &[u64]) -> Timestamp {
+        if state[0] == 0 { Timestamp::ZERO } else { NEVER_FULL }
+    }
+
+    fn merge(&self, into: &mut [u64], from: &[u64]) {
+        into[0] = into[0].saturating_add(from[0]);
+    }
+}

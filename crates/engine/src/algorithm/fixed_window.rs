@@ -1,0 +1,133 @@
+//! Fixed window: a counter that starts anew with every window.
+//!
+//! **Guarantee.** At most `limit` per window. Two windows meet, so a span as long as one window can
+//! see twice the limit: all of the first at its end, all of the second at its start. That is what
+//! this algorithm is; [`SlidingWindow`](super::SlidingWindow) has no such seam.
+//!
+//! **Alignment.** [`Alignment::Epoch`] puts the edges where the calendar has them (a window of a day
+//! starts at midnight UTC), the same for every key. [`Alignment::FirstUse`] starts a key's window at
+//! its first request.
+//!
+//! **State.** Word 0: the end of the window in nanoseconds. Word 1: what was taken in it. A clock
+//! that steps back stays in the window it was in.
+
+use std::time::Duration;
+
+use super::{Algorithm, Check, Entry, Status, Taken};
+use crate::limit::{LimitError, window_nanos};
+use crate::time::{EPOCH_UNIX_SECONDS, Timestamp};
+
+/// Where windows begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Alignment {
+    /// At whole multiples of the window since the Unix epoch, for every key alike.
+    #[default]
+    Epoch,
+    /// At a key's first request after its last window ended.
+    FirstUse,
+}
+
+/// A counter per window. See the [module's head](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWindow {
+    limit: u64,
+    window: u64,
+    alignment: Alignment,
+    /// How far into a window the engine's epoch lies.
+    phase: u64,
+}
+
+impl FixedWindow {
+    /// At most `limit` per `window`.
+    pub fn new(limit: u64, window: Duration, alignment: Alignment) -> Result<Self, LimitError> {
+        if limit == 0 {
+            return Err(LimitError::zero("limit"));
+        }
+        let window = window_nanos(window)?;
+        let epoch = u128::from(EPOCH_UNIX_SECONDS) * 1_000_000_000;
+        // A remainder of `window` fits where `window` does.
+        let phase = (epoch % u128::from(window)) as u64;
+        Ok(Self { limit, window, alignment, phase })
+    }
+
+    /// The most one window admits.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The length of a window.
+    pub const fn window(&self) -> Duration {
+        Duration::from_nanos(self.window)
+    }
+
+    /// Where windows begin.
+    pub const fn alignment(&self) -> Alignment {
+        self.alignment
+    }
+
+    /// The window that counts at `now`: its end and what was taken in it.
+    #[inline]
+    fn current(&self, state: &[u64], now: u64) -> (u64, u64) {
+        if now < state[0] {
+            return (state[0], state[1]);
+        }
+        let end = match self.alignment {
+            Alignment::FirstUse => now.saturating_add(self.window),
+            Alignment::Epoch => {
+                let into = ((u128::from(now) + u128::from(self.phase)) % u128::from(self.window)) as u64;
+                now.saturating_add(self.window - into)
+            }
+        };
+        (end, 0)
+    }
+}
+
+impl Algorithm for FixedWindow {
+    fn words(&self) -> usize {
+        2
+    }
+
+    #[inline]
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+        if cost > self.limit {
+            return Check::Never;
+        }
+        let (end, used) = self.current(state, now.as_nanos());
+        if cost == 0 || used.saturating_add(cost) <= self.limit {
+            Check::Now
+        } else {
+            Check::NotBefore(end - now.as_nanos())
+        }
+    }
+
+    #[inline]
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
+        if cost > 0 {
+            let (end, used) = self.current(state, now.as_nanos());
+            state[0] = end;
+            state[1] = used.saturating_add(cost);
+        }
+        state[0]
+    }
+
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+        if state[0] == taken.mark {
+            state[1] = state[1].saturating_sub(taken.cost).saturating_add(actual);
+        }
+    }
+
+    fn status(&self, state: &[u64], now: Timestamp) -> Status {
+        let (end, used) = self.current(state, now.as_nanos());
+        let reset = if used == 0 { 0 } else { end - now.as_nanos() };
+        Status { limit: self.limit, remaining: self.limit.saturating_sub(used), reset }
+    }
+
+    fn full_at(&self, state: &[u64]) -> Timestamp {
+        Timestamp::from_nanos(state[0])
+    }
+
+    fn merge(&self, into: &mut [u64], from: &[u64]) {
+        into[0] = into[0].max(from[0]);
+        into[1] = into[1].max(from[1]);
+    }
+}

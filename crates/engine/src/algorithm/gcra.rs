@@ -1,0 +1,110 @@
+//! The generic cell rate algorithm: a bucket kept as one number.
+//!
+//! Instead of counting tokens and refilling them by a timer, the state is the *theoretical arrival
+//! time*: the moment at which the bucket will be full again. Taking `n` tokens moves it `n` emission
+//! intervals into the future; time passing refills by itself. The bucket is full when the moment has
+//! passed, and empty when it lies a whole burst ahead.
+//!
+//! **Units.** The number is in sixteenths of a nanosecond. Whole nanoseconds would round the interval
+//! of 700 million per second from 1.43 to 2 and lose a third of the rate. The interval is always
+//! rounded up, so rounding can only refuse more, never admit more.
+//!
+//! **Guarantee.** In any span T at most `burst + floor(rate × T)` is admitted. Proof: each admission
+//! of cost c moves the arrival time by c intervals from a point that is not before `now`, and is only
+//! made if the result is at most `now + burst` intervals. Over a span T starting at `t`, the arrival
+//! time starts no earlier than `t` and ends no later than `t + T + burst` intervals. A clock that
+//! steps back makes `now` smaller and so the test stricter.
+
+use crate::limit::{LimitError, Rate};
+use crate::time::{Timestamp, saturating_nanos};
+
+/// Sub-nanosecond ticks the arrival time is counted in.
+pub const TICKS_PER_NANO: u64 = 16;
+
+/// The longest a bucket may take to fill: about four and a half years, so sums stay in 64 bits.
+const LONGEST_FILL: u64 = 1 << 61;
+
+/// The constants of one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gcra {
+    /// Ticks per token, rounded up.
+    interval: u64,
+    /// Tokens in a full bucket.
+    burst: u64,
+    /// `interval * burst`.
+    tolerance: u64,
+}
+
+/// Ticks at a moment.
+#[inline]
+pub(crate) const fn ticks(now: Timestamp) -> u64 {
+    now.as_nanos().saturating_mul(TICKS_PER_NANO)
+}
+
+/// Whole nanoseconds that cover so many ticks.
+#[inline]
+pub(crate) const fn nanos_covering(ticks: u64) -> u64 {
+    ticks.div_ceil(TICKS_PER_NANO)
+}
+
+impl Gcra {
+    /// A bucket of `burst` tokens refilled at `rate`.
+    pub fn new(rate: Rate, burst: u64, burst_field: &'static str) -> Result<Self, LimitError> {
+        if burst == 0 {
+            return Err(LimitError::zero(burst_field));
+        }
+        let period = u128::from(saturating_nanos(rate.period())) * u128::from(TICKS_PER_NANO);
+        let exact = period.div_ceil(u128::from(rate.count()));
+        // Rounding up by part of a tick costs at most 1/interval of the rate: 10 % at ten ticks.
+        if exact < 10 {
+            return Err(LimitError::RateTooHigh { rate });
+        }
+        let interval = u64::try_from(exact).unwrap_or(u64::MAX);
+        match interval.checked_mul(burst) {
+            Some(tolerance) if tolerance <= LONGEST_FILL => Ok(Self { interval, burst, tolerance }),
+            _ => Err(LimitError::FillsTooSlowly { field: burst_field, rate, burst }),
+        }
+    }
+
+    /// Tokens in a full bucket.
+    #[inline]
+    pub const fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// Ticks per token.
+    #[inline]
+    pub const fn interval(&self) -> u64 {
+        self.interval
+    }
+
+    /// Ticks from empty to full.
+    #[inline]
+    pub const fn tolerance(&self) -> u64 {
+        self.tolerance
+    }
+
+    /// The arrival time after admitting `cost` at `now` (in ticks), or how many ticks too early it is.
+    ///
+    /// `cost` must not exceed the burst.
+    #[inline]
+    pub const fn admit(&self, arrival: u64, now: u64, cost: u64) -> Result<u64, u64> {
+        let base = if arrival > now { arrival } else { now };
+        let next = base.saturating_add(cost * self.interval);
+        let latest = now.saturating_add(self.tolerance);
+        if next <= latest { Ok(next) } else { Err(next - latest) }
+    }
+
+    /// Tokens that could be had at `now` (in ticks).
+    #[inline]
+    pub const fn remaining(&self, arrival: u64, now: u64) -> u64 {
+        let owed = arrival.saturating_sub(now);
+        self.tolerance.saturating_sub(owed) / self.interval
+    }
+
+    /// Ticks `cost` tokens take; saturating, for costs that were never checked against the burst.
+    #[inline]
+    pub const fn span(&self, cost: u64) -> u64 {
+        cost.saturating_mul(self.interval)
+    }
+}

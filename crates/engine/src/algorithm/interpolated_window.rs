@@ -1,0 +1,153 @@
+//! Interpolated window: two counters and a guess, cheap but not strict.
+//!
+//! The previous window is assumed to have been spread evenly, and counts by the part of it that still
+//! lies within one window of now.
+//!
+//! **Guarantee.** None in any span: when the previous window's requests all came at its end, almost
+//! twice the limit can pass within one window. On traffic that really is spread evenly the error is
+//! small. It is offered by this name only; [`SlidingWindow`](super::SlidingWindow) is strict. The
+//! promised wait is exact, as everywhere.
+//!
+//! **State.** Word 0: number of the current window plus one. Word 1: count of the previous window.
+//! Word 2: count of the current one.
+
+use std::time::Duration;
+
+use super::{Algorithm, Check, Entry, Status, Taken};
+use crate::limit::{LimitError, window_nanos};
+use crate::time::Timestamp;
+
+/// An interpolated window. See the [module's head](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterpolatedWindow {
+    limit: u64,
+    window: u64,
+}
+
+/// The two counters as they stand in some window.
+#[derive(Clone, Copy)]
+struct Counts {
+    window: u64,
+    previous: u64,
+    current: u64,
+}
+
+impl InterpolatedWindow {
+    /// About `limit` per `window`.
+    pub fn new(limit: u64, window: Duration) -> Result<Self, LimitError> {
+        if limit == 0 {
+            return Err(LimitError::zero("limit"));
+        }
+        Ok(Self { limit, window: window_nanos(window)? })
+    }
+
+    /// The most that is admitted per window on even traffic.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The length of the window.
+    pub const fn window(&self) -> Duration {
+        Duration::from_nanos(self.window)
+    }
+
+    #[inline]
+    fn at(&self, state: &[u64], now: u64) -> Counts {
+        let window = (now / self.window).max(state[0].saturating_sub(1));
+        match (window + 1).checked_sub(state[0]) {
+            Some(0) => Counts { window, previous: state[1], current: state[2] },
+            Some(1) => Counts { window, previous: state[2], current: 0 },
+            _ => Counts { window, previous: 0, current: 0 },
+        }
+    }
+
+    /// The part of the previous window that still counts, in nanoseconds.
+    #[inline]
+    const fn overlap(&self, window: u64, now: u64) -> u64 {
+        let into = now.saturating_sub(window * self.window);
+        self.window - if into < self.window { into } else { self.window }
+    }
+
+    /// The longest overlap at which `count` of the previous window still leaves `room`.
+    const fn longest_overlap(&self, count: u64, room: u64) -> u64 {
+        if count <= room {
+            return self.window;
+        }
+        (room as u128 * self.window as u128 / count as u128) as u64
+    }
+}
+
+impl Algorithm for InterpolatedWindow {
+    fn words(&self) -> usize {
+        3
+    }
+
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+        if cost > self.limit {
+            return Check::Never;
+        }
+        if cost == 0 {
+            return Check::Now;
+        }
+        let now = now.as_nanos();
+        let counts = self.at(state, now);
+        let start = counts.window * self.window;
+        if let Some(room) = (self.limit - cost).checked_sub(counts.current) {
+            let longest = self.longest_overlap(counts.previous, room);
+            if self.overlap(counts.window, now) <= longest {
+                return Check::Now;
+            }
+            return Check::NotBefore(start + (self.window - longest) - now);
+        }
+        // Too much already in this window: it has to become the previous one first.
+        let longest = self.longest_overlap(counts.current, self.limit - cost);
+        Check::NotBefore(start + self.window + (self.window - longest) - now)
+    }
+
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
+        let counts = self.at(state, now.as_nanos());
+        if cost > 0 {
+            state[0] = counts.window + 1;
+            state[1] = counts.previous;
+            state[2] = counts.current.saturating_add(cost);
+        }
+        counts.window
+    }
+
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+        let slot = match state[0].checked_sub(taken.mark) {
+            Some(1) => 2,
+            Some(2) => 1,
+            _ => return,
+        };
+        state[slot] = state[slot].saturating_sub(taken.cost).saturating_add(actual);
+    }
+
+    fn status(&self, state: &[u64], now: Timestamp) -> Status {
+        let now = now.as_nanos();
+        let counts = self.at(state, now);
+        let overlap = u128::from(self.overlap(counts.window, now));
+        let previous = (u128::from(counts.previous) * overlap).div_ceil(u128::from(self.window)) as u64;
+        let used = previous.saturating_add(counts.current);
+        let reset = if used == 0 { 0 } else { self.full_at(state).as_nanos().saturating_sub(now) };
+        Status { limit: self.limit, remaining: self.limit.saturating_sub(used), reset }
+    }
+
+    fn full_at(&self, state: &[u64]) -> Timestamp {
+        let windows = match state {
+            [0, ..] => 0,
+            [window, _, 0] => *window,
+            [window, ..] => *window + 1,
+            _ => 0,
+        };
+        Timestamp::from_nanos(windows.saturating_mul(self.window))
+    }
+
+    fn merge(&self, into: &mut [u64], from: &[u64]) {
+        let start = into[0].max(from[0]).saturating_sub(1) * self.window;
+        let (a, b) = (self.at(into, start), self.at(from, start));
+        into[0] = into[0].max(from[0]);
+        into[1] = a.previous.max(b.previous);
+        into[2] = a.current.max(b.current);
+    }
+}

@@ -1,0 +1,145 @@
+//! Sliding log: one remembered moment per admitted unit, and nothing approximate.
+//!
+//! **Guarantee.** At most `limit` in any span of one window, exactly; a request counts for precisely
+//! one window and not a nanosecond longer. The price is memory: one word per unit of the limit and
+//! key, which is why the limit is capped at [`MOST_ENTRIES`]. Every request has its own entry, so any
+//! number of them at one instant are counted each.
+//!
+//! **State.** Word 0: position of the oldest entry. The rest: a ring of `limit` moments, each the one
+//! at which an admitted unit stops counting, oldest first from that position. Deciding looks at one
+//! entry only: a cost of `n` fits when the n-th oldest has expired.
+
+use std::time::Duration;
+
+use super::{Algorithm, Check, Entry, Status, Taken};
+use crate::limit::{LimitError, window_nanos};
+use crate::time::Timestamp;
+
+/// The highest limit a log may have: 32 KiB of state per key.
+pub const MOST_ENTRIES: u64 = 4_096;
+
+/// An exact log of admissions. See the [module's head](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingLog {
+    limit: u64,
+    window: u64,
+}
+
+impl SlidingLog {
+    /// At most `limit` in any `window`.
+    pub fn new(limit: u64, window: Duration) -> Result<Self, LimitError> {
+        if limit == 0 {
+            return Err(LimitError::zero("limit"));
+        }
+        if limit > MOST_ENTRIES {
+            return Err(LimitError::LogTooLong { limit, most: MOST_ENTRIES });
+        }
+        Ok(Self { limit, window: window_nanos(window)? })
+    }
+
+    /// The most any window admits.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The length of the window.
+    pub const fn window(&self) -> Duration {
+        Duration::from_nanos(self.window)
+    }
+
+    /// Where the entry of this age stands: 0 is the oldest, `limit - 1` the newest.
+    #[inline]
+    const fn place(&self, state: &[u64], age: u64) -> usize {
+        1 + ((state[0] + age) % self.limit) as usize
+    }
+
+    #[inline]
+    fn expiry(&self, state: &[u64], age: u64) -> u64 {
+        state[self.place(state, age)]
+    }
+
+    fn push(&self, state: &mut [u64], expiry: u64) {
+        let oldest = self.place(state, 0);
+        state[oldest] = expiry;
+        state[0] = (state[0] + 1) % self.limit;
+    }
+
+    /// Drops up to `count` entries with this expiry; what is older moves up behind it.
+    fn remove(&self, state: &mut [u64], expiry: u64, count: u64) {
+        let mut kept = Vec::with_capacity(state.len() - 1);
+        let mut left = count;
+        for age in 0..self.limit {
+            let entry = self.expiry(state, age);
+            if entry == expiry && left > 0 {
+                left -= 1;
+            } else {
+                kept.push(entry);
+            }
+        }
+        let dropped = (count - left) as usize;
+        state[0] = 0;
+        state[1..=dropped].fill(0);
+        state[1 + dropped..].copy_from_slice(&kept);
+    }
+}
+
+impl Algorithm for SlidingLog {
+    fn words(&self) -> usize {
+        1 + self.limit as usize
+    }
+
+    #[inline]
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+        if cost > self.limit {
+            return Check::Never;
+        }
+        if cost == 0 {
+            return Check::Now;
+        }
+        match self.expiry(state, cost - 1).checked_sub(now.as_nanos()) {
+            None | Some(0) => Check::Now,
+            Some(wait) => Check::NotBefore(wait),
+        }
+    }
+
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
+        // Entries stay in order even if the clock stepped back: the later moment is the stricter one.
+        let newest = self.expiry(state, self.limit - 1);
+        let expiry = now.as_nanos().saturating_add(self.window).max(newest);
+        for _ in 0..cost.min(self.limit) {
+            self.push(state, expiry);
+        }
+        expiry
+    }
+
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
+        if actual > taken.cost {
+            self.commit(state, now, actual - taken.cost, false);
+        } else if actual < taken.cost {
+            self.remove(state, taken.mark, taken.cost - actual);
+        }
+    }
+
+    fn status(&self, state: &[u64], now: Timestamp) -> Status {
+        let now = now.as_nanos();
+        // Entries are in order of expiry: count the expired ones by bisection.
+        let (mut low, mut high) = (0, self.limit);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.expiry(state, middle) <= now { low = middle + 1 } else { high = middle }
+        }
+        let reset = self.expiry(state, self.limit - 1).saturating_sub(now);
+        Status { limit: self.limit, remaining: low, reset }
+    }
+
+    fn full_at(&self, state: &[u64]) -> Timestamp {
+        Timestamp::from_nanos(self.expiry(state, self.limit - 1))
+    }
+
+    fn merge(&self, into: &mut [u64], from: &[u64]) {
+        for age in 0..self.limit {
+            let place = self.place(into, age);
+            into[place] = into[place].max(self.expiry(from, age));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Sliding window of cells, the strict form: what `300/1m` means in a rule file.
+//!
+//! The window is cut into `cells` slices and each has a counter. At any moment the current slice and
+//! the `cells` before it count, the oldest of them in full although the window covers it only in part.
+//!
+//! **Guarantee.** At most `limit` in *any* span of one window, wherever it begins. The price is that a
+//! request is remembered for up to `window + window / cells`; more cells make it smaller. Waits are
+//! exact: the moment at which enough old slices have dropped out.
+//!
+//! **State.** Word 0: the newest cell's number plus one. The rest: a ring of `cells + 1` counters as
+//! narrow as the limit allows. Cells are numbered from the engine's epoch, the same for every key.
+
+use std::time::Duration;
+
+use super::cells::Cells;
+use super::{Algorithm, Check, Entry, Status, Taken};
+use crate::limit::{LimitError, window_nanos};
+use crate::time::Timestamp;
+
+/// The most cells a window may be cut into.
+pub const MOST_CELLS: u32 = 1_000;
+
+/// A strict sliding window. See the [module's head](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    limit: u64,
+    window: u64,
+    cells: u32,
+    /// Length of a cell, rounded up so that `cells` of them cover the window.
+    cell: u64,
+    ring: Cells,
+}
+
+impl SlidingWindow {
+    /// At most `limit` in any `window`, kept in `cells` slices.
+    pub fn new(limit: u64, window: Duration, cells: u32) -> Result<Self, LimitError> {
+        if limit == 0 {
+            return Err(LimitError::zero("limit"));
+        }
+        let window = window_nanos(window)?;
+        if cells == 0 || cells > MOST_CELLS || u64::from(cells) > window {
+            return Err(LimitError::Cells { cells, most: u64::from(MOST_CELLS).min(window) });
+        }
+        let cell = window.div_ceil(u64::from(cells));
+        Ok(Self { limit, window, cells, cell, ring: Cells::new(cells + 1, limit) })
+    }
+
+    /// The most any window admits.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The length of the window.
+    pub const fn window(&self) -> Duration {
+        Duration::from_nanos(self.window)
+    }
+
+    /// Into how many slices the window is cut.
+    pub const fn cells(&self) -> u32 {
+        self.cells
+    }
+
+    /// The current cell: that of `now`, or the newest one written if the clock stepped back.
+    #[inline]
+    fn current(&self, state: &[u64], now: u64) -> u64 {
+        (now / self.cell).max(state[0].saturating_sub(1))
+    }
+
+    /// The moment at which `cell` has dropped out.
+    #[inline]
+    const fn gone_at(&self, cell: u64) -> u64 {
+        (cell + self.cells as u64 + 1).saturating_mul(self.cell)
+    }
+
+    /// The cells that count at `current`, oldest first, with what is in them.
+    fn live<'a>(&self, state: &'a [u64], current: u64) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+        let newest = state[0];
+        let (ring, cells) = (self.ring, u64::from(self.cells));
+        let oldest_held = newest.saturating_sub(1 + cells);
+        let oldest = current.saturating_sub(cells).max(oldest_held);
+        (oldest..newest).map(move |cell| (cell, ring.get(&state[1..], cell)))
+    }
+
+    /// What counts against the limit when `current` is the current cell.
+    #[inline]
+    fn used(&self, state: &[u64], current: u64) -> u64 {
+        if state[0] == current + 1 {
+            // Nothing has dropped out since the last write: the whole ring counts.
+            return self.ring.sum(&state[1..]);
+        }
+        self.live(state, current).map(|(_, count)| count).fold(0, u64::saturating_add)
+    }
+
+    /// Makes `current` the newest cell, emptying the ones that dropped out.
+    #[inline]
+    fn advance(&self, state: &mut [u64], current: u64) {
+        let newest = state[0];
+        if newest == current + 1 {
+            return;
+        }
+        if newest == 0 || current + 1 - newest > u64::from(self.cells) {
+            state[1..].fill(0);
+        } else {
+            for cell in newest..=current {
+                self.ring.set(&mut state[1..], cell, 0);
+            }
+        }
+        state[0] = current + 1;
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    fn words(&self) -> usize {
+        1 + self.ring.words()
+    }
+
+    #[inline]
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+        if cost > self.limit {
+            return Check::Never;
+        }
+        let now = now.as_nanos();
+        let current = self.current(state, now);
+        let used = self.used(state, current);
+        let room = self.limit - cost;
+        if cost == 0 || used <= room {
+            return Check::Now;
+        }
+        let mut excess = used - room;
+        for (cell, count) in self.live(state, current) {
+            if count >= excess {
+                return Check::NotBefore(self.gone_at(cell) - now);
+            }
+            excess -= count;
+        }
+        // The cells sum to `used`, and `used >= excess`: the loop has returned.
+        Check::NotBefore(self.gone_at(current) - now)
+    }
+
+    #[inline]
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
+        let current = self.current(state, now.as_nanos());
+        if cost > 0 {
+            self.advance(state, current);
+            let count = self.ring.get(&state[1..], current);
+            self.ring.set(&mut state[1..], current, count.saturating_add(cost));
+        }
+        current
+    }
+
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+        let cell = taken.mark;
+        let held = cell < state[0] && state[0] - cell <= u64::from(self.cells) + 1;
+        if held {
+            let count = self.ring.get(&state[1..], cell);
+            let count = count.saturating_sub(taken.cost).saturating_add(actual);
+            self.ring.set(&mut state[1..], cell, count);
+        }
+    }
+
+    fn status(&self, state: &[u64], now: Timestamp) -> Status {
+        let now = now.as_nanos();
+        let current = self.current(state, now);
+        let used = self.used(state, current);
+        let reset = if used == 0 { 0 } else { self.gone_at(state[0] - 1) - now };
+        Status { limit: self.limit, remaining: self.limit.saturating_sub(used), reset }
+    }
+
+    fn full_at(&self, state: &[u64]) -> Timestamp {
+        Timestamp::from_nanos(state[0].checked_sub(1).map_or(0, |newest| self.gone_at(newest)))
+    }
+
+    fn merge(&self, into: &mut [u64], from: &[u64]) {
+        if from[0] == 0 {
+            return;
+        }
+        let current = self.current(into, 0).max(from[0] - 1);
+        self.advance(into, current);
+        for (cell, count) in self.live(from, current) {
+            let most = self.ring.get(&into[1..], cell).max(count);
+            self.ring.set(&mut into[1..], cell, most);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Token bucket: a rate, and a burst that may be spent at once.
+//!
+//! **Guarantee.** In any span T at most `burst + floor(rate × T)` tokens are admitted, reservations
+//! included; the promised wait is exact to the nanosecond: refused one before it, admitted at it.
+//!
+//! **State.** Word 0: arrival time ([`gcra`](super::gcra)). With reservations a second word counts
+//! the tokens that are out: taken, but not yet known to be spent. The bucket fills only up to
+//! `burst - out`. Without that, a reservation returned late would come on top of tokens that were
+//! refilled in its place, and a bucket of 10 could admit 20 at one instant.
+
+use super::gcra::{Gcra, nanos_covering, ticks};
+use super::{Algorithm, Check, Entry, NEVER_FULL, Status, Taken};
+use crate::limit::{LimitError, Rate};
+use crate::time::Timestamp;
+
+/// A token bucket. See the [module's head](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    bucket: Gcra,
+    rate: Rate,
+    reservable: bool,
+}
+
+impl TokenBucket {
+    /// A bucket of `burst` tokens, refilled at `rate`, full at first.
+    pub fn new(rate: Rate, burst: u64) -> Result<Self, LimitError> {
+        Ok(Self { bucket: Gcra::new(rate, burst, "burst")?, rate, reservable: false })
+    }
+
+    /// The same bucket with room to count reservations.
+    #[must_use]
+    pub const fn reservable(mut self) -> Self {
+        self.reservable = true;
+        self
+    }
+
+    /// Whether reservations are counted.
+    pub const fn is_reservable(&self) -> bool {
+        self.reservable
+    }
+
+    /// How fast it is refilled.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Tokens in a full bucket.
+    pub const fn burst(&self) -> u64 {
+        self.bucket.burst()
+    }
+
+    /// The arithmetic, for callers that keep the one word themselves.
+    #[inline]
+    pub const fn gcra(&self) -> &Gcra {
+        &self.bucket
+    }
+
+    /// The arrival time as it counts now: not before the tokens that are out.
+    #[inline]
+    fn arrival(&self, state: &[u64], now: u64) -> u64 {
+        match state {
+            [arrival, out] => (*arrival).max(now.saturating_add(self.bucket.span(*out))),
+            _ => state[0],
+        }
+    }
+}
+
+impl Algorithm for TokenBucket {
+    fn words(&self) -> usize {
+        1 + usize::from(self.reservable)
+    }
+
+    #[inline]
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+        if cost > self.bucket.burst() {
+            return Check::Never;
+        }
+        if cost == 0 {
+            return Check::Now;
+        }
+        let now = ticks(now);
+        match self.bucket.admit(self.arrival(state, now), now, cost) {
+            Ok(_) => Check::Now,
+            Err(early) => Check::NotBefore(nanos_covering(early)),
+        }
+    }
+
+    #[inline]
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> u64 {
+        if cost == 0 {
+            return state[0];
+        }
+        let now = ticks(now);
+        let base = self.arrival(state, now).max(now);
+        state[0] = base.saturating_add(self.bucket.span(cost));
+        if let ([_, out], true) = (&mut *state, hold) {
+            *out = out.saturating_add(cost);
+        }
+        state[0]
+    }
+
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
+        let untouched = state[0] == taken.mark;
+        if self.reservable {
+            // Bring the word up to what the cap on refilling made of it while the tokens were out.
+            state[0] = self.arrival(state, ticks(now));
+        }
+        let Some(unused) = taken.cost.checked_sub(actual) else {
+            self.release_hold(state, taken);
+            let base = state[0].max(ticks(now));
+            state[0] = base.saturating_add(self.bucket.span(actual - taken.cost));
+            return;
+        };
+        let mut refund = self.bucket.span(unused);
+        if taken.held && self.reservable {
+            self.release_hold(state, taken);
+        } else if !untouched {
+            // Others came in between. Had this cost never been taken, the bucket might have stood
+            // full for as long as it was gone, and that refill would have been lost.
+            let gone = ticks(now).saturating_sub(ticks(taken.at));
+            refund = refund.saturating_sub(gone);
+        }
+        state[0] = state[0].saturating_sub(refund);
+    }
+
+    fn status(&self, state: &[u64], now: Timestamp) -> Status {
+        let now = ticks(now);
+        let arrival = self.arrival(state, now);
+        Status {
+            limit: self.bucket.burst(),
+            remaining: self.bucket.remaining(arrival, now),
+            reset: nanos_covering(arrival.saturating_sub(now)),
+        }
+    }
+
+    fn full_at(&self, state: &[u64]) -> Timestamp {
+        match state {
+            [_, out] if *out > 0 => NEVER_FULL,
+            _ => Timestamp::from_nanos(nanos_covering(state[0])),
+        }
+    }
+
+    fn merge(&self, into: &mut [u64], from: &[u64]) {
+        into[0] = into[0].max(from[0]);
+    }
+}
+
+impl TokenBucket {
+    fn release_hold(&self, state: &mut [u64], taken: Taken) {
+        if let ([_, out], true) = (state, taken.held) {
+            *out = out.saturating_sub(taken.cost);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Warm-up: a paced rate that starts cold and rises to its full height with use.
+//!
+//! What Guava calls `SmoothWarmingUp` and Sentinel calls the warm-up behaviour: after idling, caches
+//! are cold and pools empty, so the gap between admissions starts at `cold_factor` times the stable
+//! one (three by default) and shrinks to it evenly while the limiter is used; `warm_up` is how long
+//! that takes under full use. Idling cools it down again, in the same time.
+//!
+//! **Guarantee.** The gap after an admission of cost n is at least `n / rate`, and longer while cold:
+//! in any span T at most one admission more than `rate × T`. As in Guava, a cost of any size is let in
+//! if the moment has come, and the next caller waits for it; so a cost never is too large.
+//!
+//! **State.** Word 0: when the next caller may come, in nanoseconds. Word 1: warmth, in
+//! [`SCALE`]ths of a permit: 0 is cold. The gap falls in a straight line from cold to stable over the
+//! upper part of the stored permits, so a gap is the area under that line.
+
+use std::time::Duration;
+
+use super::{Algorithm, Check, Entry, Status, Taken};
+use crate::limit::{LimitError, Rate, window_nanos};
+use crate::time::{Timestamp, saturating_nanos};
+
+/// Fractions a stored permit is counted in.
+pub const SCALE: u64 = 1 << 20;
+
+/// The gap of a cold limiter, in stable gaps, unless told otherwise.
+pub const DEFAULT_COLD_FACTOR: u32 = 3;
+
+/// A paced rate with a cold start. See the [module's head](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarmUp {
+    rate: Rate,
+    warm_up: u64,
+    cold_factor: u32,
+    /// Gap between permits once warm, rounded up.
+    stable: u64,
+    /// Gap when completely cold.
+    cold: u64,
+    /// Warmth, in scaled permits, at which the stable gap is reached.
+    slope_ends: u64,
+    /// Warmth beyond which it does not rise.
+    warmest: u64,
+}
+
+impl WarmUp {
+    /// `rate` once warm, reached after `warm_up` of full use from a gap `cold_factor` times as long.
+    pub fn new(rate: Rate, warm_up: Duration, cold_factor: u32) -> Result<Self, LimitError> {
+        let warm_up = window_nanos(warm_up).map_err(|_| LimitError::zero("warm_up"))?;
+        if !(2..=100).contains(&cold_factor) {
+            return Err(LimitError::ColdFactor { factor: cold_factor });
+        }
+        let stable = saturating_nanos(rate.period()).div_ceil(rate.count());
+        if stable < 1_000 {
+            return Err(LimitError::RateTooHigh { rate });
+        }
+        let cold = stable.saturating_mul(u64::from(cold_factor));
+        // The area under the slope is the warm-up time: permits × (cold + stable) / 2.
+        let scaled = 2 * u128::from(warm_up) * u128::from(SCALE);
+        let slope_ends = u64::try_from(scaled / (u128::from(stable) + u128::from(cold))).unwrap_or(u64::MAX);
+        // Guava keeps warm_up / (2 × stable) further permits at the stable gap before cooling shows.
+        let plateau = u64::try_from(scaled / 4 / u128::from(stable)).unwrap_or(u64::MAX);
+        let warmest = slope_ends.saturating_add(plateau);
+        if slope_ends < SCALE || warmest > 1 << 60 {
+            return Err(LimitError::WarmUpTooShort { rate });
+        }
+        Ok(Self { rate, warm_up, cold_factor, stable, cold, slope_ends, warmest })
+    }
+
+    /// The rate once warm.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// How long warming up takes under full use.
+    pub const fn warm_up(&self) -> Duration {
+        Duration::from_nanos(self.warm_up)
+    }
+
+    /// How many times longer the cold gap is.
+    pub const fn cold_factor(&self) -> u32 {
+        self.cold_factor
+    }
+
+    /// Nanoseconds that idling takes to cool one scaled permit, as a fraction: total time per total
+    /// warmth. Idling for the whole warm-up time cools completely.
+    fn cooled(&self, idle: u64) -> u64 {
+        let cooled = u128::from(idle) * u128::from(self.warmest) / u128::from(self.warm_up);
+        u64::try_from(cooled).unwrap_or(u64::MAX)
+    }
+
+    /// Warmth at `now`.
+    fn warmth(&self, state: &[u64], now: u64) -> u64 {
+        state[1].saturating_sub(self.cooled(now.saturating_sub(state[0])))
+    }
+
+    /// Nanoseconds that pass per permit at this warmth, times [`SCALE`] and the slope's length.
+    fn gap_numerator(&self, warmth: u64) -> u128 {
+        let fall = u128::from(self.cold - self.stable) * u128::from(warmth.min(self.slope_ends));
+        u128::from(self.cold) * u128::from(self.slope_ends) - fall
+    }
+
+    /// The time `cost` permits take from this warmth on: the area under the gap's line.
+    fn area(&self, warmth: u64, cost: u64) -> u64 {
+        let permits = u128::from(cost) * u128::from(SCALE);
+        let on_slope = u128::from(self.slope_ends.saturating_sub(warmth)).min(permits);
+        let end = warmth.saturating_add(u64::try_from(on_slope).unwrap_or(u64::MAX));
+        // Mean of the two ends of the line, times the permits between them.
+        let mean_twice = (self.gap_numerator(warmth) + self.gap_numerator(end)) / u128::from(self.slope_ends);
+        let sloped = mean_twice.saturating_mul(on_slope).div_ceil(2 * u128::from(SCALE));
+        let flat = ((permits - on_slope) * u128::from(self.stable)).div_ceil(u128::from(SCALE));
+        u64::try_from(sloped.saturating_add(flat)).unwrap_or(u64::MAX)
+    }
+}
+
+impl Algorithm for WarmUp {
+    fn words(&self) -> usize {
+        2
+    }
+
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+        match state[0].checked_sub(now.as_nanos()) {
+            Some(wait) if wait > 0 && cost > 0 => Check::NotBefore(wait),
+            _ => Check::Now,
+        }
+    }
+
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
+        if cost > 0 {
+            let now = now.as_nanos();
+            let warmth = self.warmth(state, now);
+            state[0] = state[0].max(now).saturating_add(self.area(warmth, cost));
+            state[1] = warmth.saturating_add(cost.saturating_mul(SCALE)).min(self.warmest);
+        }
+        state[0]
+    }
+
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
+        if actual > taken.cost {
+            self.commit(state, now, actual - taken.cost, false);
+        } else if actual < taken.cost && state[0] == taken.mark {
+            // At the stable gap, the shortest there is: never more than was charged.
+            let unused = (taken.cost - actual).saturating_mul(self.stable);
+            state[0] = state[0].saturating_sub(unused);
+            let warmed = (taken.cost - actual).saturating_mul(SCALE);
+            state[1] = state[1].saturating_sub(warmed);
+        }
+    }
+
+    fn status(&self, state: &[u64], now: Timestamp) -> Status {
+        let wait = state[0].saturating_sub(now.as_nanos());
+        Status { limit: 1, remaining: u64::from(wait == 0), reset: wait }
+    }
+
+    fn full_at(&self, state: &[u64]) -> Timestamp {
+        let cooling = u128::from(state[1]) * u128::from(self.warm_up);
+        let cooling = cooling.div_ceil(u128::from(self.warmest));
+        let cooling = u64::try_from(cooling).unwrap_or(u64::MAX);
+        Timestamp::from_nanos(state[0].saturating_add(cooling))
+    }
+
+    fn merge(&self, into: &mut [u64], from: &[u64]) {
+        into[0] = into[0].max(from[0]);
+        into[1] = into[1].min(from[1]);
+    }
+}

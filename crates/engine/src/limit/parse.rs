@@ -1,0 +1,145 @@
+//! The small notations: `300`, `500ms`, `2MiB`, and how they are written back.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::LimitError;
+
+/// Units of time, largest first, in nanoseconds.
+const TIME_UNITS: [(&str, u64); 8] = [
+    ("w", 604_800_000_000_000),
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+/// Units of size, largest first, in bytes.
+const SIZE_UNITS: [(&str, u64); 8] = [
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("KB", 1_000),
+    ("B", 1),
+    ("", 1),
+];
+
+/// A whole number; underscores may group its digits.
+pub fn count(text: &str) -> Result<u64, LimitError> {
+    digits(text).ok_or_else(|| LimitError::MalformedCount { text: text.to_owned() })
+}
+
+/// A duration: a whole number and a unit, such as `500ms`.
+pub fn duration(text: &str) -> Result<Duration, LimitError> {
+    let text = text.trim();
+    scaled(text, &TIME_UNITS)
+        .map(Duration::from_nanos)
+        .ok_or_else(|| LimitError::MalformedDuration { text: text.to_owned() })
+}
+
+/// A duration whose number may be left out: `s` is one second, as in `10/s`.
+pub(super) fn period(text: &str) -> Result<Duration, LimitError> {
+    match TIME_UNITS.iter().find(|(unit, _)| *unit == text) {
+        Some((_, nanos)) => Ok(Duration::from_nanos(*nanos)),
+        None => duration(text),
+    }
+}
+
+/// A number of bytes, such as `2MiB`.
+pub fn size(text: &str) -> Result<u64, LimitError> {
+    let text = text.trim();
+    scaled(text, &SIZE_UNITS).ok_or_else(|| LimitError::MalformedSize { text: text.to_owned() })
+}
+
+/// A rate of bytes, such as `2MiB/s`.
+pub fn size_rate(text: &str) -> Result<super::Rate, LimitError> {
+    let malformed = || LimitError::MalformedRate { text: text.to_owned() };
+    let (bytes, per) = text.split_once('/').ok_or_else(malformed)?;
+    super::Rate::new(size(bytes)?, period(per.trim())?)
+}
+
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
+    digits(number)?.checked_mul(*factor)
+}
+
+fn digits(text: &str) -> Option<u64> {
+    let plain = text.bytes().next()?.is_ascii_digit() && text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    if !plain {
+        return None;
+    }
+    text.bytes()
+        .filter(u8::is_ascii_digit)
+        .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+}
+
+/// Writes a duration in the largest unit that divides it: `1m`, `1500ms`.
+#[derive(Clone, Copy, Debug)]
+pub struct Span(pub Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, crate::time::saturating_nanos(self.0), &TIME_UNITS, "0s")
+    }
+}
+
+/// Writes a size in the largest unit that divides it: `2MiB`.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0, &SIZE_UNITS, "0B")
+    }
+}
+
+fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)], zero: &str) -> fmt::Result {
+    match units.iter().find(|(_, factor)| value.is_multiple_of(*factor)) {
+        Some((unit, factor)) if value > 0 => write!(f, "{}{unit}", value / factor),
+        _ => f.write_str(zero),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_and_written_back_the_same() {
+        for text in ["1ns", "20us", "500ms", "3s", "1m", "24h", "1w", "90s"] {
+            let span = duration(text).unwrap();
+            assert_eq!(duration(&Span(span).to_string()).unwrap(), span, "{text}");
+        }
+        assert_eq!(Span(duration("24h").unwrap()).to_string(), "1d");
+        assert_eq!(Span(duration("90s").unwrap()).to_string(), "90s");
+    }
+
+    #[test]
+    fn sizes_are_read_and_written_back_the_same() {
+        assert_eq!(size("2MiB").unwrap(), 2 << 20);
+        assert_eq!(size("1_000").unwrap(), 1_000);
+        assert_eq!(Bytes(8 << 20).to_string(), "8MiB");
+        assert_eq!(Bytes(1_000).to_string(), "1KB");
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_named() {
+        for text in ["", "-1", "1.5", "NaN", "1e308", "_", "12 apples", "18446744073709551616"] {
+            assert!(count(text).is_err(), "{text}");
+            assert!(duration(text).is_err(), "{text}");
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(duration("5").unwrap_err().to_string().contains("'5' is not a duration"));
+        assert!(duration("18446744073709551615w").is_err());
+        assert!("300".parse::<super::super::Rate>().unwrap_err().to_string().contains("COUNT/PERIOD"));
+        assert!("0/s".parse::<super::super::Rate>().is_err());
+        assert!("1/0s".parse::<super::super::Rate>().is_err());
+    }
+}
