@@ -14,6 +14,7 @@
 //! # Ok::<(), sluicegate_engine::LimitError>(())
 //! ```
 
+pub(crate) mod code;
 mod error;
 pub mod parse;
 mod rate;

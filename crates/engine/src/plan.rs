@@ -1,0 +1,369 @@
+//! Several limits on one key, decided all or nothing.
+//!
+//! The states of a key's limits stand side by side in one row of words. Deciding asks every limit
+//! first and only then takes from each, so a refusal by one spends nothing of the others.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::algorithm::{Algorithm, Check, Entry, Status, Taken};
+use crate::decision::{Decision, Verdict};
+use crate::limit::{Limit, LimitError, each_algorithm};
+use crate::time::Timestamp;
+
+/// The most limits one key can have.
+pub const MOST_LIMITS: usize = 16;
+
+/// Marks of what was taken, one per limit.
+pub(crate) type Marks = SmallVec<[u64; 2]>;
+
+/// The limits of one key and where each keeps its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    limits: SmallVec<[Limit; 2]>,
+    words: usize,
+    /// Whether callers hold something that they must give back.
+    permits: bool,
+    /// Whether everything is permits, so that a cost means so many of them.
+    only_permits: bool,
+}
+
+/// What all limits together say, before anything is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ruling {
+    pub(crate) check: Check,
+    /// The limit it hangs on.
+    pub(crate) limit: usize,
+}
+
+impl Ruling {
+    pub(crate) const fn admits(&self) -> bool {
+        matches!(self.check, Check::Now | Check::After(_))
+    }
+
+    pub(crate) const fn verdict(&self) -> Verdict {
+        match self.check {
+            Check::Now => Verdict::Allowed,
+            Check::After(pause) => Verdict::Wait(Duration::from_nanos(pause)),
+            Check::NotBefore(wait) => Verdict::Denied { retry_after: Some(Duration::from_nanos(wait)) },
+            Check::Held => Verdict::Denied { retry_after: None },
+            Check::Never => Verdict::Never,
+        }
+    }
+}
+
+/// The later, the worse; what no clock can promise is worse than any wait, never is worst.
+const fn severity(check: Check) -> (u8, u64) {
+    match check {
+        Check::Now => (0, 0),
+        Check::After(pause) => (1, pause),
+        Check::NotBefore(wait) => (2, wait),
+        Check::Held => (3, 0),
+        Check::Never => (4, 0),
+    }
+}
+
+impl Plan {
+    /// A plan of these limits.
+    pub fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self, LimitError> {
+        let limits: SmallVec<[Limit; 2]> = limits.into_iter().collect();
+        if limits.is_empty() {
+            return Err(LimitError::NoLimits);
+        }
+        if limits.len() > MOST_LIMITS {
+            return Err(LimitError::TooManyLimits { count: limits.len(), most: MOST_LIMITS });
+        }
+        Ok(Self::of(limits))
+    }
+
+    /// A plan of a single limit.
+    pub fn of_one(limit: Limit) -> Self {
+        Self::of(SmallVec::from_iter([limit]))
+    }
+
+    fn of(limits: SmallVec<[Limit; 2]>) -> Self {
+        let words = limits.iter().map(Limit::words).sum();
+        let permits = limits.iter().any(Limit::is_concurrency);
+        let only_permits = limits.iter().all(Limit::is_concurrency);
+        Self { limits, words, permits, only_permits }
+    }
+
+    /// The limits, in the order given.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// Words of state per key.
+    pub(crate) const fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Whether callers hold something that they must give back.
+    pub(crate) const fn has_permits(&self) -> bool {
+        self.permits
+    }
+
+    /// Requests are counted one by one where they are in flight, whatever else they cost.
+    #[inline]
+    fn cost_of(&self, limit: &Limit, cost: u64) -> u64 {
+        if limit.is_concurrency() && !self.only_permits { cost.min(1) } else { cost }
+    }
+
+    /// Each limit with its part of the words.
+    fn parts<'a>(&'a self, mut state: &'a [u64]) -> impl Iterator<Item = (&'a Limit, &'a [u64])> {
+        self.limits.iter().map(move |limit| {
+            let (part, rest) = state.split_at(limit.words());
+            state = rest;
+            (limit, part)
+        })
+    }
+
+    /// Whether all limits admit `cost`.
+    #[inline]
+    pub(crate) fn check(&self, state: &[u64], now: Timestamp, cost: u64, entry: Entry) -> Ruling {
+        let mut ruling = Ruling { check: Check::Now, limit: 0 };
+        for (index, (limit, part)) in self.parts(state).enumerate() {
+            let cost = self.cost_of(limit, cost);
+            let check = each_algorithm!(limit, algorithm => algorithm.check(part, now, cost, entry));
+            if severity(check) > severity(ruling.check) {
+                ruling = Ruling { check, limit: index };
+            }
+        }
+        ruling
+    }
+
+    /// Takes `cost` from every limit.
+    #[inline]
+    pub(crate) fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Marks {
+        let mut rest = state;
+        let mut marks = Marks::new();
+        for limit in &self.limits {
+            let (part, tail) = rest.split_at_mut(limit.words());
+            rest = tail;
+            let cost = self.cost_of(limit, cost);
+            marks.push(each_algorithm!(limit, algorithm => algorithm.commit(part, now, cost, hold)));
+        }
+        marks
+    }
+
+    /// Decides at once and keeps hold of nothing: permits are given back on the spot.
+    #[inline]
+    pub(crate) fn decide(&self, state: &mut [u64], now: Timestamp, cost: u64) -> Decision {
+        let ruling = self.check(state, now, cost, Entry::Enqueue);
+        if ruling.admits() {
+            self.commit(state, now, cost, false);
+        }
+        let decision = self.decision(ruling, state, now);
+        if self.permits && ruling.admits() {
+            self.give_back_permits(state, cost);
+        }
+        decision
+    }
+
+    /// Gives back the permits of one request.
+    fn give_back_permits(&self, state: &mut [u64], cost: u64) {
+        self.each_mut(state, |limit, part| {
+            if limit.is_concurrency() {
+                part[0] = part[0].saturating_sub(self.cost_of(limit, cost));
+            }
+        });
+    }
+
+    /// Gives back what a request took under an older plan and still holds: its permits, and its claim
+    /// on tokens as far as they are still counted.
+    pub(crate) fn release_from(&self, old: &Self, state: &mut [u64], cost: u64) {
+        if old.permits {
+            self.give_back_permits(state, cost);
+        }
+        self.each_mut(state, |limit, part| {
+            if let (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) = (limit, part) {
+                *out = out.saturating_sub(cost);
+            }
+        });
+    }
+
+    /// Empties whatever is held: after a restart nobody is left to give it back.
+    pub(crate) fn drop_holds(&self, state: &mut [u64]) {
+        self.each_mut(state, |limit, part| match (limit, part) {
+            (Limit::Concurrency(_), part) => part.fill(0),
+            (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) => *out = 0,
+            _ => {}
+        });
+    }
+
+    fn each_mut(&self, state: &mut [u64], mut each: impl FnMut(&Limit, &mut [u64])) {
+        let mut rest = state;
+        for limit in &self.limits {
+            let (part, tail) = rest.split_at_mut(limit.words());
+            rest = tail;
+            each(limit, part);
+        }
+    }
+
+    /// Whether a caller may join the line of every limit that bounds its line, given the state as it
+    /// will be when those already waiting have left.
+    pub(crate) fn line_has_room(&self, state: &[u64], now: Timestamp, cost: u64) -> bool {
+        self.parts(state).all(|(limit, part)| match limit {
+            Limit::LeakyBucket(bucket) => {
+                matches!(bucket.check(part, now, cost, Entry::Enqueue), Check::Now | Check::After(_))
+            }
+            _ => true,
+        })
+    }
+
+    /// Ends what was taken: every limit is corrected to what it really cost, permits go back.
+    pub(crate) fn settle(&self, state: &mut [u64], taken: &PlanTaken, actual: u64, now: Timestamp) {
+        let mut marks = taken.marks.iter();
+        self.each_mut(state, |limit, part| {
+            let Some(&mark) = marks.next() else { return };
+            let cost = self.cost_of(limit, taken.cost);
+            let actual = if limit.is_concurrency() { 0 } else { actual };
+            let taken = Taken { at: taken.at, cost, mark, held: taken.held };
+            each_algorithm!(limit, algorithm => algorithm.settle(part, taken, actual, now));
+        });
+    }
+
+    /// What is left of one limit.
+    #[inline]
+    pub(crate) fn status(&self, state: &[u64], index: usize, now: Timestamp) -> Status {
+        let from: usize = self.limits[..index].iter().map(Limit::words).sum();
+        let limit = &self.limits[index];
+        let part = &state[from..from + limit.words()];
+        each_algorithm!(limit, algorithm => algorithm.status(part, now))
+    }
+
+    /// What is left of every limit.
+    pub(crate) fn statuses(&self, state: &[u64], now: Timestamp) -> Vec<Status> {
+        self.parts(state)
+            .map(|(limit, part)| each_algorithm!(limit, algorithm => algorithm.status(part, now)))
+            .collect()
+    }
+
+    /// The limit with the least left, and what that is.
+    #[inline]
+    fn tightest(&self, state: &[u64], now: Timestamp) -> (usize, Status) {
+        let mut tightest = (0, self.status(state, 0, now));
+        for index in 1..self.limits.len() {
+            let status = self.status(state, index, now);
+            if status.remaining < tightest.1.remaining {
+                tightest = (index, status);
+            }
+        }
+        tightest
+    }
+
+    /// The decision to report for a ruling, given the state after it.
+    #[inline]
+    pub(crate) fn decision(&self, ruling: Ruling, state: &[u64], now: Timestamp) -> Decision {
+        let (limit, status) = match ruling.check {
+            Check::Now => self.tightest(state, now),
+            _ => (ruling.limit, self.status(state, ruling.limit, now)),
+        };
+        Decision { verdict: ruling.verdict(), limit, status }
+    }
+
+    /// From when on the state equals the fresh one.
+    #[inline]
+    pub(crate) fn full_at(&self, state: &[u64]) -> Timestamp {
+        self.parts(state)
+            .map(|(limit, part)| each_algorithm!(limit, algorithm => algorithm.full_at(part)))
+            .max()
+            .unwrap_or(Timestamp::ZERO)
+    }
+
+    /// Makes `into` at least as strict as both.
+    pub(crate) fn merge(&self, into: &mut [u64], from: &[u64]) {
+        let mut rest = into;
+        for (limit, from) in self.parts(from) {
+            let (part, tail) = rest.split_at_mut(limit.words());
+            rest = tail;
+            each_algorithm!(limit, algorithm => algorithm.merge(part, from));
+        }
+    }
+
+    /// When a caller of `cost` could leave if it came at `at`, and the state after that. `None` if no
+    /// clock can tell, or never.
+    pub(crate) fn forecast(&self, state: &mut [u64], at: Timestamp, cost: u64) -> Option<Timestamp> {
+        let at = match self.check(state, at, cost, Entry::Depart).check {
+            Check::Now | Check::After(_) => at,
+            Check::NotBefore(wait) => at + Duration::from_nanos(wait),
+            Check::Held | Check::Never => return None,
+        };
+        self.commit(state, at, cost, false);
+        Some(at)
+    }
+
+    /// The state these limits take over from other ones, so that a change of quota is no free burst.
+    ///
+    /// A limit that did not change keeps its state to the bit. A changed one starts with what was left
+    /// of the one it replaces, and no more; permits and reservations that are out stay out.
+    pub(crate) fn adopt(&self, old: &Self, old_state: &[u64], now: Timestamp) -> SmallVec<[u64; 8]> {
+        let mut state = SmallVec::from_elem(0, self.words);
+        let mut rest: &mut [u64] = &mut state;
+        let predecessors = self.predecessors(old);
+        for (limit, predecessor) in self.limits.iter().zip(predecessors) {
+            let (part, tail) = rest.split_at_mut(limit.words());
+            rest = tail;
+            let Some((old_limit, old_part)) = predecessor.and_then(|index| old.parts(old_state).nth(index)) else {
+                continue;
+            };
+            adopt_one(limit, part, old_limit, old_part, now);
+        }
+        state
+    }
+
+    /// For each limit the position of the old one it stands for: the same, else one of its kind, else
+    /// whichever is left over.
+    fn predecessors(&self, old: &Self) -> SmallVec<[Option<usize>; 2]> {
+        let mut free: SmallVec<[bool; 4]> = SmallVec::from_elem(true, old.limits.len());
+        let mut found: SmallVec<[Option<usize>; 2]> = SmallVec::from_elem(None, self.limits.len());
+        let alike: [fn(&Limit, &Limit) -> bool; 3] =
+            [|a, b| a == b, |a, b| a.algorithm() == b.algorithm(), |a, b| !a.is_concurrency() && !b.is_concurrency()];
+        for alike in alike {
+            for (limit, slot) in self.limits.iter().zip(&mut found) {
+                if slot.is_none() {
+                    let index = (0..free.len()).find(|&index| free[index] && alike(limit, &old.limits[index]));
+                    if let Some(index) = index {
+                        free[index] = false;
+                        *slot = Some(index);
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], now: Timestamp) {
+    if limit == old || (limit.is_concurrency() && old.is_concurrency()) {
+        state.copy_from_slice(old_state);
+        return;
+    }
+    let full_at = each_algorithm!(old, algorithm => algorithm.full_at(old_state));
+    if full_at <= now {
+        return;
+    }
+    let left = each_algorithm!(old, algorithm => algorithm.status(old_state, now)).remaining;
+    let taken = match limit {
+        // A paced rate knows no amount left; it starts cold, and not before the old one would.
+        Limit::WarmUp(_) => u64::from(left == 0),
+        _ => limit.capacity().saturating_sub(left),
+    };
+    each_algorithm!(limit, algorithm => algorithm.commit(state, now, taken, false));
+    if let ([_, out], [_, old_out]) = (state, old_state)
+        && matches!(limit, Limit::TokenBucket(_) | Limit::Bandwidth(_))
+        && matches!(old, Limit::TokenBucket(_) | Limit::Bandwidth(_))
+    {
+        *out = *old_out;
+    }
+}
+
+/// What was taken from a plan's limits.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanTaken {
+    pub(crate) at: Timestamp,
+    pub(crate) cost: u64,
+    pub(crate) marks: Marks,
+    pub(crate) held: bool,
+}

@@ -1,0 +1,286 @@
+//! Keyed state in a table of fixed size.
+//!
+//! Peers keep a map from key to a pointer to state: two or three cache misses per decision, a copy of
+//! every key, and memory that grows with every new key an attacker thinks of. Here a key is hashed
+//! once and never stored. The hash picks one bucket, a few neighbouring cache lines; 32 further bits of
+//! it tell the keys of a bucket apart. The bucket's lock guards its states, so any algorithm and any
+//! number of limits per key are decided as one step.
+//!
+//! **Forgetting.** When a bucket is full, the key that has recovered completely goes first: a fresh
+//! state in its place is the same. If none has, the one that would recover soonest goes, and its state
+//! is folded into the bucket's *strict slot*. Every key the bucket does not know starts from there, so
+//! a forgotten key can come back, but not with a new burst: whatever is forgotten, no key is ever
+//! admitted more than its limit. What this costs is that strangers in such a bucket start with less
+//! than a fresh key would; [`Table::forgotten`] counts how often it happened.
+//!
+//! **Flood.** A million random keys of one request each recover soonest and so push out each other. A
+//! key that is being limited is the last in its bucket to recover, and stays.
+//!
+//! **Held keys** (permits out, reservations not settled) are never forgotten. If a bucket is full of
+//! them, further keys share the strict slot, which then counts for all of them together.
+//!
+//! Two keys whose 64 bits of hash agree in bucket and tag share one state, which is stricter than
+//! either alone. The seed is random per table, so nobody can choose such keys.
+
+mod bucket;
+mod huge_pages;
+mod storage;
+
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rapidhash::quality::RapidHasher;
+
+use crate::limit::LimitError;
+use crate::plan::Plan;
+use crate::time::Timestamp;
+pub(crate) use bucket::Place;
+use bucket::{Bucket, SLOTS};
+use storage::{Heap, Inline, Storage};
+
+/// How many keys a bucket has to hold on average when the table is at capacity. Far enough below
+/// [`SLOTS`] that hardly a bucket overflows: one key in ten thousand by Poisson's law.
+const KEYS_PER_BUCKET: f64 = 8.8;
+
+/// The most keys a table can be built for.
+pub const MOST_KEYS: usize = 1 << 32;
+
+/// A table for one plan's states, whatever their size.
+pub(crate) struct Table {
+    slots: Slots,
+    seed: u64,
+    forgotten: AtomicU64,
+    /// Set when the table is being replaced; buckets that moved say so.
+    pub(crate) successor: OnceLock<std::sync::Arc<crate::limiter::KeyedCore>>,
+}
+
+/// Buckets by size of state. One word is the common case and called directly; the others behind a
+/// pointer, as their work outweighs it.
+enum Slots {
+    One(Box<[Bucket<Inline<1>>]>),
+    Many(Box<dyn Buckets>),
+}
+
+/// What a table does with one bucket.
+pub(crate) trait Buckets: Send + Sync {
+    fn count(&self) -> usize;
+    fn bytes(&self) -> usize;
+    fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit;
+    fn at_place(&self, index: usize, tag: u32, place: Place, act: &mut dyn FnMut(&mut [u64])) -> Visit;
+    fn export(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
+    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp);
+    fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
+    fn clear(&self, index: usize, tag: u32);
+}
+
+/// What a visit needs to know besides the key.
+pub(crate) struct Ask<'a> {
+    pub(crate) tag: u32,
+    pub(crate) now: Timestamp,
+    pub(crate) plan: &'a Plan,
+    pub(crate) forgotten: &'a AtomicU64,
+}
+
+/// How a visit went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visit {
+    /// Done; the state stands here.
+    Done(Place),
+    /// This bucket's keys live in the table's successor now.
+    Moved,
+}
+
+impl<S: Storage> Buckets for Box<[Bucket<S>]> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val::<[Bucket<S>]>(self) + self.iter().map(Bucket::heap_bytes).sum::<usize>()
+    }
+
+    fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit {
+        self[index].visit(ask, act)
+    }
+
+    fn at_place(&self, index: usize, tag: u32, place: Place, act: &mut dyn FnMut(&mut [u64])) -> Visit {
+        self[index].at_place(tag, place, act)
+    }
+
+    fn export(&self, index: usize, each: &mut dyn FnMut(u32, &[u64])) {
+        self[index].export(each);
+    }
+
+    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp) {
+        self[index].import(plan, tag, state, now);
+    }
+
+    fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64])) {
+        self[index].hand_over(each);
+    }
+
+    fn clear(&self, index: usize, tag: u32) {
+        self[index].clear(tag);
+    }
+}
+
+/// A key's place: which bucket, and what tells it apart there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyHash(pub(crate) u64);
+
+impl KeyHash {
+    /// The tag; zero marks an empty slot.
+    #[inline]
+    const fn tag(self) -> u32 {
+        let tag = self.0 as u32;
+        if tag == 0 { 1 } else { tag }
+    }
+
+    /// The bucket among `count`, by the upper half of the hash.
+    #[inline]
+    const fn bucket(self, count: usize) -> usize {
+        (((self.0 >> 32) * count as u64) >> 32) as usize
+    }
+}
+
+impl Table {
+    /// A table for `capacity` keys of this plan.
+    pub(crate) fn new(plan: &Plan, capacity: usize, seed: u64) -> Result<Self, LimitError> {
+        Ok(Self::with_buckets(plan, Self::buckets_for(capacity)?, seed))
+    }
+
+    /// How many buckets `capacity` keys need.
+    pub(crate) fn buckets_for(capacity: usize) -> Result<usize, LimitError> {
+        if capacity == 0 || capacity > MOST_KEYS {
+            return Err(LimitError::Capacity { keys: capacity, most: MOST_KEYS });
+        }
+        Ok((capacity as f64 / KEYS_PER_BUCKET).ceil() as usize)
+    }
+
+    /// A table with exactly so many buckets.
+    pub(crate) fn with_buckets(plan: &Plan, buckets: usize, seed: u64) -> Self {
+        fn boxed<S: Storage + 'static>(words: usize, buckets: usize) -> Slots {
+            Slots::Many(Box::new(Bucket::<S>::row(words, buckets)))
+        }
+        let words = plan.words();
+        let slots = match words {
+            1 => Slots::One(Bucket::row(1, buckets)),
+            2 => boxed::<Inline<2>>(words, buckets),
+            3 => boxed::<Inline<3>>(words, buckets),
+            4 => boxed::<Inline<4>>(words, buckets),
+            5..=6 => boxed::<Inline<6>>(words, buckets),
+            7..=8 => boxed::<Inline<8>>(words, buckets),
+            9..=12 => boxed::<Inline<12>>(words, buckets),
+            13..=16 => boxed::<Inline<16>>(words, buckets),
+            _ => boxed::<Heap>(words, buckets),
+        };
+        Self { slots, seed, forgotten: AtomicU64::new(0), successor: OnceLock::new() }
+    }
+
+    /// The hash of a key under this table's seed.
+    #[inline]
+    pub(crate) fn hash(&self, key: &(impl Hash + ?Sized)) -> KeyHash {
+        hash_with(self.seed, key)
+    }
+
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(crate) fn buckets(&self) -> usize {
+        match &self.slots {
+            Slots::One(buckets) => buckets.len(),
+            Slots::Many(buckets) => buckets.count(),
+        }
+    }
+
+    /// Bytes the table takes, whatever is in it.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.slots {
+            Slots::One(buckets) => buckets.bytes(),
+            Slots::Many(buckets) => buckets.bytes(),
+        }
+    }
+
+    /// How many keys were forgotten before they had recovered.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_forgotten(&self, count: u64) {
+        self.forgotten.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Hands the key's state to `act`, which says whether it changed it. An unknown key is given the
+    /// state of a stranger and takes up room only if `act` changed that.
+    #[inline]
+    pub(crate) fn visit(
+        &self,
+        plan: &Plan,
+        key: KeyHash,
+        now: Timestamp,
+        mut act: impl FnMut(&mut [u64]) -> bool,
+    ) -> Visit {
+        let ask = Ask { tag: key.tag(), now, plan, forgotten: &self.forgotten };
+        match &self.slots {
+            Slots::One(buckets) => buckets[key.bucket(buckets.len())].visit(&ask, &mut act),
+            Slots::Many(buckets) => buckets.visit(key.bucket(buckets.count()), &ask, &mut act),
+        }
+    }
+
+    /// Hands over the state of a key that was visited before and is held there.
+    pub(crate) fn at_place(&self, key: KeyHash, place: Place, mut act: impl FnMut(&mut [u64])) -> Visit {
+        match &self.slots {
+            Slots::One(buckets) => buckets[key.bucket(buckets.len())].at_place(key.tag(), place, &mut act),
+            Slots::Many(buckets) => buckets.at_place(key.bucket(buckets.count()), key.tag(), place, &mut act),
+        }
+    }
+
+    fn many(&self) -> &dyn Buckets {
+        match &self.slots {
+            Slots::One(buckets) => buckets,
+            Slots::Many(buckets) => &**buckets,
+        }
+    }
+
+    /// Forgets one key.
+    pub(crate) fn clear(&self, key: KeyHash) {
+        let buckets = self.many();
+        buckets.clear(key.bucket(buckets.count()), key.tag());
+    }
+
+    /// Shows every state of a bucket with its tag; tag 0 is the strict slot.
+    pub(crate) fn export(&self, bucket: usize, mut each: impl FnMut(u32, &[u64])) {
+        self.many().export(bucket, &mut each);
+    }
+
+    /// Puts a state under a tag; tag 0 is the strict slot.
+    pub(crate) fn import(&self, plan: &Plan, bucket: usize, tag: u32, state: &[u64], now: Timestamp) {
+        self.many().import(bucket, plan, tag, state, now);
+    }
+
+    /// Moves one bucket to a table of the same number of buckets, converting its states on the way.
+    pub(crate) fn move_bucket(&self, bucket: usize, to: &Self, to_plan: &Plan, from_plan: &Plan, now: Timestamp) {
+        self.many().hand_over(bucket, &mut |tag, state| {
+            let state = to_plan.adopt(from_plan, state, now);
+            to.import(to_plan, bucket, tag, &state, now);
+        });
+    }
+}
+
+/// The hash of a key under a seed.
+#[inline]
+pub(crate) fn hash_with(seed: u64, key: &(impl Hash + ?Sized)) -> KeyHash {
+    let mut hasher = RapidHasher::new(seed);
+    key.hash(&mut hasher);
+    KeyHash(hasher.finish())
+}
+
+/// A seed nobody can guess.
+pub(crate) fn random_seed() -> u64 {
+    use std::hash::BuildHasher;
+    std::collections::hash_map::RandomState::new().hash_one(0u8)
+}
+
+const _: () = assert!(KEYS_PER_BUCKET < SLOTS as f64);
