@@ -124,8 +124,13 @@ impl IntegerTable {
 }
 
 /// A rule snapshot with its state.
-pub(crate) struct Rules {
-    by_path: HashMap<String, (Option<&'static str>, bool, Vec<TokenBucket>, Mutex<HashMap<String, Vec<Bucket>>>)>,
+pub(crate) struct Rules(HashMap<String, Matched>);
+
+struct Matched {
+    method: Option<&'static str>,
+    per_account: bool,
+    limits: Vec<TokenBucket>,
+    state: Mutex<HashMap<String, Vec<Bucket>>>,
 }
 
 impl Rules {
@@ -133,23 +138,24 @@ impl Rules {
     pub(crate) fn new(rules: &[Rule]) -> Self {
         let mut by_path = HashMap::new();
         for rule in rules {
-            let indexed = (rule.method, rule.per_account, rule.limits.clone(), Mutex::default());
-            let taken = by_path.insert(rule.under.clone(), indexed);
+            let Rule { method, per_account, .. } = *rule;
+            let matched = Matched { method, per_account, limits: rule.limits.clone(), state: Mutex::default() };
+            let taken = by_path.insert(rule.under.clone(), matched);
             assert!(taken.is_none(), "{}: another rule has its path", rule.name);
         }
-        Self { by_path }
+        Self(by_path)
     }
 
-    /// Matches, keys and decides a request, all limits of all matching rules or none.
+    /// Matches, keys and decides a request. The engine's own must decide all limits or none.
     pub(crate) fn admits(&self, call: &Call<'_>) -> bool {
         let ends = call.path.match_indices('/').map(|(at, _)| at).skip(1).chain([call.path.len()]);
-        let rules = ends.filter_map(|end| self.by_path.get(&call.path[..end]));
-        rules.filter(|rule| rule.0.is_none_or(|method| method == call.method)).all(|(_, keyed, limits, state)| {
-            let mut state = state.lock().expect("no thread died deciding");
-            let buckets =
-                || limits.iter().map(|l| Bucket::new(l.seconds * 1_000_000_000 / l.tokens, l.burst)).collect();
-            let key = if *keyed { call.account } else { "" };
-            state.entry(key.to_owned()).or_insert_with(buckets).iter().all(Bucket::admits)
+        let rules = ends.filter_map(|end| self.0.get(&call.path[..end]));
+        rules.filter(|rule| rule.method.is_none_or(|method| method == call.method)).all(|rule| {
+            let bucket = |limit: &TokenBucket| Bucket::new(limit.seconds * 1_000_000_000 / limit.tokens, limit.burst);
+            let key = if rule.per_account { call.account } else { "" };
+            let mut state = rule.state.lock().expect("no thread died deciding");
+            let buckets = state.entry(key.to_owned()).or_insert_with(|| rule.limits.iter().map(bucket).collect());
+            buckets.iter().all(Bucket::admits)
         })
     }
 }
