@@ -1,1 +1,120 @@
-fn main() {}
+//! Sluicegate beside its peers.
+//!
+//! `sluicegate-bench engine` measures every case of the engine in one process: ours and each peer in
+//! turn, round after round, and the best round of each counts. What disturbs one side of a round on a
+//! busy machine thus disturbs the other as likely. A table goes to the screen and the same figures to
+//! `target/bench/engine.json`.
+//!
+//! A case builds both sides, proves by counting that they decide what the case says (all admitted or
+//! all refused), and leaves the timing to [`runner`]. Our side of every case is in [`ours`], the peers'
+//! in [`peers`].
+
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "a program for people: it prints, and stops where it cannot measure"
+)]
+
+mod growth;
+mod keyed;
+mod keys;
+mod memory;
+mod ours;
+mod peers;
+mod report;
+mod rules;
+mod runner;
+mod unkeyed;
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::report::Row;
+use crate::runner::Scale;
+
+/// Measures Sluicegate beside its peers.
+#[derive(Parser)]
+#[command(name = "sluicegate-bench")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The engine's decisions, in one process
+    Engine {
+        /// Only cases whose name begins so; may be repeated
+        #[arg(long = "case", value_name = "NAME")]
+        cases: Vec<String>,
+        /// A tenth of the size and fewer rounds: to see that it works, not to quote
+        #[arg(long)]
+        quick: bool,
+        /// Where the figures go
+        #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/engine.json"))]
+        json: PathBuf,
+    },
+    /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
+    #[command(hide = true)]
+    Resident { side: Side, keys: u32 },
+}
+
+/// Whose memory to measure.
+#[derive(Clone, Copy, ValueEnum)]
+enum Side {
+    Ours,
+    Governor,
+}
+
+type Case = (&'static str, fn(Scale) -> Vec<Row>);
+
+const ENGINE: &[Case] = &[
+    ("unkeyed-allow-1t", unkeyed::allow_1t),
+    ("unkeyed-allow-2t", unkeyed::allow_2t),
+    ("unkeyed-deny-1t", unkeyed::deny_1t),
+    ("unkeyed-deny-2t", unkeyed::deny_2t),
+    ("sliced-allow-1t", unkeyed::sliced_1t),
+    ("sliced-allow-2t", unkeyed::sliced_2t),
+    ("keyed-string-1m", keyed::strings),
+    ("keyed-u64-1m", keyed::integers),
+    ("bytes-per-key", memory::bytes_per_key),
+    ("rules-100", rules::hundred),
+    ("growth-keys", growth::keys),
+    ("growth-rules", growth::rules),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    match Arguments::parse().command {
+        Command::Engine { cases, quick, json } => engine(&cases, Scale { quick }, json),
+        Command::Resident { side, keys } => {
+            println!("{}", memory::resident_bytes_per_key(side, keys));
+            Ok(())
+        }
+    }
+}
+
+fn engine(wanted: &[String], scale: Scale, json: PathBuf) -> Result<(), Box<dyn Error>> {
+    for name in wanted {
+        if !ENGINE.iter().any(|(case, _)| case.starts_with(name.as_str())) {
+            let known: Vec<_> = ENGINE.iter().map(|(case, _)| *case).collect();
+            return Err(format!("no case begins with `{name}`; there are {}", known.join(", ")).into());
+        }
+    }
+    let started = Instant::now();
+    let mut rows = Vec::new();
+    for (case, run) in ENGINE {
+        if wanted.is_empty() || wanted.iter().any(|name| case.starts_with(name.as_str())) {
+            let case_started = Instant::now();
+            rows.extend(run(scale));
+            println!("{case}: measured in {:.1} s", case_started.elapsed().as_secs_f64());
+        }
+    }
+    println!("\n{}", report::table(&rows));
+    println!("{}", report::NOTES);
+    report::write_json(&rows, &json)?;
+    println!("{:.0} s in all; figures in {}", started.elapsed().as_secs_f64(), json.canonicalize()?.display());
+    Ok(())
+}

@@ -1,0 +1,56 @@
+# Sluicegate. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# `check test` share Cargo's lock on the target directory: one after the other, also under -j.
+.NOTPARALLEL:
+
+CARGO ?= cargo
+# A shell that has not read rustup's profile still finds the toolchain.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: setup ## Show the engine at work on a sample rule file
+	$(CARGO) run --release --locked -p sluicegate-cli -- demo
+
+.PHONY: test
+test: setup ## Run all tests and documentation examples
+	$(CARGO) test --workspace --exclude sluicegate-bench --locked
+
+.PHONY: bench
+bench: bench-engine ## Run every benchmark
+
+.PHONY: bench-engine
+bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
+	$(CARGO) run --profile bench --locked -p sluicegate-bench -- engine
+
+.PHONY: check
+check: setup-check ## Formatting, lints, documentation, READMEs, licences; warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@scripts/readmes
+	@scripts/deny
+
+.PHONY: fmt
+fmt: setup-check ## Format the code
+	$(CARGO) fmt --all
+
+.PHONY: doc
+doc: setup ## Build the documentation (target/doc)
+	$(CARGO) doc --workspace --no-deps --locked
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	$(CARGO) clean
+
+.PHONY: setup setup-check
+setup:
+	@scripts/setup
+setup-check:
+	@scripts/setup check

@@ -1,0 +1,120 @@
+//! The figures as a table for people and as JSON for programs.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+
+/// One case against one peer.
+pub(crate) struct Row {
+    /// The case's name.
+    pub(crate) case: &'static str,
+    /// Who it is measured against.
+    pub(crate) peer: &'static str,
+    /// What a figure counts.
+    pub(crate) unit: Unit,
+    /// Our figure.
+    pub(crate) ours: f64,
+    /// The peer's figure.
+    pub(crate) theirs: f64,
+    /// What must be reached, where something must.
+    pub(crate) goal: Option<Goal>,
+}
+
+/// What a figure counts; of each, less is better.
+#[derive(Clone, Copy)]
+pub(crate) enum Unit {
+    /// Nanoseconds per decision.
+    Nanos,
+    /// Resident bytes per key.
+    Bytes,
+}
+
+/// What must be reached.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal {
+    /// At most this much of the peer's figure.
+    pub(crate) ratio: f64,
+    /// And at most this much by itself.
+    pub(crate) figure: Option<f64>,
+}
+
+impl Goal {
+    /// At most this much of the peer's figure.
+    pub(crate) const fn ratio(ratio: f64) -> Option<Self> {
+        Some(Self { ratio, figure: None })
+    }
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.ours / self.theirs
+    }
+
+    fn met(&self) -> Option<bool> {
+        let goal = self.goal?;
+        Some(self.ratio() <= goal.ratio && goal.figure.is_none_or(|most| self.ours <= most))
+    }
+}
+
+/// What the reader of the table needs to know.
+pub(crate) const NOTES: &str = "\
+Best of several interleaved rounds; ns are per decision. On two threads (2t): wall time x threads / all decisions,
+so no hindrance at all gives the 1t figure. Keyed: every key is in the table before measuring and still in use.
+growth: ours at 10^7 keys or 10^4 rules beside ours at 10^3 keys or 1 rule. Rows without a goal are for comparison.";
+
+/// The table.
+pub(crate) fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table.set_header(["case", "peer", "ours", "theirs", "ratio", "goal", "met"]);
+    for row in rows {
+        let unit = match row.unit {
+            Unit::Nanos => "ns",
+            Unit::Bytes => "B",
+        };
+        let goal = row.goal.map_or_else(String::new, |goal| {
+            let figure = goal.figure.map_or_else(String::new, |most| format!(", <= {most} {unit}"));
+            format!("<= {}{figure}", goal.ratio)
+        });
+        let met = row.met().map_or("", |met| if met { "yes" } else { "NO" });
+        table.add_row([
+            row.case.to_owned(),
+            row.peer.to_owned(),
+            format!("{:.1} {unit}", row.ours),
+            format!("{:.1} {unit}", row.theirs),
+            format!("{:.3}", row.ratio()),
+            goal,
+            met.to_owned(),
+        ]);
+    }
+    for column in 2..=4 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// Writes the rows as a list of objects, making the folder where needed.
+pub(crate) fn write_json(rows: &[Row], file: &Path) -> io::Result<()> {
+    let list: Value = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "case": row.case,
+                "peer": row.peer,
+                "ours": row.ours,
+                "theirs": row.theirs,
+                "ratio": row.ratio(),
+                "better": "lower",
+            })
+        })
+        .collect();
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(file, format!("{list:#}\n"))
+}

@@ -1,0 +1,88 @@
+//! One bucket, no keys: `unkeyed-allow`, `unkeyed-deny`, `sliced-allow`, on one thread and on two.
+
+use std::hint::black_box;
+
+use crate::ours;
+use crate::peers;
+use crate::report::{Goal, Row, Unit};
+use crate::runner::{Expect, Scale, best_of, nanos_each_on};
+
+const DECISIONS: u32 = 2_000_000;
+
+pub(crate) fn allow_1t(scale: Scale) -> Vec<Row> {
+    allow("unkeyed-allow-1t", 1, scale)
+}
+
+pub(crate) fn allow_2t(scale: Scale) -> Vec<Row> {
+    allow("unkeyed-allow-2t", 2, scale)
+}
+
+pub(crate) fn deny_1t(scale: Scale) -> Vec<Row> {
+    deny("unkeyed-deny-1t", 1, scale)
+}
+
+pub(crate) fn deny_2t(scale: Scale) -> Vec<Row> {
+    deny("unkeyed-deny-2t", 2, scale)
+}
+
+pub(crate) fn sliced_1t(scale: Scale) -> Vec<Row> {
+    sliced("sliced-allow-1t", 1, scale)
+}
+
+pub(crate) fn sliced_2t(scale: Scale) -> Vec<Row> {
+    sliced("sliced-allow-2t", 2, scale)
+}
+
+/// A bucket that is never empty: a token per nanosecond, a second's worth of burst.
+fn allow(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
+    let ours = ours::Bucket::plentiful();
+    let theirs = peers::governor_plentiful();
+    let decisions = scale.size(DECISIONS);
+    let figures = best_of(
+        scale.rounds(),
+        [&mut || nanos_each_on(threads, decisions, Expect::Admitted, || |_| black_box(&ours).admits()), &mut || {
+            nanos_each_on(threads, decisions, Expect::Admitted, || |_| black_box(&theirs).check().is_ok())
+        }],
+    );
+    row(case, figures, 1.0)
+}
+
+/// A bucket of one token an hour whose token is gone.
+fn deny(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
+    let ours = ours::Bucket::hourly();
+    let theirs = peers::governor_hourly();
+    assert!(ours.admits() && theirs.check().is_ok(), "a new bucket is full");
+    let decisions = scale.size(DECISIONS);
+    let figures = best_of(
+        scale.rounds(),
+        [&mut || nanos_each_on(threads, decisions, Expect::Refused, || |_| black_box(&ours).admits()), &mut || {
+            // A refusal carries when to come back: it must be made, not only its being an error.
+            nanos_each_on(threads, decisions, Expect::Refused, || |_| black_box(black_box(&theirs).check()).is_ok())
+        }],
+    );
+    row(case, figures, 1.0)
+}
+
+/// The bucket that is never empty, each of our threads taking from a slice of its own.
+fn sliced(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
+    let ours = ours::Sliced::plentiful();
+    let theirs = peers::governor_plentiful();
+    let decisions = scale.size(DECISIONS);
+    let figures = best_of(
+        scale.rounds(),
+        [
+            &mut || {
+                nanos_each_on(threads, decisions, Expect::Admitted, || {
+                    let mut slice = ours.slice();
+                    move |_| black_box(&mut slice).admits()
+                })
+            },
+            &mut || nanos_each_on(threads, decisions, Expect::Admitted, || |_| black_box(&theirs).check().is_ok()),
+        ],
+    );
+    row(case, figures, 0.3)
+}
+
+fn row(case: &'static str, [ours, theirs]: [f64; 2], ratio: f64) -> Vec<Row> {
+    vec![Row { case, peer: peers::GOVERNOR, unit: Unit::Nanos, ours, theirs, goal: Goal::ratio(ratio) }]
+}
