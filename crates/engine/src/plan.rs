@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::algorithm::gcra::Gcra;
 use crate::algorithm::{Algorithm, Check, Entry, Status, Taken};
-use crate::decision::{Decision, Verdict};
+use crate::decision::Decision;
 use crate::limit::{Limit, LimitError, each_algorithm};
 use crate::time::Timestamp;
 
@@ -20,7 +21,7 @@ pub(crate) type Marks = SmallVec<[u64; 2]>;
 
 /// The limits of one key and where each keeps its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     limits: SmallVec<[Limit; 2]>,
     words: usize,
     /// Whether callers hold something that they must give back.
@@ -41,16 +42,6 @@ impl Ruling {
     pub(crate) const fn admits(&self) -> bool {
         matches!(self.check, Check::Now | Check::After(_))
     }
-
-    pub(crate) const fn verdict(&self) -> Verdict {
-        match self.check {
-            Check::Now => Verdict::Allowed,
-            Check::After(pause) => Verdict::Wait(Duration::from_nanos(pause)),
-            Check::NotBefore(wait) => Verdict::Denied { retry_after: Some(Duration::from_nanos(wait)) },
-            Check::Held => Verdict::Denied { retry_after: None },
-            Check::Never => Verdict::Never,
-        }
-    }
 }
 
 /// The later, the worse; what no clock can promise is worse than any wait, never is worst.
@@ -66,7 +57,7 @@ const fn severity(check: Check) -> (u8, u64) {
 
 impl Plan {
     /// A plan of these limits.
-    pub fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self, LimitError> {
+    pub(crate) fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self, LimitError> {
         let limits: SmallVec<[Limit; 2]> = limits.into_iter().collect();
         if limits.is_empty() {
             return Err(LimitError::NoLimits);
@@ -78,7 +69,7 @@ impl Plan {
     }
 
     /// A plan of a single limit.
-    pub fn of_one(limit: Limit) -> Self {
+    pub(crate) fn of_one(limit: Limit) -> Self {
         Self::of(SmallVec::from_iter([limit]))
     }
 
@@ -90,8 +81,16 @@ impl Plan {
     }
 
     /// The limits, in the order given.
-    pub fn limits(&self) -> &[Limit] {
+    pub(crate) fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    /// The arithmetic of the only limit, if it is a token bucket in one word.
+    pub(crate) fn single_bucket(&self) -> Option<Gcra> {
+        match &*self.limits {
+            [Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket)] if !bucket.is_reservable() => Some(*bucket.gcra()),
+            _ => None,
+        }
     }
 
     /// Words of state per key.
@@ -260,7 +259,7 @@ impl Plan {
             Check::Now => self.tightest(state, now),
             _ => (ruling.limit, self.status(state, ruling.limit, now)),
         };
-        Decision { verdict: ruling.verdict(), limit, status }
+        Decision { verdict: ruling.check.verdict(), limit, status }
     }
 
     /// From when on the state equals the fresh one.

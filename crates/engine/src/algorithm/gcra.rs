@@ -15,6 +15,8 @@
 //! time starts no earlier than `t` and ends no later than `t + T + burst` intervals. A clock that
 //! steps back makes `now` smaller and so the test stricter.
 
+use super::{Check, Status};
+use crate::decision::Decision;
 use crate::limit::{LimitError, Rate};
 use crate::time::{Timestamp, saturating_nanos};
 
@@ -100,6 +102,17 @@ impl Gcra {
     pub const fn remaining(&self, arrival: u64, now: u64) -> u64 {
         let owed = arrival.saturating_sub(now);
         self.tolerance.saturating_sub(owed) / self.interval
+    }
+
+    /// A decision about this bucket alone, given the arrival time after it.
+    #[inline(always)]
+    pub(crate) const fn decision(&self, check: Check, arrival: u64, now: u64) -> Decision {
+        let status = Status {
+            limit: self.burst,
+            remaining: self.remaining(arrival, now),
+            reset: nanos_covering(arrival.saturating_sub(now)),
+        };
+        Decision { verdict: check.verdict(), limit: 0, status }
     }
 
     /// Ticks `cost` tokens take; saturating, for costs that were never checked against the burst.

@@ -41,6 +41,9 @@ pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 pub use warm_up::WarmUp;
 
+use std::time::Duration;
+
+use crate::decision::Verdict;
 use crate::time::Timestamp;
 
 /// [`Algorithm::full_at`] of a state that must not be forgotten, however long it takes.
@@ -69,6 +72,20 @@ pub enum Check {
     Held,
     /// Can never fit: more than the limit itself.
     Never,
+}
+
+impl Check {
+    /// What a caller is told.
+    #[inline]
+    pub const fn verdict(self) -> Verdict {
+        match self {
+            Self::Now => Verdict::Allowed,
+            Self::After(pause) => Verdict::Wait(Duration::from_nanos(pause)),
+            Self::NotBefore(wait) => Verdict::Denied { retry_after: Some(Duration::from_nanos(wait)) },
+            Self::Held => Verdict::Denied { retry_after: None },
+            Self::Never => Verdict::Never,
+        }
+    }
 }
 
 /// How much of a limit is left, as wire formats want to know it.

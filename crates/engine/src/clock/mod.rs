@@ -57,7 +57,7 @@ impl ClockHandle {
     }
 
     /// The present moment.
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             None => SystemClock.now(),

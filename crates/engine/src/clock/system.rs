@@ -40,16 +40,25 @@ impl Anchor {
         Self { counter, raw, nanos: Timestamp::from_unix(wall).as_nanos() }
     }
 
-    #[inline]
+    #[cold]
+    fn set() -> &'static Self {
+        ANCHOR.get_or_init(Self::here)
+    }
+
+    #[inline(always)]
     fn now(&self) -> u64 {
         self.nanos + self.counter.delta_as_nanos(self.raw, self.counter.raw())
     }
 }
 
 impl Clock for SystemClock {
-    #[inline]
+    #[inline(always)]
     fn now(&self) -> Timestamp {
-        let now = ANCHOR.get_or_init(Anchor::here).now();
+        let anchor = match ANCHOR.get() {
+            Some(anchor) => anchor,
+            None => Anchor::set(),
+        };
+        let now = anchor.now();
         let now = LATEST.with(|latest| {
             let now = now.max(latest.get());
             latest.set(now);

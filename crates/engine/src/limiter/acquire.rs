@@ -14,11 +14,10 @@ use std::time::Duration;
 
 use super::{Inner, Pass, Reason, Refused};
 use crate::algorithm::Entry;
-use crate::clock::AlarmId;
-use crate::decision::{Decision, Verdict};
+use crate::decision::Decision;
 use crate::table::KeyHash;
 use crate::time::Timestamp;
-use crate::wait::{CannotJoin, Ticket};
+use crate::wait::{Asked, InLine, Turn};
 
 /// A wish to be let in. Await it, or wait for it with [`Acquire::blocking`].
 ///
@@ -81,131 +80,48 @@ impl IntoFuture for Acquire {
     type IntoFuture = Acquiring;
 
     fn into_future(self) -> Acquiring {
-        Acquiring { wish: self, deadline: None, place: None, alarm: None }
+        let within = self.within;
+        Acquiring(InLine::new(self, within))
     }
 }
 
 /// A caller in line, or about to be.
 #[must_use = "futures do nothing unless polled"]
-pub struct Acquiring {
-    wish: Acquire,
-    deadline: Option<Timestamp>,
-    place: Option<Ticket>,
-    alarm: Option<(Timestamp, AlarmId)>,
-}
-
-/// The latest moment there is: a deadline for those who have none.
-const NO_DEADLINE: Timestamp = Timestamp::from_nanos(u64::MAX);
+pub struct Acquiring(InLine<Acquire>);
 
 impl Future for Acquiring {
     type Output = Result<Pass, Refused>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let now = this.wish.inner.clock.now();
-        let deadline = *this.deadline.get_or_insert_with(|| this.wish.within.map_or(NO_DEADLINE, |span| now + span));
-        if this.place.is_none() {
-            if let Some(result) = this.arrive(now, deadline) {
-                return Poll::Ready(result);
-            }
-        }
-        this.wait(now, deadline, context.waker())
+        Pin::new(&mut self.0).poll(context)
     }
 }
 
-impl Acquiring {
-    /// Takes at once, or joins the line. Answers how it ended unless it is in line now.
-    fn arrive(&mut self, now: Timestamp, deadline: Timestamp) -> Option<Result<Pass, Refused>> {
-        let Acquire { inner, key, cost, .. } = &self.wish;
-        let decision = if *cost > 0 && inner.has_line(*key) {
-            inner.behind_line(*key, now, *cost)
-        } else {
-            let tried = inner.take(*key, now, *cost, Entry::Depart);
-            if let Some(taking) = tried.taken {
-                return Some(Ok(Pass::new(inner, *key, taking, tried.decision)));
-            }
-            tried.decision
-        };
-        if let Some(reason) = hopeless(&decision, now, deadline) {
-            return Some(Err(Refused { decision, reason }));
-        }
-        let (plan, state) = inner.snapshot(*key, now);
-        match inner.room.join(*key, &plan, state, now, *cost, deadline) {
-            Ok(ticket) => {
-                self.place = Some(ticket);
-                None
-            }
-            Err(CannotJoin::Full) => Some(Err(Refused { decision, reason: Reason::LineFull })),
-            Err(CannotJoin::TooLate(turn)) => {
-                let verdict = Verdict::Denied { retry_after: Some(turn - now) };
-                Some(Err(Refused { decision: Decision { verdict, ..decision }, reason: Reason::Deadline }))
-            }
+impl Turn for Acquire {
+    type Pass = Pass;
+    type Refusal = Refused;
+
+    fn limiter(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    fn key(&self) -> KeyHash {
+        self.key
+    }
+
+    fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    fn ask(&mut self, now: Timestamp) -> Asked<Pass> {
+        let tried = self.inner.take(self.key, now, self.cost, Entry::Depart);
+        match tried.taken {
+            Some(taking) => Asked::Admitted(Pass::new(&self.inner, self.key, taking, tried.decision)),
+            None => Asked::NotYet(tried.decision),
         }
     }
 
-    /// In line: goes if it is first and the limits admit it, else sees to it that it is woken.
-    fn wait(&mut self, now: Timestamp, deadline: Timestamp, waker: &Waker) -> Poll<Result<Pass, Refused>> {
-        let Acquire { inner, key, cost, .. } = &self.wish;
-        let (inner, key, cost) = (Arc::clone(inner), *key, *cost);
-        let Some(ticket) = self.place else { return Poll::Pending };
-        if !inner.room.is_first(key, ticket, waker) {
-            if now > deadline {
-                let decision = inner.behind_line(key, now, cost);
-                self.leave(false);
-                return Poll::Ready(Err(Refused { decision, reason: Reason::Deadline }));
-            }
-            // The one before may still leave at the very moment of the deadline.
-            self.wake_at(deadline + Duration::from_nanos(1), waker);
-            return Poll::Pending;
-        }
-        let tried = inner.take(key, now, cost, Entry::Depart);
-        if let Some(taking) = tried.taken {
-            self.leave(true);
-            return Poll::Ready(Ok(Pass::new(&inner, key, taking, tried.decision)));
-        }
-        if let Some(reason) = hopeless(&tried.decision, now, deadline) {
-            self.leave(false);
-            return Poll::Ready(Err(Refused { decision: tried.decision, reason }));
-        }
-        let turn = tried.decision.wait().map_or(deadline, |wait| now + wait);
-        self.wake_at(turn.min(deadline), waker);
-        Poll::Pending
-    }
-
-    fn wake_at(&mut self, at: Timestamp, waker: &Waker) {
-        if at == NO_DEADLINE || self.alarm.is_some_and(|(set, _)| set == at) {
-            return;
-        }
-        self.stop_alarm();
-        self.alarm = Some((at, self.wish.inner.clock.set_alarm(at, waker.clone())));
-    }
-
-    fn stop_alarm(&mut self) {
-        if let Some((_, id)) = self.alarm.take() {
-            self.wish.inner.clock.cancel_alarm(id);
-        }
-    }
-
-    fn leave(&mut self, in_turn: bool) {
-        self.stop_alarm();
-        if let Some(ticket) = self.place.take() {
-            self.wish.inner.room.leave(self.wish.key, ticket, in_turn);
-        }
-    }
-}
-
-/// Why there is no point in waiting any longer, if there is none.
-fn hopeless(decision: &Decision, now: Timestamp, deadline: Timestamp) -> Option<Reason> {
-    match decision.verdict {
-        Verdict::Never => Some(Reason::Limit),
-        Verdict::Denied { retry_after: Some(wait) } if now + wait > deadline => Some(Reason::Deadline),
-        Verdict::Denied { retry_after: None } if now >= deadline => Some(Reason::Deadline),
-        _ => None,
-    }
-}
-
-impl Drop for Acquiring {
-    fn drop(&mut self) {
-        self.leave(false);
+    fn refuse(&mut self, decision: Decision, reason: Reason) -> Refused {
+        Refused { decision, reason }
     }
 }

@@ -3,6 +3,9 @@
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use crate::algorithm::Check;
+use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
+use crate::decision::Decision;
 use crate::limit::LimitError;
 use crate::plan::Plan;
 use crate::table::{KeyHash, Place, Table, Visit, random_seed};
@@ -13,6 +16,16 @@ use std::sync::Arc;
 pub(crate) struct KeyedCore {
     pub(crate) plan: Arc<Plan>,
     pub(crate) table: Table,
+    /// The plan's only limit, if that is a plain token bucket: the common case, decided without going
+    /// through the plan.
+    bucket: Option<Gcra>,
+}
+
+impl KeyedCore {
+    pub(crate) fn new(plan: Plan, table: Table) -> Self {
+        let bucket = plan.single_bucket();
+        Self { plan: Arc::new(plan), table, bucket }
+    }
 }
 
 /// States by key.
@@ -26,7 +39,7 @@ impl Keyed {
     pub(crate) fn new(plan: Plan, capacity: usize) -> Result<Self, LimitError> {
         let seed = random_seed();
         let table = Table::new(&plan, capacity, seed)?;
-        Ok(Self::with_core(KeyedCore { plan: Arc::new(plan), table }))
+        Ok(Self::with_core(KeyedCore::new(plan, table)))
     }
 
     pub(crate) fn with_core(core: KeyedCore) -> Self {
@@ -66,7 +79,45 @@ impl Keyed {
         Place::Own
     }
 
-    #[inline]
+    #[inline(always)]
+    pub(crate) fn decide(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
+        let core = self.core.load();
+        if let Some(bucket) = &core.bucket
+            && cost <= bucket.burst()
+        {
+            let ticks = ticks(now);
+            let mut take = Err((0, 0));
+            let visit = core.table.visit_word(&core.plan, key, now, |arrival| {
+                take = match bucket.admit(*arrival, ticks, cost) {
+                    Ok(next) => {
+                        *arrival = next;
+                        Ok(next)
+                    }
+                    Err(early) => Err((*arrival, early)),
+                };
+                take.is_ok() && cost > 0
+            });
+            if visit != Visit::Moved {
+                return match take {
+                    Ok(arrival) => bucket.decision(Check::Now, arrival, ticks),
+                    Err((arrival, early)) => bucket.decision(Check::NotBefore(nanos_covering(early)), arrival, ticks),
+                };
+            }
+        }
+        drop(core);
+        self.decide_any(key, now, cost)
+    }
+
+    #[inline(never)]
+    fn decide_any(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
+        let mut decision = super::NO_STATE;
+        self.visit(key, now, |plan, state| {
+            decision = plan.decide(state, now, cost);
+            decision.is_admitted() && cost > 0
+        });
+        decision
+    }
+
     pub(crate) fn visit(
         &self,
         key: KeyHash,
@@ -89,9 +140,12 @@ impl Keyed {
     pub(crate) fn change(&self, plan: Plan, now: Timestamp) {
         let _alone = self.changing.lock();
         let old = self.core.load_full();
-        let table = Table::with_buckets(&plan, old.table.buckets(), old.table.seed());
+        let mut table = Table::with_buckets(&plan, old.table.buckets(), old.table.seed());
+        if old.table.is_lenient() {
+            table = table.lenient();
+        }
         table.add_forgotten(old.table.forgotten());
-        let new = Arc::new(KeyedCore { plan: Arc::new(plan), table });
+        let new = Arc::new(KeyedCore::new(plan, table));
         if old.table.successor.set(Arc::clone(&new)).is_err() {
             return;
         }

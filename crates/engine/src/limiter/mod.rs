@@ -191,21 +191,14 @@ impl Inner {
     }
 
     /// Decides without keeping hold of anything.
-    #[inline]
+    #[inline(always)]
     fn decide(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
-        if cost > 0 && self.has_line(key) {
+        if self.room.is_occupied() && cost > 0 && self.room.has_line(key) {
             return self.behind_line(key, now, cost);
         }
         match &self.store {
             Store::Unkeyed(state) => state.decide(now, cost),
-            Store::Keyed(states) => {
-                let mut decision = NO_STATE;
-                states.visit(key, now, |plan, state| {
-                    decision = plan.decide(state, now, cost);
-                    decision.is_admitted() && cost > 0
-                });
-                decision
-            }
+            Store::Keyed(states) => states.decide(key, now, cost),
         }
     }
 

@@ -161,7 +161,7 @@ impl Inner {
             }
             Store::Keyed(states) => {
                 let core = states.core();
-                let KeyedCore { plan, table } = &*core;
+                let KeyedCore { plan, table, .. } = &*core;
                 header(&mut writer, plan, table.seed(), table.buckets());
                 for bucket in 0..table.buckets() {
                     table.export(bucket, |tag, state| {
@@ -254,8 +254,7 @@ impl Builder {
             table.import(&plan, bucket, tag, &state, now);
         }
         let changed = plan.limits() != limits;
-        let core = KeyedCore { plan: Arc::new(plan), table };
-        let inner = self.inner(Store::Keyed(Keyed::with_core(core)));
+        let inner = self.inner(Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table))));
         if changed {
             inner.change(limits)?;
         }

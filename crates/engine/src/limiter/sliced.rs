@@ -19,7 +19,6 @@ use crate::algorithm::{Algorithm, Check, Entry, Status, Taken, TokenBucket};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
 use crate::limit::LimitError;
-use crate::plan::Ruling;
 
 /// A token bucket whose tokens are handed out in slices.
 ///
@@ -112,8 +111,7 @@ impl Slice {
         };
         let status = bucket.status(&*state, now);
         if check != Check::Now {
-            let verdict = Ruling { check, limit: 0 }.verdict();
-            let verdict = if cost > bucket.burst() { Verdict::Never } else { verdict };
+            let verdict = if cost > bucket.burst() { Verdict::Never } else { check.verdict() };
             return Err(Refused { decision: Decision { verdict, limit: 0, status }, reason: Reason::Limit });
         }
         let fetched = lacking.max((*slice).min(status.remaining));

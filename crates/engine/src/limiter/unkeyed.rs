@@ -5,11 +5,10 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::word::{Moved, Take, Word};
+use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
-use crate::algorithm::{Check, Status};
 use crate::decision::Decision;
-use crate::limit::Limit;
-use crate::plan::{Plan, Ruling};
+use crate::plan::Plan;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -41,11 +40,9 @@ struct Row {
 
 impl Core {
     fn new(plan: Arc<Plan>, words: &[u64]) -> Self {
-        let state = match plan.limits() {
-            [Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket)] if !bucket.is_reservable() => {
-                State::Word(*bucket.gcra(), Word::new(words[0]))
-            }
-            _ => State::Row(Mutex::new(Row { words: SmallVec::from_slice(words), moved: false })),
+        let state = match plan.single_bucket() {
+            Some(bucket) => State::Word(bucket, Word::new(words[0])),
+            None => State::Row(Mutex::new(Row { words: SmallVec::from_slice(words), moved: false })),
         };
         Self { plan, state }
     }
@@ -68,7 +65,6 @@ impl Core {
         Ok(())
     }
 
-    #[inline]
     fn decide(&self, now: Timestamp, cost: u64) -> Result<Decision, Moved> {
         match &self.state {
             State::Word(bucket, word) => decide_word(bucket, word, now, cost),
@@ -84,24 +80,17 @@ impl Core {
     }
 }
 
-/// The fast path. What the caller does not look at, the compiler leaves out.
-#[inline]
+/// The fast path. Inlined into the caller, so that what it does not look at is not computed.
+#[inline(always)]
 fn decide_word(bucket: &Gcra, word: &Word, now: Timestamp, cost: u64) -> Result<Decision, Moved> {
-    let ticks = ticks(now);
-    let (check, arrival) = if cost > bucket.burst() {
-        (Check::Never, word.read()?)
-    } else {
-        match word.take(bucket, ticks, cost)? {
-            Take::Taken(arrival) => (Check::Now, arrival),
-            Take::Early { arrival, early } => (Check::NotBefore(nanos_covering(early)), arrival),
-        }
-    };
-    let status = Status {
-        limit: bucket.burst(),
-        remaining: bucket.remaining(arrival, ticks),
-        reset: nanos_covering(arrival.saturating_sub(ticks)),
-    };
-    Ok(Decision { verdict: Ruling { check, limit: 0 }.verdict(), limit: 0, status })
+    let now = ticks(now);
+    if cost > bucket.burst() {
+        return Ok(bucket.decision(Check::Never, word.read()?, now));
+    }
+    Ok(match word.take(bucket, now, cost)? {
+        Take::Taken(arrival) => bucket.decision(Check::Now, arrival, now),
+        Take::Early { arrival, early } => bucket.decision(Check::NotBefore(nanos_covering(early)), arrival, now),
+    })
 }
 
 impl Unkeyed {
@@ -110,7 +99,6 @@ impl Unkeyed {
     }
 
     /// Runs `act` on the state that counts now.
-    #[inline]
     fn current<R>(&self, mut act: impl FnMut(&Core) -> Result<R, Moved>) -> R {
         if let Ok(result) = act(&self.first) {
             return result;
@@ -126,8 +114,18 @@ impl Unkeyed {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decide(&self, now: Timestamp, cost: u64) -> Decision {
+        if let State::Word(bucket, word) = &self.first.state
+            && let Ok(decision) = decide_word(bucket, word, now, cost)
+        {
+            return decision;
+        }
+        self.decide_current(now, cost)
+    }
+
+    #[inline(never)]
+    fn decide_current(&self, now: Timestamp, cost: u64) -> Decision {
         self.current(|core| core.decide(now, cost))
     }
 

@@ -83,6 +83,8 @@ pub enum Cost {
     Fixed(u64),
     /// The number in this attribute; requests without it, or with no number in it, cost 1.
     Attribute(Attribute),
+    /// So much is reserved at first; what it really was is settled when it is known.
+    Estimate(u64),
 }
 
 impl Default for Cost {

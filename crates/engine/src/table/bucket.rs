@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 use std::sync::atomic::Ordering;
 
 /// Keys a bucket can hold. With one word of state each, a bucket is four cache lines.
-pub(crate) const SLOTS: usize = 20;
+pub(crate) const SLOTS: usize = 19;
 
 /// The state's place behind the slots that all forgotten keys share.
 const STRICT: usize = SLOTS;
@@ -139,6 +139,7 @@ impl<S: Storage> Shelf<S> {
     }
 
     /// A key that is not here: new, or forgotten.
+    #[inline(never)]
     fn visit_stranger(&mut self, ask: &Ask<'_>, act: &mut (impl FnMut(&mut [u64]) -> bool + ?Sized)) -> Place {
         let strict_full_at = self.full_at(ask.plan, STRICT);
         if strict_full_at == NEVER_FULL {
@@ -167,6 +168,10 @@ impl<S: Storage> Shelf<S> {
             return Place::Own;
         }
         ask.forgotten.fetch_add(1, Ordering::Relaxed);
+        if ask.lenient {
+            self.put(slot, ask.tag, state);
+            return Place::Own;
+        }
         if soonest < ask.plan.full_at(state) {
             let words = ask.plan.words();
             let victim: SmallVec<[u64; 16]> = SmallVec::from_slice(&self.states.state(slot)[..words]);

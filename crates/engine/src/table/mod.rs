@@ -43,14 +43,20 @@ use storage::{Heap, Inline, Storage};
 /// [`SLOTS`] that hardly a bucket overflows: one key in ten thousand by Poisson's law.
 const KEYS_PER_BUCKET: f64 = 8.8;
 
+/// The largest states, in words, that stand within their bucket.
+const LARGEST_INLINE: usize = 16;
+
 /// The most keys a table can be built for.
-pub const MOST_KEYS: usize = 1 << 32;
+const MOST_KEYS: usize = 1 << 32;
 
 /// A table for one plan's states, whatever their size.
 pub(crate) struct Table {
     slots: Slots,
     seed: u64,
     forgotten: AtomicU64,
+    /// Whether what is forgotten early is really forgotten, instead of being folded into the strict
+    /// slot. For states where too strict is worse than too lax.
+    lenient: bool,
     /// Set when the table is being replaced; buckets that moved say so.
     pub(crate) successor: OnceLock<std::sync::Arc<crate::limiter::KeyedCore>>,
 }
@@ -80,6 +86,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) now: Timestamp,
     pub(crate) plan: &'a Plan,
     pub(crate) forgotten: &'a AtomicU64,
+    pub(crate) lenient: bool,
 }
 
 /// How a visit went.
@@ -172,16 +179,30 @@ impl Table {
             5..=6 => boxed::<Inline<6>>(words, buckets),
             7..=8 => boxed::<Inline<8>>(words, buckets),
             9..=12 => boxed::<Inline<12>>(words, buckets),
-            13..=16 => boxed::<Inline<16>>(words, buckets),
+            13..=LARGEST_INLINE => boxed::<Inline<16>>(words, buckets),
             _ => boxed::<Heap>(words, buckets),
         };
-        Self { slots, seed, forgotten: AtomicU64::new(0), successor: OnceLock::new() }
+        Self { slots, seed, forgotten: AtomicU64::new(0), lenient: false, successor: OnceLock::new() }
     }
 
-    /// The hash of a key under this table's seed.
-    #[inline]
-    pub(crate) fn hash(&self, key: &(impl Hash + ?Sized)) -> KeyHash {
-        hash_with(self.seed, key)
+    /// The same table, made to forget without a trace.
+    #[must_use]
+    pub(crate) const fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
+    }
+
+    pub(crate) const fn is_lenient(&self) -> bool {
+        self.lenient
+    }
+
+    /// Bytes a key of this plan takes at capacity.
+    pub(crate) fn bytes_per_key(plan: &Plan) -> usize {
+        const SAMPLE: usize = 1_000;
+        let table = Self::with_buckets(plan, 1, 0);
+        let heap = if plan.words() > LARGEST_INLINE { plan.words() * size_of::<u64>() * (SLOTS + 1) } else { 0 };
+        let bucket = table.bytes() + heap;
+        (bucket * SAMPLE).div_ceil((KEYS_PER_BUCKET * SAMPLE as f64) as usize)
     }
 
     pub(crate) const fn seed(&self) -> u64 {
@@ -222,10 +243,28 @@ impl Table {
         now: Timestamp,
         mut act: impl FnMut(&mut [u64]) -> bool,
     ) -> Visit {
-        let ask = Ask { tag: key.tag(), now, plan, forgotten: &self.forgotten };
+        let ask = Ask { tag: key.tag(), now, plan, forgotten: &self.forgotten, lenient: self.lenient };
         match &self.slots {
             Slots::One(buckets) => buckets[key.bucket(buckets.len())].visit(&ask, &mut act),
             Slots::Many(buckets) => buckets.visit(key.bucket(buckets.count()), &ask, &mut act),
+        }
+    }
+
+    /// [`Table::visit`] for states of one word, without detours.
+    #[inline(always)]
+    pub(crate) fn visit_word(
+        &self,
+        plan: &Plan,
+        key: KeyHash,
+        now: Timestamp,
+        mut act: impl FnMut(&mut u64) -> bool,
+    ) -> Visit {
+        match &self.slots {
+            Slots::One(buckets) => {
+                let ask = Ask { tag: key.tag(), now, plan, forgotten: &self.forgotten, lenient: self.lenient };
+                buckets[key.bucket(buckets.len())].visit(&ask, &mut |state: &mut [u64]| act(&mut state[0]))
+            }
+            Slots::Many(_) => self.visit(plan, key, now, |state| act(&mut state[0])),
         }
     }
 

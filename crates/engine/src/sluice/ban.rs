@@ -1,0 +1,150 @@
+//! Bans: shutting out a key that keeps running into its limits.
+//!
+//! A rule's ban book counts refusals per key in a table of its own, like any other state of a key.
+//! When there are enough of them within the time set, the key is banned for the time set; refusals
+//! while banned do not prolong it. Unlike a limit, a ban that must be forgotten for lack of room is
+//! not passed on to strangers: too lax for one beats shutting out many.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::{RuleSetError, in_rule};
+use crate::algorithm::{Algorithm, Alignment, Entry, FixedWindow};
+use crate::clock::ClockHandle;
+use crate::limit::Limit;
+use crate::limiter::{Builder, Inner, SavedState};
+use crate::rule::{Ban, Rule};
+use crate::table::KeyHash;
+use crate::time::Timestamp;
+
+/// How many bans are remembered by a readable key, for people.
+const LISTED: usize = 1_024;
+
+/// One rule's bans.
+pub(super) struct BanBook {
+    ban: Ban,
+    refusals: FixedWindow,
+    term: FixedWindow,
+    states: Arc<Inner>,
+    listed: Mutex<HashMap<String, (KeyHash, Timestamp)>>,
+}
+
+/// A ban in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Banned {
+    /// The rule that pronounced it.
+    pub rule: String,
+    /// The key, readable.
+    pub key: String,
+    /// How much longer it lasts.
+    pub remaining: Duration,
+}
+
+impl BanBook {
+    /// Refuses bans that could not work.
+    pub(super) fn check(rule: &Rule) -> Result<(), RuleSetError> {
+        match rule.ban {
+            Some(ban) => windows(ban).map(drop).ok_or_else(|| RuleSetError::Ban { rule: rule.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn new(rule: &Rule, ban: Ban, clock: &ClockHandle, keys: usize) -> Result<Self, RuleSetError> {
+        let (refusals, term) = windows(ban).ok_or_else(|| RuleSetError::Ban { rule: rule.name.clone() })?;
+        let limits = [Limit::FixedWindow(refusals), Limit::FixedWindow(term)];
+        let builder = Builder::default().limits(limits).clock_handle(clock.clone());
+        let states = builder.build_lenient_inner(keys).map_err(in_rule(rule))?;
+        Ok(Self { ban, refusals, term, states, listed: Mutex::default() })
+    }
+
+    /// How much longer the key is banned.
+    pub(super) fn remaining(&self, key: KeyHash, now: Timestamp) -> Option<Duration> {
+        let mut remaining = None;
+        self.states.visit(key, now, &mut |_, state| {
+            let (_, term) = state.split_at(self.refusals.words());
+            remaining = self.in_term(term, now);
+            false
+        });
+        remaining
+    }
+
+    fn in_term(&self, term: &[u64], now: Timestamp) -> Option<Duration> {
+        let status = self.term.status(&term[..self.term.words()], now);
+        (status.remaining == 0).then(|| Duration::from_nanos(status.reset))
+    }
+
+    /// Counts a refusal. Answers whether it led to a ban.
+    pub(super) fn refused(&self, key: KeyHash, now: Timestamp) -> bool {
+        let mut banned = false;
+        self.states.visit(key, now, &mut |_, state| {
+            let (refusals, term) = state.split_at_mut(self.refusals.words());
+            let term = &mut term[..self.term.words()];
+            if self.in_term(term, now).is_some() {
+                return false;
+            }
+            self.refusals.commit(refusals, now, 1, false);
+            if self.refusals.status(refusals, now).remaining == 0 {
+                refusals.fill(0);
+                self.term.commit(term, now, 1, false);
+                banned = true;
+            }
+            true
+        });
+        banned
+    }
+
+    /// Remembers a ban for people to see.
+    pub(super) fn note(&self, name: String, key: KeyHash, now: Timestamp) {
+        let mut listed = self.listed.lock();
+        if listed.len() >= LISTED {
+            listed.retain(|_, (_, until)| *until > now);
+        }
+        if listed.len() < LISTED {
+            listed.insert(name, (key, now + self.ban.lasting));
+        }
+    }
+
+    pub(super) fn list(&self, rule: &str, now: Timestamp) -> Vec<Banned> {
+        let listed = self.listed.lock();
+        let mut bans: Vec<Banned> = listed
+            .iter()
+            .filter_map(|(key, (hash, _))| {
+                let remaining = self.remaining(*hash, now)?;
+                Some(Banned { rule: rule.to_owned(), key: key.clone(), remaining })
+            })
+            .collect();
+        bans.sort_by(|a, b| a.key.cmp(&b.key));
+        bans
+    }
+
+    pub(super) fn lift(&self, key: &str) -> bool {
+        let Some((hash, _)) = self.listed.lock().remove(key) else { return false };
+        self.states.forget(hash);
+        true
+    }
+
+    /// The hash of a key in this book.
+    pub(super) fn states(&self) -> &Inner {
+        &self.states
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.states.bytes()
+    }
+
+    pub(super) fn save(&self) -> SavedState {
+        self.states.save()
+    }
+}
+
+/// The counters a ban is kept with: refusals within their time, and the term itself.
+fn windows(ban: Ban) -> Option<(FixedWindow, FixedWindow)> {
+    let refusals = FixedWindow::new(u64::from(ban.after), ban.within, Alignment::FirstUse).ok()?;
+    let term = FixedWindow::new(1, ban.lasting, Alignment::FirstUse).ok()?;
+    Some((refusals, term))
+}
+
+const _: Entry = Entry::Enqueue;

@@ -1,0 +1,119 @@
+//! How a sluice is made.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use thiserror::Error;
+
+use super::snapshot::Snapshot;
+use super::{SavedRules, Shared, Sluice};
+use crate::clock::ClockHandle;
+use crate::limit::LimitError;
+use crate::rule::{Lists, Rule};
+
+/// Memory for the keys of all rules unless told otherwise: 256 MiB.
+const DEFAULT_MEMORY: usize = 256 << 20;
+
+/// Collects what a sluice needs.
+#[derive(Debug)]
+#[must_use]
+pub struct SluiceBuilder {
+    rules: Vec<Rule>,
+    lists: Lists,
+    memory: usize,
+    clock: ClockHandle,
+    saved: Option<SavedRules>,
+}
+
+/// Why rules cannot be put in force together.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RuleSetError {
+    /// Two rules of one name.
+    #[error("two rules are named '{name}': state belongs to a name, so names must differ")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// A rule's limits are wrong.
+    #[error("rule '{rule}': {source}")]
+    Limit {
+        /// The rule.
+        rule: String,
+        /// What is wrong.
+        source: LimitError,
+    },
+    /// A rule's ban has a zero in it.
+    #[error("rule '{rule}': a ban needs at least one refusal, some time to count them in and some time to last")]
+    Ban {
+        /// The rule.
+        rule: String,
+    },
+}
+
+impl Default for SluiceBuilder {
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            lists: Lists::default(),
+            memory: DEFAULT_MEMORY,
+            clock: ClockHandle::SYSTEM,
+            saved: None,
+        }
+    }
+}
+
+impl SluiceBuilder {
+    /// Adds a rule.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Adds several rules.
+    pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.rules.extend(rules);
+        self
+    }
+
+    /// Who is always let through, and who never.
+    pub fn lists(mut self, lists: Lists) -> Self {
+        self.lists = lists;
+        self
+    }
+
+    /// Bytes for the keys of all rules together; 256 MiB unless told otherwise. Each rule with a key
+    /// that does not say how many it remembers gets an equal share, at most 262,144 keys' worth.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Takes the time from another clock than the system's.
+    pub fn clock(mut self, clock: impl Into<ClockHandle>) -> Self {
+        self.clock = clock.into();
+        self
+    }
+
+    /// Goes on where a saved sluice stood, rule by rule, as far as the rules still fit.
+    pub fn restore(mut self, saved: SavedRules) -> Self {
+        self.saved = Some(saved);
+        self
+    }
+
+    /// Puts the rules in force.
+    pub fn build(self) -> Result<Sluice, RuleSetError> {
+        let mut snapshot = Snapshot::build(self.rules, self.lists, &self.clock, self.memory, None)?;
+        if let Some(saved) = &self.saved {
+            snapshot.restore(saved, &self.clock);
+        }
+        let shared = Shared {
+            snapshot: ArcSwap::from_pointee(snapshot),
+            clock: self.clock,
+            memory: self.memory,
+            replacing: Mutex::new(()),
+        };
+        Ok(Sluice { shared: Arc::new(shared) })
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a request would fare as it would.
+
+use std::time::Duration;
+
+use super::decide::select;
+use super::snapshot::Snapshot;
+use crate::algorithm::Entry;
+use crate::decision::Decision;
+use crate::rule::key::readable_key;
+use crate::rule::{ListHit, Request, Rule};
+use crate::time::Timestamp;
+
+/// What would happen to a request, and why.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The list entry it hits, if any. The rules then have no say.
+    pub list: Option<ListHit>,
+    /// Every rule that matches, in the order of the rules.
+    pub rules: Vec<RuleExplanation>,
+}
+
+/// What one rule would say.
+#[derive(Clone, Debug)]
+pub struct RuleExplanation {
+    /// The rule.
+    pub rule: Rule,
+    /// The key, readable. `None`: the request lacks it, so the rule does not apply. Empty: the rule
+    /// has no key.
+    pub key: Option<String>,
+    /// What it would cost.
+    pub cost: u64,
+    /// How much longer the key is banned.
+    pub banned: Option<Duration>,
+    /// What it would decide; `None` if it does not apply or has no limits of its own.
+    pub decision: Option<Decision>,
+}
+
+pub(super) fn explain(snapshot: &Snapshot, request: &Request<'_>, now: Timestamp) -> Explanation {
+    let mut matching = Vec::new();
+    let checks = select(snapshot, request, |index, _, params| {
+        let rule = &snapshot.rules()[index];
+        matching.push((index, readable_key(&rule.key, request, params)));
+    });
+    let rules = matching.into_iter().map(|(index, key)| {
+        let rule = snapshot.rules()[index].clone();
+        let Some(check) = checks.iter().find(|check| check.rule == index) else {
+            return RuleExplanation { rule, key: None, cost: 0, banned: None, decision: None };
+        };
+        let state = snapshot.state(index);
+        let decision = state.limiter.as_ref().map(|limiter| {
+            let (plan, words) = limiter.snapshot(check.key, now);
+            let ruling = plan.check(&words, now, check.cost, Entry::Enqueue);
+            plan.decision(ruling, &words, now)
+        });
+        let banned = state.bans.as_ref().and_then(|bans| bans.remaining(check.key, now));
+        RuleExplanation { rule, key, cost: check.cost, banned, decision }
+    });
+    Explanation { list: snapshot.lists().check(request), rules: rules.collect() }
+}

@@ -1,0 +1,141 @@
+//! A sluice: rules with their state, ready to decide requests.
+//!
+//! The rules are an immutable snapshot, replaced whole. Replacing it keeps the state of every rule that
+//! goes on: a rule is the same if it has the same name and key, and a changed limit takes over what was
+//! left of the old one ([`crate::Limiter::change`]).
+//!
+//! A request's life in here, in this order:
+//! 1. **Lists.** On the allow list: let through, nothing is counted. On the deny list: refused.
+//! 2. **Match.** The index finds the rules of the request and the key of each. A rule whose key the
+//!    request lacks does not apply to it.
+//! 3. **Bans.** A banned key is refused.
+//! 4. **Decide.** All limits of all matching rules together, all or nothing.
+//! 5. **Shadow.** Rules in shadow mode count what was let through, and report what they would have
+//!    refused.
+//!
+//! ```
+//! use sluicegate_engine::{Sluice, rule::{Attribute, Request, Rule}};
+//! use std::net::Ipv4Addr;
+//!
+//! let mut per_ip = Rule::new("per-ip", ["2/1m".parse()?]);
+//! per_ip.key = vec![Attribute::ClientIp.into()];
+//! let sluice = Sluice::builder().rule(per_ip).build()?;
+//!
+//! let request = Request::new("GET", "/").with_client_ip(Ipv4Addr::LOCALHOST);
+//! assert!(sluice.decide(&request).is_admitted());
+//! assert!(sluice.decide(&request).is_admitted());
+//! let refused = sluice.decide(&request);
+//! assert!(!refused.is_admitted());
+//! assert_eq!(refused.rule().map(|rule| rule.name.as_str()), Some("per-ip"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod ban;
+mod builder;
+mod decide;
+mod explain;
+mod outcome;
+mod queue;
+mod saved;
+mod snapshot;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+pub use ban::Banned;
+pub use builder::{RuleSetError, SluiceBuilder};
+pub use explain::{Explanation, RuleExplanation};
+pub use outcome::{Cause, Outcome, RuleDecision};
+pub use queue::Admission;
+pub use saved::SavedRules;
+pub use snapshot::RuleCounts;
+
+use crate::clock::ClockHandle;
+use crate::limit::LimitError;
+use crate::rule::{Lists, Request, Rule};
+use snapshot::Snapshot;
+
+/// Rules in force. Clones are the same sluice.
+#[derive(Clone)]
+pub struct Sluice {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    snapshot: ArcSwap<Snapshot>,
+    clock: ClockHandle,
+    /// Bytes for the keys of all rules.
+    memory: usize,
+    replacing: Mutex<()>,
+}
+
+impl Sluice {
+    /// Rules, lists, memory, a clock of your own.
+    pub fn builder() -> SluiceBuilder {
+        SluiceBuilder::default()
+    }
+
+    /// Decides about a request and takes what it costs.
+    pub fn decide(&self, request: &Request<'_>) -> Outcome {
+        decide::decide(self.shared.snapshot.load_full(), request, self.shared.clock.now())
+    }
+
+    /// Decides about a request and, where its rule says so, waits for its turn.
+    pub fn admit(&self, request: &Request<'_>) -> Admission {
+        Admission::new(self.decide(request), self.shared.clock.clone())
+    }
+
+    /// Which rules match a request, with which key, and what they would decide. Takes nothing.
+    pub fn explain(&self, request: &Request<'_>) -> Explanation {
+        explain::explain(&self.shared.snapshot.load(), request, self.shared.clock.now())
+    }
+
+    /// Puts other rules in force. On an error the present ones go on.
+    pub fn replace(&self, rules: Vec<Rule>, lists: Lists) -> Result<(), RuleSetError> {
+        let _alone = self.shared.replacing.lock();
+        let old = self.shared.snapshot.load_full();
+        let new = Snapshot::build(rules, lists, &self.shared.clock, self.shared.memory, Some(&old))?;
+        self.shared.snapshot.store(Arc::new(new));
+        Ok(())
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Vec<Rule> {
+        self.shared.snapshot.load().rules().to_vec()
+    }
+
+    /// What each rule has decided so far, in the order of the rules.
+    pub fn counts(&self) -> Vec<RuleCounts> {
+        self.shared.snapshot.load().counts()
+    }
+
+    /// Bans in force that were pronounced lately, by rule.
+    pub fn bans(&self) -> Vec<Banned> {
+        self.shared.snapshot.load().bans(self.shared.clock.now())
+    }
+
+    /// Lifts a ban by its rule and the key as [`Sluice::bans`] shows it. Answers whether there was one.
+    pub fn lift_ban(&self, rule: &str, key: &str) -> bool {
+        self.shared.snapshot.load().lift_ban(rule, key)
+    }
+
+    /// Memory the keys of all rules take, whether used or not.
+    pub fn bytes(&self) -> usize {
+        self.shared.snapshot.load().bytes()
+    }
+}
+
+impl std::fmt::Debug for Sluice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let snapshot = self.shared.snapshot.load();
+        let names: Vec<&str> = snapshot.rules().iter().map(|rule| rule.name.as_str()).collect();
+        f.debug_struct("Sluice").field("rules", &names).finish_non_exhaustive()
+    }
+}
+
+/// A limit that a rule cannot have, with the rule's name.
+fn in_rule(rule: &Rule) -> impl FnOnce(LimitError) -> RuleSetError + '_ {
+    |source| RuleSetError::Limit { rule: rule.name.clone(), source }
+}

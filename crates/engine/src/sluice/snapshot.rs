@@ -1,0 +1,209 @@
+//! Rules compiled for deciding, with their state.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::ban::{BanBook, Banned};
+use super::{RuleSetError, in_rule};
+use crate::clock::ClockHandle;
+use crate::limiter::{Builder, Inner};
+use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
+use crate::time::Timestamp;
+
+/// Keys a rule remembers if neither it nor the memory says otherwise.
+const DEFAULT_KEYS: usize = 1 << 18;
+
+/// An immutable set of rules. The state behind it is shared with the snapshot it replaced.
+pub(super) struct Snapshot {
+    rules: Vec<Rule>,
+    index: RuleIndex,
+    lists: ListIndex,
+    states: Vec<RuleState>,
+}
+
+/// What a rule counts with.
+#[derive(Clone)]
+pub(super) struct RuleState {
+    /// `None` for rules without limits of their own.
+    pub(super) limiter: Option<Arc<Inner>>,
+    pub(super) bans: Option<Arc<BanBook>>,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// What a rule has decided.
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct Counters {
+    pub(super) admitted: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) banned: AtomicU64,
+}
+
+/// What a rule has decided since it came into force under its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleCounts {
+    /// The rule's name.
+    pub rule: String,
+    /// Requests it let through.
+    pub admitted: u64,
+    /// Requests it refused; in shadow mode, would have refused.
+    pub refused: u64,
+    /// Requests refused because their key was banned.
+    pub banned: u64,
+    /// Keys it forgot before they had recovered.
+    pub forgotten_early: u64,
+    /// Callers waiting for their turn.
+    pub waiting: usize,
+}
+
+impl Snapshot {
+    pub(super) fn build(
+        rules: Vec<Rule>,
+        lists: Lists,
+        clock: &ClockHandle,
+        memory: usize,
+        old: Option<&Self>,
+    ) -> Result<Self, RuleSetError> {
+        // Everything that can fail comes before anything changes.
+        let mut names = HashSet::new();
+        for rule in &rules {
+            if !names.insert(rule.name.as_str()) {
+                return Err(RuleSetError::DuplicateName { name: rule.name.clone() });
+            }
+            if !rule.limits.is_empty() {
+                Builder::plan(rule.limits.clone(), false).map_err(in_rule(rule))?;
+            }
+            BanBook::check(rule)?;
+        }
+        let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
+        let share = memory / keyed.max(1);
+        let known: HashMap<&str, usize> =
+            old.iter().flat_map(|old| old.rules.iter().enumerate().map(|(i, rule)| (rule.name.as_str(), i))).collect();
+        let states = rules.iter().map(|rule| {
+            let old = old.and_then(|old| known.get(rule.name.as_str()).map(|&i| (&old.rules[i], &old.states[i])));
+            RuleState::take_up(rule, clock, share, old)
+        });
+        let states = states.collect::<Result<Vec<_>, _>>()?;
+        let index = RuleIndex::build(&rules);
+        let lists = ListIndex::build(&lists);
+        Ok(Self { rules, index, lists, states })
+    }
+
+    pub(super) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    pub(super) const fn index(&self) -> &RuleIndex {
+        &self.index
+    }
+
+    pub(super) const fn lists(&self) -> &ListIndex {
+        &self.lists
+    }
+
+    pub(super) fn state(&self, rule: usize) -> &RuleState {
+        &self.states[rule]
+    }
+
+    pub(super) fn states_mut(&mut self) -> impl Iterator<Item = (&Rule, &mut RuleState)> {
+        self.rules.iter().zip(&mut self.states)
+    }
+
+    pub(super) fn counts(&self) -> Vec<RuleCounts> {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.rules
+            .iter()
+            .zip(&self.states)
+            .map(|(rule, state)| RuleCounts {
+                rule: rule.name.clone(),
+                admitted: count(&state.counters.admitted),
+                refused: count(&state.counters.refused),
+                banned: count(&state.counters.banned),
+                forgotten_early: state.limiter.as_ref().map_or(0, |limiter| limiter.forgotten()),
+                waiting: state.limiter.as_ref().map_or(0, |limiter| limiter.room.waiting()),
+            })
+            .collect()
+    }
+
+    pub(super) fn bans(&self, now: Timestamp) -> Vec<Banned> {
+        let bans = self.rules.iter().zip(&self.states);
+        bans.flat_map(|(rule, state)| state.bans.iter().flat_map(|book| book.list(&rule.name, now))).collect()
+    }
+
+    pub(super) fn lift_ban(&self, rule: &str, key: &str) -> bool {
+        let Some(index) = self.rules.iter().position(|known| known.name == rule) else { return false };
+        self.states[index].bans.as_ref().is_some_and(|book| book.lift(key))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let limiters = self.states.iter().filter_map(|state| state.limiter.as_ref());
+        let books = self.states.iter().filter_map(|state| state.bans.as_ref());
+        limiters.map(|limiter| limiter.bytes()).sum::<usize>() + books.map(|book| book.bytes()).sum::<usize>()
+    }
+}
+
+impl RuleState {
+    /// The state of a rule: that of the rule it replaces where the two count the same thing, else fresh.
+    fn take_up(
+        rule: &Rule,
+        clock: &ClockHandle,
+        share: usize,
+        old: Option<(&Rule, &Self)>,
+    ) -> Result<Self, RuleSetError> {
+        let old = old.filter(|(old, _)| old.key == rule.key && estimates(old) == estimates(rule));
+        let limiter = match (old, rule.limits.is_empty()) {
+            (_, true) => None,
+            (Some((old_rule, Self { limiter: Some(limiter), .. })), false) => {
+                if old_rule.limits != rule.limits {
+                    limiter.change(rule.limits.clone()).map_err(in_rule(rule))?;
+                }
+                Some(Arc::clone(limiter))
+            }
+            _ => Some(Self::limiter(rule, clock, share)?),
+        };
+        let bans = match (rule.ban, old) {
+            (None, _) => None,
+            (Some(ban), Some((old_rule, Self { bans: Some(bans), .. }))) if old_rule.ban == Some(ban) => {
+                Some(Arc::clone(bans))
+            }
+            (Some(ban), _) => Some(Arc::new(BanBook::new(rule, ban, clock, capacity(rule, share)?)?)),
+        };
+        let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
+        Ok(Self { limiter, bans, counters })
+    }
+
+    fn limiter(rule: &Rule, clock: &ClockHandle, share: usize) -> Result<Arc<Inner>, RuleSetError> {
+        let builder = builder(rule, clock);
+        if rule.key.is_empty() {
+            return builder.build_inner().map_err(in_rule(rule));
+        }
+        builder.build_keyed_inner(capacity(rule, share)?).map_err(in_rule(rule))
+    }
+}
+
+/// A builder of the rule's limiter.
+pub(super) fn builder(rule: &Rule, clock: &ClockHandle) -> Builder {
+    let mut builder = Builder::default().limits(rule.limits.iter().copied()).clock_handle(clock.clone());
+    if let Some(queue) = rule.on_limit.queue {
+        builder = builder.max_waiting(queue.max_waiting as usize);
+    }
+    if estimates(rule) { builder.reservable() } else { builder }
+}
+
+/// Whether the rule's costs are settled later.
+const fn estimates(rule: &Rule) -> bool {
+    matches!(rule.cost, Cost::Estimate(_))
+}
+
+/// How many keys a rule remembers within its share of memory.
+pub(super) fn capacity(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
+    if let Some(keys) = rule.max_keys {
+        return Ok(keys);
+    }
+    let plan = match rule.limits.is_empty() {
+        true => return Ok(1),
+        false => Builder::plan(rule.limits.clone(), estimates(rule)).map_err(in_rule(rule))?,
+    };
+    Ok((share / plan.bytes_per_key()).clamp(1, DEFAULT_KEYS))
+}

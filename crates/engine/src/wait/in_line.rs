@@ -1,0 +1,177 @@
+//! One caller's way through a line, from joining to leaving.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::room::{CannotJoin, Ticket};
+use crate::clock::AlarmId;
+use crate::decision::{Decision, Verdict};
+use crate::limiter::{Inner, Reason};
+use crate::table::KeyHash;
+use crate::time::Timestamp;
+
+/// What a caller waits for.
+pub(crate) trait Turn: Unpin {
+    /// What it holds once it is let in.
+    type Pass;
+    /// What it is told if it is not.
+    type Refusal;
+
+    /// The limiter whose line it stands in.
+    fn limiter(&self) -> &Arc<Inner>;
+    /// The key whose line it stands in.
+    fn key(&self) -> KeyHash;
+    /// What it takes from that limiter.
+    fn cost(&self) -> u64;
+    /// Asks to be let in now.
+    fn ask(&mut self, now: Timestamp) -> Asked<Self::Pass>;
+    /// Is told that it is not let in.
+    fn refuse(&mut self, decision: Decision, reason: Reason) -> Self::Refusal;
+}
+
+/// The answer to somebody who asks to be let in.
+pub(crate) enum Asked<P> {
+    /// Go.
+    Admitted(P),
+    /// Wait, as the decision says.
+    NotYet(Decision),
+    /// There is no point in waiting.
+    Refused(Decision),
+}
+
+/// A caller in line, or about to be. Dropping it leaves the line.
+pub(crate) struct InLine<T: Turn> {
+    turn: T,
+    within: Option<Duration>,
+    deadline: Option<Timestamp>,
+    place: Option<Ticket>,
+    alarm: Option<AlarmId>,
+}
+
+/// The latest moment there is: a deadline for those who have none.
+const NO_DEADLINE: Timestamp = Timestamp::from_nanos(u64::MAX);
+
+impl<T: Turn> InLine<T> {
+    pub(crate) const fn new(turn: T, within: Option<Duration>) -> Self {
+        Self { turn, within, deadline: None, place: None, alarm: None }
+    }
+
+    /// Takes at once, or joins the line. Answers how it ended unless it is in line now.
+    fn arrive(&mut self, now: Timestamp, deadline: Timestamp) -> Option<Result<T::Pass, T::Refusal>> {
+        let (key, cost) = (self.turn.key(), self.turn.cost());
+        let decision = if cost > 0 && self.turn.limiter().has_line(key) {
+            self.turn.limiter().behind_line(key, now, cost)
+        } else {
+            match self.turn.ask(now) {
+                Asked::Admitted(pass) => return Some(Ok(pass)),
+                Asked::Refused(decision) => return Some(Err(self.turn.refuse(decision, Reason::Limit))),
+                Asked::NotYet(decision) => decision,
+            }
+        };
+        if let Some(reason) = hopeless(&decision, now, deadline) {
+            return Some(Err(self.turn.refuse(decision, reason)));
+        }
+        let limiter = self.turn.limiter();
+        let (plan, state) = limiter.snapshot(key, now);
+        match limiter.room.join(key, &plan, state, now, cost, deadline) {
+            Ok(ticket) => {
+                self.place = Some(ticket);
+                None
+            }
+            Err(CannotJoin::Full) => Some(Err(self.turn.refuse(decision, Reason::LineFull))),
+            Err(CannotJoin::TooLate(turn)) => {
+                let verdict = Verdict::Denied { retry_after: Some(turn - now) };
+                Some(Err(self.turn.refuse(Decision { verdict, ..decision }, Reason::Deadline)))
+            }
+        }
+    }
+
+    /// In line: goes if it is first and the limits admit it, else sees to it that it is woken.
+    fn wait(&mut self, now: Timestamp, deadline: Timestamp, waker: &Waker) -> Poll<Result<T::Pass, T::Refusal>> {
+        let Some(ticket) = self.place else { return Poll::Pending };
+        let (key, cost) = (self.turn.key(), self.turn.cost());
+        if !self.turn.limiter().room.is_first(key, ticket, waker) {
+            if now > deadline {
+                let decision = self.turn.limiter().behind_line(key, now, cost);
+                return self.give_up(decision, Reason::Deadline);
+            }
+            // The one before may still leave at the very moment of the deadline.
+            self.wake_at(deadline + Duration::from_nanos(1), waker);
+            return Poll::Pending;
+        }
+        let decision = match self.turn.ask(now) {
+            Asked::Admitted(pass) => {
+                self.leave(true);
+                return Poll::Ready(Ok(pass));
+            }
+            Asked::Refused(decision) => return self.give_up(decision, Reason::Limit),
+            Asked::NotYet(decision) => decision,
+        };
+        if let Some(reason) = hopeless(&decision, now, deadline) {
+            return self.give_up(decision, reason);
+        }
+        let turn = decision.wait().map_or(deadline, |wait| now + wait);
+        self.wake_at(turn.min(deadline), waker);
+        Poll::Pending
+    }
+
+    fn give_up(&mut self, decision: Decision, reason: Reason) -> Poll<Result<T::Pass, T::Refusal>> {
+        self.leave(false);
+        Poll::Ready(Err(self.turn.refuse(decision, reason)))
+    }
+
+    fn wake_at(&mut self, at: Timestamp, waker: &Waker) {
+        self.stop_alarm();
+        if at < NO_DEADLINE {
+            self.alarm = Some(self.turn.limiter().clock.set_alarm(at, waker.clone()));
+        }
+    }
+
+    fn stop_alarm(&mut self) {
+        if let Some(id) = self.alarm.take() {
+            self.turn.limiter().clock.cancel_alarm(id);
+        }
+    }
+
+    fn leave(&mut self, in_turn: bool) {
+        self.stop_alarm();
+        if let Some(ticket) = self.place.take() {
+            self.turn.limiter().room.leave(self.turn.key(), ticket, in_turn);
+        }
+    }
+}
+
+impl<T: Turn> Future for InLine<T> {
+    type Output = Result<T::Pass, T::Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let now = this.turn.limiter().clock.now();
+        let deadline = *this.deadline.get_or_insert_with(|| this.within.map_or(NO_DEADLINE, |span| now + span));
+        if this.place.is_none()
+            && let Some(result) = this.arrive(now, deadline)
+        {
+            return Poll::Ready(result);
+        }
+        this.wait(now, deadline, context.waker())
+    }
+}
+
+/// Why there is no point in waiting any longer, if there is none.
+fn hopeless(decision: &Decision, now: Timestamp, deadline: Timestamp) -> Option<Reason> {
+    match decision.verdict {
+        Verdict::Never => Some(Reason::Limit),
+        Verdict::Denied { retry_after: Some(wait) } if now + wait > deadline => Some(Reason::Deadline),
+        Verdict::Denied { retry_after: None } if now >= deadline => Some(Reason::Deadline),
+        _ => None,
+    }
+}
+
+impl<T: Turn> Drop for InLine<T> {
+    fn drop(&mut self) {
+        self.leave(false);
+    }
+}

@@ -1,0 +1,7 @@
+//! Waiting for a turn: the lines, and what a caller does in one.
+
+mod in_line;
+mod room;
+
+pub(crate) use in_line::{Asked, InLine, Turn};
+pub(crate) use room::{Bounds, WaitRoom};
