@@ -6,6 +6,7 @@
 pub mod attribute;
 pub mod expr;
 pub mod params;
+pub mod pattern;
 mod quote;
 pub mod request;
 mod spec;
@@ -14,6 +15,7 @@ pub mod target;
 pub use attribute::{Attribute, AttributeError};
 pub use expr::{Expr, ExprError};
 pub use params::Params;
+pub use pattern::PathPattern;
 pub use request::{AttributeMap, Attributes, NoAttributes, Request, Side};
 pub use spec::{
     Ban, ClusterMode, Cost, KeyPart, Mode, OnLimit, OnStoreFailure, Priority, Queue, Reply, ReplyBody, Rule, Scope,
