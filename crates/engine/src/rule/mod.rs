@@ -5,6 +5,7 @@
 
 pub mod attribute;
 pub mod expr;
+pub mod key;
 pub mod params;
 pub mod pattern;
 mod quote;
@@ -14,6 +15,7 @@ pub mod target;
 
 pub use attribute::{Attribute, AttributeError};
 pub use expr::{Expr, ExprError};
+pub use key::{hash_key, readable_key};
 pub use params::Params;
 pub use pattern::PathPattern;
 pub use request::{AttributeMap, Attributes, NoAttributes, Request, Side};
