@@ -6,6 +6,7 @@
 pub mod attribute;
 pub mod expr;
 pub mod key;
+pub mod lists;
 pub mod params;
 pub mod pattern;
 mod quote;
@@ -16,6 +17,7 @@ pub mod target;
 pub use attribute::{Attribute, AttributeError};
 pub use expr::{Expr, ExprError};
 pub use key::{hash_key, readable_key};
+pub use lists::{ListHit, ListIndex, Lists};
 pub use params::Params;
 pub use pattern::PathPattern;
 pub use request::{AttributeMap, Attributes, NoAttributes, Request, Side};
