@@ -22,6 +22,7 @@
 //! - [`algorithm`]: how, each with its guarantee
 //! - [`limiter`]: limits with their state; the table of keys behind them
 //! - [`rule`]: which requests, by which key, and what then
+//! - [`sluice`]: rules with their state, deciding requests
 //! - [`clock`]: time, injected
 
 pub mod algorithm;
@@ -31,6 +32,7 @@ pub mod limit;
 pub mod limiter;
 mod plan;
 pub mod rule;
+pub mod sluice;
 mod sync;
 mod table;
 pub mod time;
@@ -42,4 +44,5 @@ pub use limiter::{
     Acquire, Builder, KeyedLimiter, Limiter, Pass, Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter,
 };
 pub use plan::MOST_LIMITS;
+pub use sluice::{Outcome, Sluice};
 pub use time::Timestamp;

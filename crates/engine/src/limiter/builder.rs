@@ -1,14 +1,16 @@
 //! How a limiter is made.
 
 use std::hash::Hash;
+use std::sync::Arc;
 
-use super::keyed::Keyed;
+use super::keyed::{Keyed, KeyedCore};
 use super::unkeyed::Unkeyed;
 use super::{Inner, KeyedLimiter, Limiter, SlicedLimiter, Store};
 use crate::algorithm::TokenBucket;
 use crate::clock::ClockHandle;
 use crate::limit::{Limit, LimitError};
 use crate::plan::Plan;
+use crate::table::{Table, random_seed};
 use crate::wait::{Bounds, WaitRoom};
 
 /// Collects what a limiter needs.
@@ -32,6 +34,8 @@ pub struct Builder {
     clock: ClockHandle,
     bounds: Bounds,
     reservable: bool,
+    seed: Option<u64>,
+    lenient: bool,
 }
 
 impl Builder {
@@ -75,15 +79,12 @@ impl Builder {
 
     /// A limiter that counts everything together.
     pub fn build(self) -> Result<Limiter, LimitError> {
-        let plan = Self::plan(self.limits.clone(), self.reservable)?;
-        Ok(self.finish(plan))
+        Ok(Limiter { inner: self.build_inner()? })
     }
 
     /// A limiter that counts each key apart and remembers `capacity` of them, and never more.
     pub fn build_keyed<K: Hash + ?Sized>(self, capacity: usize) -> Result<KeyedLimiter<K>, LimitError> {
-        let plan = Self::plan(self.limits.clone(), self.reservable)?;
-        let states = Keyed::new(plan, capacity)?;
-        Ok(KeyedLimiter::from_inner(self.inner(Store::Keyed(states))))
+        Ok(KeyedLimiter::from_inner(self.build_keyed_inner(capacity)?))
     }
 
     /// A token bucket handed out to threads in slices of `slice` tokens.
@@ -91,13 +92,41 @@ impl Builder {
         SlicedLimiter::new(bucket, slice, self.clock)
     }
 
-    pub(super) fn finish(self, plan: Plan) -> Limiter {
-        let zero = vec![0; plan.words()];
-        let state = Unkeyed::new(plan, &zero);
-        Limiter { inner: self.inner(Store::Unkeyed(state)) }
+    /// Hashes keys with this seed, so that several limiters can share a hash.
+    pub(crate) fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
     }
 
-    pub(super) fn inner(self, store: Store) -> std::sync::Arc<Inner> {
+    /// Forgets keys without a trace when there is no room, instead of being strict with strangers.
+    pub(crate) fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
+    }
+
+    pub(crate) fn build_inner(self) -> Result<Arc<Inner>, LimitError> {
+        let plan = Self::plan(self.limits.clone(), self.reservable)?;
+        Ok(self.finish(plan))
+    }
+
+    pub(crate) fn build_keyed_inner(self, capacity: usize) -> Result<Arc<Inner>, LimitError> {
+        let plan = Self::plan(self.limits.clone(), self.reservable)?;
+        let table = self.table(&plan, Table::buckets_for(capacity)?, self.seed.unwrap_or_else(random_seed));
+        Ok(self.inner(Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))))
+    }
+
+    pub(super) fn table(&self, plan: &Plan, buckets: usize, seed: u64) -> Table {
+        let table = Table::with_buckets(plan, buckets, seed);
+        if self.lenient { table.lenient() } else { table }
+    }
+
+    pub(super) fn finish(self, plan: Plan) -> Arc<Inner> {
+        let zero = vec![0; plan.words()];
+        let state = Unkeyed::new(plan, &zero);
+        self.inner(Store::Unkeyed(state))
+    }
+
+    pub(super) fn inner(self, store: Store) -> Arc<Inner> {
         Inner::new(store, self.clock, WaitRoom::new(self.bounds), self.reservable)
     }
 
@@ -111,7 +140,7 @@ impl Builder {
         self.clock.now()
     }
 
-    pub(super) fn plan(limits: Vec<Limit>, reservable: bool) -> Result<Plan, LimitError> {
+    pub(crate) fn plan(limits: Vec<Limit>, reservable: bool) -> Result<Plan, LimitError> {
         Plan::new(limits.into_iter().map(|limit| if reservable { limit.reservable() } else { limit }))
     }
 }

@@ -6,9 +6,8 @@ use parking_lot::Mutex;
 use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::decision::Decision;
-use crate::limit::LimitError;
 use crate::plan::Plan;
-use crate::table::{KeyHash, Place, Table, Visit, random_seed};
+use crate::table::{KeyHash, Place, Table, Visit};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -36,12 +35,6 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
-    pub(crate) fn new(plan: Plan, capacity: usize) -> Result<Self, LimitError> {
-        let seed = random_seed();
-        let table = Table::new(&plan, capacity, seed)?;
-        Ok(Self::with_core(KeyedCore::new(plan, table)))
-    }
-
     pub(crate) fn with_core(core: KeyedCore) -> Self {
         let seed = core.table.seed();
         Self { core: ArcSwap::from_pointee(core), seed, changing: Mutex::new(()) }

@@ -149,14 +149,6 @@ impl Inner {
         }
     }
 
-    /// The seed keys are hashed with; `None` without keys.
-    pub(crate) const fn seed(&self) -> Option<u64> {
-        match &self.store {
-            Store::Unkeyed(_) => None,
-            Store::Keyed(states) => Some(states.seed()),
-        }
-    }
-
     /// Works on one key's state alone; `act` says whether it changed it.
     pub(crate) fn visit(
         &self,
@@ -286,7 +278,15 @@ impl Inner {
         }
     }
 
-    fn forget(&self, key: KeyHash) {
+    /// How many buckets of keys there are; none without keys.
+    pub(crate) fn buckets(&self) -> usize {
+        match &self.store {
+            Store::Unkeyed(_) => 0,
+            Store::Keyed(states) => states.core().table.buckets(),
+        }
+    }
+
+    pub(crate) fn forget(&self, key: KeyHash) {
         match &self.store {
             Store::Unkeyed(state) => state.visit(&mut |_, words| {
                 words.fill(0);
@@ -299,7 +299,7 @@ impl Inner {
 }
 
 /// Answered where a state could not be reached, which the table's construction rules out: refuse.
-const NO_STATE: Decision = Decision {
+pub(crate) const NO_STATE: Decision = Decision {
     verdict: Verdict::Denied { retry_after: None },
     limit: 0,
     status: Status { limit: 0, remaining: 0, reset: 0 },
@@ -308,7 +308,7 @@ const NO_STATE: Decision = Decision {
 impl Limiter {
     /// A limiter with one limit and everything else as usual.
     pub fn new(limit: Limit) -> Self {
-        Builder::default().finish(Plan::of_one(limit))
+        Self { inner: Builder::default().finish(Plan::of_one(limit)) }
     }
 
     /// Several limits, keys, an own clock, bounds on waiting.
@@ -364,10 +364,6 @@ impl Limiter {
     /// How many callers wait.
     pub fn waiting(&self) -> usize {
         self.inner.room.waiting()
-    }
-
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.inner
     }
 }
 

@@ -14,7 +14,7 @@ use super::builder::Builder;
 use super::keyed::{Keyed, KeyedCore};
 use super::unkeyed::Unkeyed;
 use super::{Inner, KeyedLimiter, Limiter, NO_KEY, Store};
-use crate::limit::{Limit, LimitError, code};
+use crate::limit::{LimitError, code};
 use crate::plan::Plan;
 use crate::table::Table;
 use crate::time::Timestamp;
@@ -73,6 +73,10 @@ impl SavedState {
     /// The bytes to keep.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Checks that bytes are a saved state, whole and unchanged.
@@ -210,16 +214,7 @@ impl Builder {
     /// A limiter that goes on where a saved one stood. If the limits have changed since, what was left
     /// stays left, as with [`Limiter::change`].
     pub fn restore(self, saved: &SavedState) -> Result<Limiter, RestoreError> {
-        let limits = self.wanted();
-        let mut reader = saved.reader();
-        let header = Header::read(&mut reader, self.now())?;
-        if header.buckets != 0 {
-            return Err(RestoreError::OtherKind);
-        }
-        let words = reader.words(header.plan.words())?;
-        let inner = self.inner(Store::Unkeyed(Unkeyed::new(header.plan, &words)));
-        inner.change(limits)?;
-        Ok(Limiter { inner })
+        Ok(Limiter { inner: self.restore_inner(saved, 0)? })
     }
 
     /// A keyed limiter that goes on where a saved one of the same capacity stood.
@@ -228,37 +223,52 @@ impl Builder {
         saved: &SavedState,
         capacity: usize,
     ) -> Result<KeyedLimiter<K>, RestoreError> {
-        let inner = self.restore_inner(saved, capacity)?;
-        Ok(KeyedLimiter::from_inner(inner))
+        let buckets = Table::buckets_for(capacity)?;
+        Ok(KeyedLimiter::from_inner(self.restore_inner(saved, buckets)?))
     }
 
-    pub(crate) fn restore_inner(self, saved: &SavedState, capacity: usize) -> Result<Arc<Inner>, RestoreError> {
+    /// Restores a limiter with so many buckets of keys, or without keys if there are none.
+    pub(crate) fn restore_inner(self, saved: &SavedState, wanted: usize) -> Result<Arc<Inner>, RestoreError> {
         let limits = self.wanted();
         let now = self.now();
         let mut reader = saved.reader();
         let Header { plan, seed, buckets } = Header::read(&mut reader, now)?;
-        if buckets == 0 {
+        if (buckets == 0) != (wanted == 0) {
             return Err(RestoreError::OtherKind);
         }
-        if buckets != Table::buckets_for(capacity)? {
+        if buckets != wanted {
             return Err(RestoreError::OtherCapacity);
         }
-        let table = Table::with_buckets(&plan, buckets, seed);
-        while !reader.rest.is_empty() {
-            let bucket = usize::try_from(reader.word()?).map_err(|_| RestoreError::Damaged)?;
-            let tag = u32::try_from(reader.word()?).map_err(|_| RestoreError::Damaged)?;
-            let state = reader.words(plan.words())?;
-            if bucket >= buckets {
-                return Err(RestoreError::Damaged);
-            }
-            table.import(&plan, bucket, tag, &state, now);
-        }
         let changed = plan.limits() != limits;
-        let inner = self.inner(Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table))));
+        let store = if buckets == 0 {
+            let words = reader.words(plan.words())?;
+            Store::Unkeyed(Unkeyed::new(plan, &words))
+        } else {
+            let table = self.table(&plan, buckets, seed);
+            reader.fill(&plan, &table, now)?;
+            Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))
+        };
+        let inner = self.inner(store);
         if changed {
             inner.change(limits)?;
         }
         Ok(inner)
+    }
+}
+
+impl Reader<'_> {
+    /// Reads the states of all keys into a table.
+    fn fill(&mut self, plan: &Plan, table: &Table, now: Timestamp) -> Result<(), RestoreError> {
+        while !self.rest.is_empty() {
+            let bucket = usize::try_from(self.word()?).map_err(|_| RestoreError::Damaged)?;
+            let tag = u32::try_from(self.word()?).map_err(|_| RestoreError::Damaged)?;
+            let state = self.words(plan.words())?;
+            if bucket >= table.buckets() {
+                return Err(RestoreError::Damaged);
+            }
+            table.import(plan, bucket, tag, &state, now);
+        }
+        Ok(())
     }
 }
 
@@ -275,5 +285,3 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         self.inner.save()
     }
 }
-
-const _: () = assert!(size_of::<Limit>() < 128, "limits are copied around by value");

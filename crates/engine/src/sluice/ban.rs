@@ -12,10 +12,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::{RuleSetError, in_rule};
-use crate::algorithm::{Algorithm, Alignment, Entry, FixedWindow};
+use crate::algorithm::{Algorithm, Alignment, FixedWindow};
 use crate::clock::ClockHandle;
 use crate::limit::Limit;
-use crate::limiter::{Builder, Inner, SavedState};
+use crate::limiter::{Builder, Inner, RestoreError, SavedState};
 use crate::rule::{Ban, Rule};
 use crate::table::KeyHash;
 use crate::time::Timestamp;
@@ -52,11 +52,10 @@ impl BanBook {
         }
     }
 
-    pub(super) fn new(rule: &Rule, ban: Ban, clock: &ClockHandle, keys: usize) -> Result<Self, RuleSetError> {
+    pub(super) fn new(rule: &Rule, ban: Ban, builder: Builder, keys: usize) -> Result<Self, RuleSetError> {
         let (refusals, term) = windows(ban).ok_or_else(|| RuleSetError::Ban { rule: rule.name.clone() })?;
         let limits = [Limit::FixedWindow(refusals), Limit::FixedWindow(term)];
-        let builder = Builder::default().limits(limits).clock_handle(clock.clone());
-        let states = builder.build_lenient_inner(keys).map_err(in_rule(rule))?;
+        let states = builder.limits(limits).lenient().build_keyed_inner(keys).map_err(in_rule(rule))?;
         Ok(Self { ban, refusals, term, states, listed: Mutex::default() })
     }
 
@@ -126,17 +125,22 @@ impl BanBook {
         true
     }
 
-    /// The hash of a key in this book.
-    pub(super) fn states(&self) -> &Inner {
-        &self.states
-    }
-
     pub(super) fn bytes(&self) -> usize {
         self.states.bytes()
     }
 
     pub(super) fn save(&self) -> SavedState {
         self.states.save()
+    }
+
+    /// The same book with saved bans in it. Keys are known by their hashes only, so such bans hold but
+    /// are not listed.
+    pub(super) fn restored(&self, saved: &SavedState, clock: &ClockHandle) -> Result<Arc<Self>, RestoreError> {
+        let limits = [Limit::FixedWindow(self.refusals), Limit::FixedWindow(self.term)];
+        let builder = Builder::default().limits(limits).clock(clock.clone()).lenient();
+        let states = builder.restore_inner(saved, self.states.buckets())?;
+        let Self { ban, refusals, term, .. } = *self;
+        Ok(Arc::new(Self { ban, refusals, term, states, listed: Mutex::default() }))
     }
 }
 
@@ -146,5 +150,3 @@ fn windows(ban: Ban) -> Option<(FixedWindow, FixedWindow)> {
     let term = FixedWindow::new(1, ban.lasting, Alignment::FirstUse).ok()?;
     Some((refusals, term))
 }
-
-const _: Entry = Entry::Enqueue;

@@ -6,11 +6,12 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Means, Snapshot};
 use super::{SavedRules, Shared, Sluice};
 use crate::clock::ClockHandle;
 use crate::limit::LimitError;
-use crate::rule::{Lists, Rule};
+use crate::rule::{Lists, Rule, TargetError};
+use crate::table::random_seed;
 
 /// Memory for the keys of all rules unless told otherwise: 256 MiB.
 const DEFAULT_MEMORY: usize = 256 << 20;
@@ -43,6 +44,14 @@ pub enum RuleSetError {
         rule: String,
         /// What is wrong.
         source: LimitError,
+    },
+    /// What a rule is for cannot be.
+    #[error("rule '{rule}': {source}")]
+    Target {
+        /// The rule.
+        rule: String,
+        /// What is wrong.
+        source: TargetError,
     },
     /// A rule's ban has a zero in it.
     #[error("rule '{rule}': a ban needs at least one refusal, some time to count them in and some time to last")]
@@ -104,7 +113,9 @@ impl SluiceBuilder {
 
     /// Puts the rules in force.
     pub fn build(self) -> Result<Sluice, RuleSetError> {
-        let mut snapshot = Snapshot::build(self.rules, self.lists, &self.clock, self.memory, None)?;
+        let seed = self.saved.as_ref().map_or_else(random_seed, |saved| saved.seed);
+        let means = Means { clock: &self.clock, memory: self.memory, seed };
+        let mut snapshot = Snapshot::build(self.rules, self.lists, &means, None)?;
         if let Some(saved) = &self.saved {
             snapshot.restore(saved, &self.clock);
         }

@@ -13,7 +13,7 @@ use crate::limiter::{Inner, Pass};
 use crate::plan::{Marks, Plan};
 use crate::rule::key::{hash_key, readable_key};
 use crate::rule::{Cost, ListHit, Params, Request, Rule};
-use crate::table::{KeyHash, Place, KeyHasher};
+use crate::table::{KeyHash, KeyHasher, Place};
 use crate::time::Timestamp;
 
 /// One rule's question about one request.
@@ -162,7 +162,7 @@ pub(super) fn rule(snapshot: &Snapshot, checks: &[Check], now: Timestamp, entry:
             }
         }
     }
-    decisions.sort_unstable_by_key(|said| said.rule);
+    decisions.sort_unstable_by_key(|said: &RuleDecision| said.rule);
     Ruled::of(decisions, passes)
 }
 

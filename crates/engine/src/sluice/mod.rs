@@ -55,7 +55,7 @@ pub use snapshot::RuleCounts;
 use crate::clock::ClockHandle;
 use crate::limit::LimitError;
 use crate::rule::{Lists, Request, Rule};
-use snapshot::Snapshot;
+use snapshot::{Means, Snapshot};
 
 /// Rules in force. Clones are the same sluice.
 #[derive(Clone)]
@@ -96,7 +96,9 @@ impl Sluice {
     pub fn replace(&self, rules: Vec<Rule>, lists: Lists) -> Result<(), RuleSetError> {
         let _alone = self.shared.replacing.lock();
         let old = self.shared.snapshot.load_full();
-        let new = Snapshot::build(rules, lists, &self.shared.clock, self.shared.memory, Some(&old))?;
+        let Shared { clock, memory, .. } = &*self.shared;
+        let means = Means { clock, memory: *memory, seed: old.seed() };
+        let new = Snapshot::build(rules, lists, &means, Some(&old))?;
         self.shared.snapshot.store(Arc::new(new));
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
 use crate::limiter::{Builder, Inner};
 use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
+use crate::table::Table;
 use crate::time::Timestamp;
 
 /// Keys a rule remembers if neither it nor the memory says otherwise.
@@ -20,6 +21,16 @@ pub(super) struct Snapshot {
     index: RuleIndex,
     lists: ListIndex,
     states: Vec<RuleState>,
+    seed: u64,
+}
+
+/// What the state of new rules is made with.
+pub(super) struct Means<'a> {
+    pub(super) clock: &'a ClockHandle,
+    /// Bytes for the keys of all rules.
+    pub(super) memory: usize,
+    /// What all keys are hashed with.
+    pub(super) seed: u64,
 }
 
 /// What a rule counts with.
@@ -61,8 +72,7 @@ impl Snapshot {
     pub(super) fn build(
         rules: Vec<Rule>,
         lists: Lists,
-        clock: &ClockHandle,
-        memory: usize,
+        means: &Means<'_>,
         old: Option<&Self>,
     ) -> Result<Self, RuleSetError> {
         // Everything that can fail comes before anything changes.
@@ -74,20 +84,21 @@ impl Snapshot {
             if !rule.limits.is_empty() {
                 Builder::plan(rule.limits.clone(), false).map_err(in_rule(rule))?;
             }
+            rule.target.check().map_err(|source| RuleSetError::Target { rule: rule.name.clone(), source })?;
             BanBook::check(rule)?;
         }
         let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
-        let share = memory / keyed.max(1);
+        let share = means.memory / keyed.max(1);
         let known: HashMap<&str, usize> =
             old.iter().flat_map(|old| old.rules.iter().enumerate().map(|(i, rule)| (rule.name.as_str(), i))).collect();
         let states = rules.iter().map(|rule| {
             let old = old.and_then(|old| known.get(rule.name.as_str()).map(|&i| (&old.rules[i], &old.states[i])));
-            RuleState::take_up(rule, clock, share, old)
+            RuleState::take_up(rule, means, share, old)
         });
         let states = states.collect::<Result<Vec<_>, _>>()?;
         let index = RuleIndex::build(&rules);
         let lists = ListIndex::build(&lists);
-        Ok(Self { rules, index, lists, states })
+        Ok(Self { rules, index, lists, states, seed: means.seed })
     }
 
     pub(super) fn rules(&self) -> &[Rule] {
@@ -100,6 +111,10 @@ impl Snapshot {
 
     pub(super) const fn lists(&self) -> &ListIndex {
         &self.lists
+    }
+
+    pub(super) const fn seed(&self) -> u64 {
+        self.seed
     }
 
     pub(super) fn state(&self, rule: usize) -> &RuleState {
@@ -147,7 +162,7 @@ impl RuleState {
     /// The state of a rule: that of the rule it replaces where the two count the same thing, else fresh.
     fn take_up(
         rule: &Rule,
-        clock: &ClockHandle,
+        means: &Means<'_>,
         share: usize,
         old: Option<(&Rule, &Self)>,
     ) -> Result<Self, RuleSetError> {
@@ -160,21 +175,24 @@ impl RuleState {
                 }
                 Some(Arc::clone(limiter))
             }
-            _ => Some(Self::limiter(rule, clock, share)?),
+            _ => Some(Self::limiter(rule, means, share)?),
         };
         let bans = match (rule.ban, old) {
             (None, _) => None,
             (Some(ban), Some((old_rule, Self { bans: Some(bans), .. }))) if old_rule.ban == Some(ban) => {
                 Some(Arc::clone(bans))
             }
-            (Some(ban), _) => Some(Arc::new(BanBook::new(rule, ban, clock, capacity(rule, share)?)?)),
+            (Some(ban), _) => {
+                let builder = Builder::default().clock(means.clock.clone()).seed(means.seed);
+                Some(Arc::new(BanBook::new(rule, ban, builder, capacity(rule, share)?)?))
+            }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
         Ok(Self { limiter, bans, counters })
     }
 
-    fn limiter(rule: &Rule, clock: &ClockHandle, share: usize) -> Result<Arc<Inner>, RuleSetError> {
-        let builder = builder(rule, clock);
+    fn limiter(rule: &Rule, means: &Means<'_>, share: usize) -> Result<Arc<Inner>, RuleSetError> {
+        let builder = builder(rule, means.clock).seed(means.seed);
         if rule.key.is_empty() {
             return builder.build_inner().map_err(in_rule(rule));
         }
@@ -184,7 +202,7 @@ impl RuleState {
 
 /// A builder of the rule's limiter.
 pub(super) fn builder(rule: &Rule, clock: &ClockHandle) -> Builder {
-    let mut builder = Builder::default().limits(rule.limits.iter().copied()).clock_handle(clock.clone());
+    let mut builder = Builder::default().limits(rule.limits.iter().copied()).clock(clock.clone());
     if let Some(queue) = rule.on_limit.queue {
         builder = builder.max_waiting(queue.max_waiting as usize);
     }
@@ -205,5 +223,5 @@ pub(super) fn capacity(rule: &Rule, share: usize) -> Result<usize, RuleSetError>
         true => return Ok(1),
         false => Builder::plan(rule.limits.clone(), estimates(rule)).map_err(in_rule(rule))?,
     };
-    Ok((share / plan.bytes_per_key()).clamp(1, DEFAULT_KEYS))
+    Ok((share / Table::bytes_per_key(&plan)).clamp(1, DEFAULT_KEYS))
 }

@@ -152,11 +152,6 @@ impl KeyHash {
 }
 
 impl Table {
-    /// A table for `capacity` keys of this plan.
-    pub(crate) fn new(plan: &Plan, capacity: usize, seed: u64) -> Result<Self, LimitError> {
-        Ok(Self::with_buckets(plan, Self::buckets_for(capacity)?, seed))
-    }
-
     /// How many buckets `capacity` keys need.
     pub(crate) fn buckets_for(capacity: usize) -> Result<usize, LimitError> {
         if capacity == 0 || capacity > MOST_KEYS {
@@ -311,9 +306,36 @@ impl Table {
 /// The hash of a key under a seed.
 #[inline]
 pub(crate) fn hash_with(seed: u64, key: &(impl Hash + ?Sized)) -> KeyHash {
-    let mut hasher = RapidHasher::new(seed);
-    key.hash(&mut hasher);
-    KeyHash(hasher.finish())
+    let mut hasher = KeyHasher::new(seed);
+    key.hash(&mut hasher.0);
+    hasher.key()
+}
+
+/// Hashes a key that comes in parts.
+pub(crate) struct KeyHasher(RapidHasher<'static>);
+
+impl KeyHasher {
+    #[inline]
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(RapidHasher::new(seed))
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> KeyHash {
+        KeyHash(self.0.finish())
+    }
+}
+
+impl Hasher for KeyHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
 }
 
 /// A seed nobody can guess.
