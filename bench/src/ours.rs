@@ -1,161 +1,145 @@
-//! Our side of every case. PROVISIONAL: stand-ins that decide rightly and are to be replaced by the
-//! engine's own types; the names and signatures here are all the cases know.
+//! Our side of every case, as a user of the engine would write it.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex};
-use std::time::Instant;
+use std::hint::black_box;
+use std::time::Duration;
+
+use sluicegate_engine::algorithm;
+use sluicegate_engine::rule::{self, Attribute, Attributes, Request, Target};
+use sluicegate_engine::{KeyedLimiter, Limit, Limiter, Rate, SlicedLimiter, Sluice};
 
 use crate::rules::{Call, Rule, TokenBucket};
 
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// A token per nanosecond, a billion in the bucket.
+const PLENTIFUL: TokenBucket = TokenBucket { tokens: 1_000_000_000, seconds: 1, burst: 1_000_000_000 };
+/// A token an hour, one in the bucket.
+const HOURLY: TokenBucket = TokenBucket { tokens: 1, seconds: 3600, burst: 1 };
+/// A token a minute, a million in the bucket.
+const MINUTELY: TokenBucket = TokenBucket { tokens: 1, seconds: 60, burst: 1_000_000 };
 
-/// An unkeyed token bucket shared by threads.
-pub(crate) struct Bucket {
-    full_at: AtomicU64,
-    interval: u64,
-    tolerance: u64,
+/// Tokens in a slice: a small part of the burst.
+const SLICE: u64 = 1_000;
+
+impl TokenBucket {
+    fn rate(self) -> Rate {
+        Rate::new(self.tokens, Duration::from_secs(self.seconds)).expect("a rate")
+    }
+
+    fn limit(self) -> Limit {
+        Limit::token_bucket(self.rate(), self.burst).expect("a limit")
+    }
 }
 
+/// An unkeyed token bucket shared by threads.
+pub(crate) struct Bucket(Limiter);
+
 impl Bucket {
-    fn new(interval: u64, burst: u64) -> Self {
-        Self { full_at: AtomicU64::new(0), interval, tolerance: interval * burst }
-    }
-
-    /// A token per nanosecond, a billion in the bucket.
     pub(crate) fn plentiful() -> Self {
-        Self::new(1, 1_000_000_000)
+        Self(Limiter::new(PLENTIFUL.limit()))
     }
 
-    /// A token an hour, one in the bucket.
     pub(crate) fn hourly() -> Self {
-        Self::new(3_600_000_000_000, 1)
+        Self(Limiter::new(HOURLY.limit()))
     }
 
-    /// Takes one token if there is one. To be measured with whatever the full outcome carries.
+    /// Takes one token if there is one. A refusal comes with its exact wait.
     #[inline]
     pub(crate) fn admits(&self) -> bool {
-        let now = START.elapsed().as_nanos() as u64;
-        let take = |full_at: u64| {
-            let next = full_at.max(now) + self.interval;
-            (next <= now + self.tolerance).then_some(next)
-        };
-        self.full_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
+        black_box(self.0.check().verdict).is_admitted()
     }
 }
 
 /// The same bucket handed out to threads in slices.
-pub(crate) struct Sliced(Bucket);
+pub(crate) struct Sliced(SlicedLimiter);
 
 /// One thread's slice.
-pub(crate) struct Slice<'a>(&'a Bucket);
+pub(crate) struct Slice(sluicegate_engine::Slice);
 
 impl Sliced {
-    /// A token per nanosecond, a billion in the bucket.
     pub(crate) fn plentiful() -> Self {
-        Self(Bucket::plentiful())
+        let bucket = algorithm::TokenBucket::new(PLENTIFUL.rate(), PLENTIFUL.burst).expect("a bucket");
+        Self(Limiter::builder().build_sliced(bucket, SLICE).expect("a sliced limiter"))
     }
 
     /// Called once per thread, before the timed part.
-    pub(crate) fn slice(&self) -> Slice<'_> {
-        Slice(&self.0)
+    pub(crate) fn slice(&self) -> Slice {
+        Slice(self.0.slice())
     }
 }
 
-impl Slice<'_> {
+impl Slice {
     /// Takes one token if there is one.
     #[inline]
     pub(crate) fn admits(&mut self) -> bool {
-        self.0.admits()
-    }
-}
-
-/// Buckets by key, at most `capacity` of them: a token a minute, a million in each bucket.
-struct Table<K>(Mutex<HashMap<K, Bucket>>);
-
-impl<K: Hash + Eq> Table<K> {
-    fn new(capacity: u32) -> Self {
-        Self(Mutex::new(HashMap::with_capacity(capacity as usize)))
-    }
-
-    fn admits<Q: Hash + Eq + ToOwned<Owned = K> + ?Sized>(&self, key: &Q) -> bool
-    where
-        K: std::borrow::Borrow<Q>,
-    {
-        let mut table = self.0.lock().expect("no thread died deciding");
-        if !table.contains_key(key) {
-            table.insert(key.to_owned(), Bucket::new(60_000_000_000, 1_000_000));
-        }
-        table[key].admits()
+        black_box(self.0.take(1).is_ok())
     }
 }
 
 /// Keyed by string.
-pub(crate) struct StringTable(Table<String>);
+pub(crate) struct StringTable(KeyedLimiter<str>);
 
 impl StringTable {
-    /// Room for `capacity` keys: a token a minute, a million in each bucket.
+    /// Room for `capacity` keys.
     pub(crate) fn new(capacity: u32) -> Self {
-        Self(Table::new(capacity))
+        let limiter = Limiter::builder().limit(MINUTELY.limit()).build_keyed(capacity as usize);
+        Self(limiter.expect("a keyed limiter"))
     }
 
     /// Takes one of the key's tokens if there is one.
     #[inline]
     pub(crate) fn admits(&self, key: &str) -> bool {
-        self.0.admits(key)
+        black_box(self.0.check(key).verdict).is_admitted()
     }
 }
 
 /// Keyed by integer.
-pub(crate) struct IntegerTable(Table<u64>);
+pub(crate) struct IntegerTable(KeyedLimiter<u64>);
 
 impl IntegerTable {
-    /// Room for `capacity` keys: a token a minute, a million in each bucket.
+    /// Room for `capacity` keys.
     pub(crate) fn new(capacity: u32) -> Self {
-        Self(Table::new(capacity))
+        let limiter = Limiter::builder().limit(MINUTELY.limit()).build_keyed(capacity as usize);
+        Self(limiter.expect("a keyed limiter"))
     }
 
     /// Takes one of the key's tokens if there is one.
     #[inline]
     pub(crate) fn admits(&self, key: u64) -> bool {
-        self.0.admits(&key)
+        black_box(self.0.check(&key).verdict).is_admitted()
     }
 }
 
 /// A rule snapshot with its state.
-pub(crate) struct Rules(HashMap<String, Matched>);
+pub(crate) struct Rules(Sluice);
 
-struct Matched {
-    method: Option<&'static str>,
-    per_account: bool,
-    limits: Vec<TokenBucket>,
-    state: Mutex<HashMap<String, Vec<Bucket>>>,
+/// What an adapter knows of a call.
+struct CallAttributes<'a>(&'a Call<'a>);
+
+impl Attributes for CallAttributes<'_> {
+    fn get(&self, attribute: &Attribute) -> Option<std::borrow::Cow<'_, str>> {
+        matches!(attribute, Attribute::Custom(name) if name == "account").then_some(self.0.account.into())
+    }
 }
 
 impl Rules {
     /// Builds the snapshot from what a rule file would say.
     pub(crate) fn new(rules: &[Rule]) -> Self {
-        let mut by_path = HashMap::new();
-        for rule in rules {
-            let Rule { method, per_account, .. } = *rule;
-            let matched = Matched { method, per_account, limits: rule.limits.clone(), state: Mutex::default() };
-            let taken = by_path.insert(rule.under.clone(), matched);
-            assert!(taken.is_none(), "{}: another rule has its path", rule.name);
-        }
-        Self(by_path)
+        let rules = rules.iter().map(|rule| {
+            let limits: Vec<Limit> = rule.limits.iter().map(|bucket| bucket.limit()).collect();
+            let mut made = rule::Rule::new(rule.name.clone(), limits);
+            let method = rule.method.map(|method| format!("{method} ")).unwrap_or_default();
+            made.target = Target::parse(&format!("{method}{}/**", rule.under)).expect("a target");
+            if rule.per_account {
+                made.key = vec![Attribute::Custom("account".to_owned()).into()];
+            }
+            made
+        });
+        Self(Sluice::builder().rules(rules).build().expect("rules"))
     }
 
-    /// Matches, keys and decides a request. The engine's own must decide all limits or none.
+    /// Matches, keys and decides a request, all limits or none.
     pub(crate) fn admits(&self, call: &Call<'_>) -> bool {
-        let ends = call.path.match_indices('/').map(|(at, _)| at).skip(1).chain([call.path.len()]);
-        let rules = ends.filter_map(|end| self.0.get(&call.path[..end]));
-        rules.filter(|rule| rule.method.is_none_or(|method| method == call.method)).all(|rule| {
-            let bucket = |limit: &TokenBucket| Bucket::new(limit.seconds * 1_000_000_000 / limit.tokens, limit.burst);
-            let key = if rule.per_account { call.account } else { "" };
-            let mut state = rule.state.lock().expect("no thread died deciding");
-            let buckets = state.entry(key.to_owned()).or_insert_with(|| rule.limits.iter().map(bucket).collect());
-            buckets.iter().all(Bucket::admits)
-        })
+        let attributes = CallAttributes(call);
+        let request = Request::new(call.method, call.path).with_attributes(&attributes);
+        black_box(self.0.decide(&request)).is_admitted()
     }
 }
