@@ -1,7 +1,7 @@
 //! Was the promise kept? Exact answers from nothing but what was admitted.
 //!
-//! Every checker takes admissions in the order they were made, each with the time *as the limiter's
-//! clock showed it*, and says which span broke the promise. Fractions are compared by multiplying out
+//! Every checker takes admissions, each with the time *as the limiter's clock showed it*, and says which
+//! span broke the promise. Fractions are compared by multiplying out
 //! in 128 bits: there is no rounding and no tolerance. All run in O(n log n) or better.
 //!
 //! A clock that steps back needs a word. Where a mode promises to stay in the window it was in, its
@@ -89,16 +89,22 @@ pub fn effective(history: &[Admitted]) -> Vec<Admitted> {
     history.iter().map(stand).collect()
 }
 
-/// Token bucket: in the span from any admission to any later one, at most
-/// `burst + floor(rate × span)`, both ends included.
+fn by_time(history: &[Admitted]) -> Vec<Admitted> {
+    let mut sorted = history.to_vec();
+    sorted.sort_by_key(|entry| entry.at);
+    sorted
+}
+
+/// Token bucket: in any span of time at most `burst + floor(rate × span)`, both ends included.
 ///
 /// Pairs need not be tried one by one: multiplied out, the promise is that `total × nanos - count × at`
 /// never rises more than `burst × nanos` above its lowest point so far.
 pub fn token_bucket(history: &[Admitted], pace: Pace, burst: u64) -> Result<(), Violation> {
+    let history = by_time(history);
     let Some(first) = history.first() else { return Ok(()) };
     let origin = i128::from(first.at);
     let (mut total, mut lowest, mut lowest_at, mut total_there) = (0i128, i128::MAX, first.at, 0i128);
-    for entry in history {
+    for entry in &history {
         let since = (i128::from(entry.at) - origin) * pace.count();
         let before = total * pace.nanos() - since;
         if before < lowest {
@@ -120,8 +126,7 @@ pub fn token_bucket(history: &[Admitted], pace: Pace, burst: u64) -> Result<(), 
 
 /// Sliding log and sliding window: at most `limit` in any half-open span of one window.
 pub fn any_window(history: &[Admitted], limit: u64, window: u64) -> Result<(), Violation> {
-    let mut sorted = history.to_vec();
-    sorted.sort_by_key(|entry| entry.at);
+    let sorted = by_time(history);
     let (mut oldest, mut inside) = (0, 0u128);
     for newest in &sorted {
         inside += u128::from(newest.cost);
@@ -141,8 +146,7 @@ pub fn any_window(history: &[Admitted], limit: u64, window: u64) -> Result<(), V
 /// `phase` is added to the clock.
 pub fn aligned_window(history: &[Admitted], limit: u64, window: u64, phase: u64) -> Result<(), Violation> {
     let number = |at: u64| (u128::from(at) + u128::from(phase)) / u128::from(window);
-    let mut sorted = history.to_vec();
-    sorted.sort_by_key(|entry| entry.at);
+    let sorted = by_time(history);
     for one in sorted.chunk_by(|a, b| number(a.at) == number(b.at)) {
         let admitted = one.iter().map(|entry| u128::from(entry.cost)).sum();
         if admitted > u128::from(limit) {
@@ -153,7 +157,7 @@ pub fn aligned_window(history: &[Admitted], limit: u64, window: u64, phase: u64)
     Ok(())
 }
 
-/// Leaky bucket and warm-up: in order, and each departure at least `cost / rate` after the one before
+/// Leaky bucket and warm-up: in the order given, and each departure at least `cost / rate` after the one before
 /// it, `cost` being that of the earlier one. `at` is the departure.
 ///
 /// A departure is known to the nanosecond and 1/rate may end between two: every run of departures may
@@ -236,7 +240,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_bucket_checker_agrees_with_trying_every_pair(history in history(), count in 1u64..50, burst in 1u64..40) {
-            let naive = every_pair(&history, |first, last, sum| {
+            let naive = every_pair(&by_time(&history), |first, last, sum| {
                 let span = i128::from(last.at) - i128::from(first.at);
                 (sum - i128::from(burst)) * 1_000 <= i128::from(count) * span
             });

@@ -137,7 +137,7 @@ pub fn check<K: Ord + Clone>(calls: &[Call<K>], promise: &Promise, judge: Judge)
         let intervals: Vec<Interval> = one_key.iter().map(|call| Interval::of(call)).collect();
         let verdict = match judge {
             Judge::Proof => prove(&intervals, promise),
-            Judge::At(moment) => take_at(intervals, promise, moment),
+            Judge::At(moment) => take_at(&intervals, promise, moment),
         };
         verdict.map_err(|violation| KeyViolation { key: one_key[0].key.clone(), violation })?;
     }
@@ -205,13 +205,12 @@ fn prove(intervals: &[Interval], promise: &Promise) -> Result<(), Violation> {
     }
 }
 
-fn take_at(intervals: Vec<Interval>, promise: &Promise, moment: Moment) -> Result<(), Violation> {
+fn take_at(intervals: &[Interval], promise: &Promise, moment: Moment) -> Result<(), Violation> {
     let at = |one: &Interval| match moment {
         Moment::Called => one.from,
         Moment::Returned => one.to,
     };
-    let mut history: Vec<_> = intervals.iter().map(|one| Admitted { at: at(one), cost: one.cost }).collect();
-    history.sort_by_key(|entry| entry.at);
+    let history: Vec<_> = intervals.iter().map(|one| Admitted { at: at(one), cost: one.cost }).collect();
     match *promise {
         Promise::TokenBucket { pace, burst } => bound::token_bucket(&history, pace, burst),
         Promise::AnyWindow { limit, window } => bound::any_window(&history, limit, window),
