@@ -10,7 +10,7 @@ use sluicegate_engine::time::EPOCH_UNIX_SECONDS;
 use sluicegate_testkit::arrivals::{Arrival, Pattern, Scale, Stream};
 use sluicegate_testkit::bound::{self, Admitted, Violation};
 
-use crate::subject::{Subject, nanos, pace, with_arrivals};
+use crate::subject::{Subject, nanos, pace, subjects, with_arrivals};
 
 /// Plays the arrivals and answers who was let in; for limits that pace, when they were let out.
 fn let_in(subject: &mut Subject, arrivals: impl IntoIterator<Item = Arrival>) -> Vec<Admitted> {
@@ -67,7 +67,7 @@ pub(crate) fn keeps_its_bound(limit: &Limit, history: &[Admitted]) -> Result<(),
 
 proptest! {
     #[test]
-    fn every_mode_keeps_its_bound((mut subject, arrivals) in with_arrivals()) {
+    fn every_mode_keeps_its_bound((mut subject, arrivals) in with_arrivals(subjects())) {
         let history = let_in(&mut subject, arrivals);
         if let Err(violation) = keeps_its_bound(&subject.limit, &history) {
             prop_assert!(false, "{}: {}", subject.limit, violation);
@@ -76,7 +76,7 @@ proptest! {
 
     /// Callers who wait inside leave one by one too.
     #[test]
-    fn departures_are_spaced_whoever_keeps_the_line((mut subject, arrivals) in with_arrivals()) {
+    fn departures_are_spaced_whoever_keeps_the_line((mut subject, arrivals) in with_arrivals(subjects())) {
         let Limit::LeakyBucket(bucket) = subject.limit else { return Ok(()) };
         let mut left = Vec::new();
         for one in arrivals.iter().filter(|one| one.cost > 0) {
@@ -90,7 +90,7 @@ proptest! {
 
     /// Nobody waits longer than those who fit in front of them take.
     #[test]
-    fn waiting_in_line_is_bounded((mut subject, arrivals) in with_arrivals()) {
+    fn waiting_in_line_is_bounded((mut subject, arrivals) in with_arrivals(subjects())) {
         let Limit::LeakyBucket(bucket) = subject.limit else { return Ok(()) };
         // The gap between two is kept in sixteenths of a nanosecond, rounded up.
         let period = nanos(bucket.rate().period()) * 16;
@@ -104,7 +104,7 @@ proptest! {
 
     /// The price of the strict window: nothing is remembered longer than a window and a cell or two.
     #[test]
-    fn a_sliding_window_forgets_after_a_window_and_a_cell((mut subject, arrivals) in with_arrivals()) {
+    fn a_sliding_window_forgets_after_a_window_and_a_cell((mut subject, arrivals) in with_arrivals(subjects())) {
         let Limit::SlidingWindow(sliding) = subject.limit else { return Ok(()) };
         let (window, cell) = (nanos(sliding.window()), subject.grid());
         let slack = if window % u64::from(sliding.cells()) == 0 { cell } else { 2 * cell };

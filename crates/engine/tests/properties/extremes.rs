@@ -94,7 +94,9 @@ proptest! {
     ) {
         let limits = extreme_limits();
         let mut subject = Subject::new(limits[which.index(limits.len())]);
-        prop_assume!(!subject.is_warm_up());
+        if subject.is_warm_up() {
+            return Ok(()); // It lets in any cost when the moment has come.
+        }
         let mut admitted = 0u128;
         let capacity = subject.limit.capacity();
         for cost in costs.into_iter().flat_map(|cost| [capacity, cost, capacity / 2 + 1, 1, 1]) {

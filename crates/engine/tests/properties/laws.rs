@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use sluicegate_engine::algorithm::Check;
 
-use crate::subject::{costs, with_arrivals};
+use crate::subject::{costs, counting, subjects, with_arrivals};
 
 proptest! {
     /// Everybody who was refused might as well not have come.
     #[test]
-    fn a_refusal_changes_nothing((subject, arrivals) in with_arrivals()) {
+    fn a_refusal_changes_nothing((subject, arrivals) in with_arrivals(subjects())) {
         let (mut all, mut welcome) = (subject.clone(), subject);
         for one in arrivals {
             let verdict = all.take(one.at, one.cost);
@@ -20,7 +20,7 @@ proptest! {
     }
 
     #[test]
-    fn shifting_all_times_changes_nothing((subject, arrivals) in with_arrivals(), shift in 1..1_000_000u64) {
+    fn shifting_all_times_changes_nothing((subject, arrivals) in with_arrivals(subjects()), shift in 1..1_000_000u64) {
         let shift = shift * subject.grid();
         let (mut here, mut there) = (subject.clone(), subject);
         for one in arrivals {
@@ -32,7 +32,7 @@ proptest! {
 
     /// A look: admitted however full it is, and leaving no trace.
     #[test]
-    fn a_cost_of_zero_is_admitted_and_takes_nothing((mut subject, arrivals) in with_arrivals(), hold in any::<bool>()) {
+    fn a_cost_of_zero_is_admitted_and_takes_nothing((mut subject, arrivals) in with_arrivals(subjects()), hold in any::<bool>()) {
         for one in arrivals {
             subject.take(one.at, one.cost);
             let before = subject.state.clone();
@@ -45,7 +45,7 @@ proptest! {
 
     /// "Never" is said of what exceeds the limit itself, of nothing else, and always.
     #[test]
-    fn only_more_than_the_limit_is_never_admitted((mut subject, arrivals) in with_arrivals(), more in any::<u64>()) {
+    fn only_more_than_the_limit_is_never_admitted((mut subject, arrivals) in with_arrivals(subjects()), more in any::<u64>()) {
         let capacity = subject.limit.capacity();
         for one in arrivals {
             subject.take(one.at, one.cost);
@@ -62,9 +62,7 @@ proptest! {
 
     /// What is said to remain can be had, and not one more.
     #[test]
-    fn what_remains_is_what_can_be_had((mut subject, arrivals) in with_arrivals()) {
-        // Warm-up lets in any cost if the moment has come: it has a turn, not an amount.
-        prop_assume!(!subject.is_warm_up());
+    fn what_remains_is_what_can_be_had((mut subject, arrivals) in with_arrivals(counting())) {
         for one in arrivals {
             subject.take(one.at, one.cost);
             let remaining = subject.remaining(one.at);
@@ -76,8 +74,7 @@ proptest! {
 
     /// remaining + used = limit: what is taken is missing at that instant, no more and no less.
     #[test]
-    fn what_is_taken_is_what_goes_missing((mut subject, arrivals) in with_arrivals()) {
-        prop_assume!(!subject.is_warm_up());
+    fn what_is_taken_is_what_goes_missing((mut subject, arrivals) in with_arrivals(counting())) {
         for one in arrivals {
             let before = subject.remaining(one.at);
             let taken = if subject.admits(one.at, one.cost) { one.cost } else { 0 };
@@ -88,8 +85,7 @@ proptest! {
 
     /// A cost of n is never cheaper than n calls of cost one.
     #[test]
-    fn a_large_cost_is_as_dear_as_many_small_ones((mut subject, arrivals) in with_arrivals()) {
-        prop_assume!(!subject.is_warm_up());
+    fn a_large_cost_is_as_dear_as_many_small_ones((mut subject, arrivals) in with_arrivals(counting())) {
         for one in arrivals {
             let cost = one.cost.min(300);
             let mut apart = subject.clone();

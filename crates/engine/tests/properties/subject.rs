@@ -173,14 +173,21 @@ fn warm_up() -> impl Strategy<Value = Limit> {
     })
 }
 
-pub(crate) fn limits() -> BoxedStrategy<Limit> {
+fn reservable() -> BoxedStrategy<Limit> {
+    (rate(), count())
+        .prop_map(|(rate, burst)| match Limit::token_bucket(rate, burst).unwrap() {
+            Limit::TokenBucket(bucket) => Limit::TokenBucket(bucket.reservable()),
+            other => other,
+        })
+        .boxed()
+}
+
+/// Every limit that counts amounts: all but warm-up, which only says when the next turn is.
+fn counting_limits() -> BoxedStrategy<Limit> {
     let alignment = prop_oneof![Just(Alignment::Epoch), Just(Alignment::FirstUse)];
     prop_oneof![
         (rate(), count()).prop_map(|(rate, burst)| Limit::token_bucket(rate, burst).unwrap()),
-        (rate(), count()).prop_map(|(rate, burst)| match Limit::token_bucket(rate, burst).unwrap() {
-            Limit::TokenBucket(bucket) => Limit::TokenBucket(bucket.reservable()),
-            other => other,
-        }),
+        reservable(),
         (rate(), count()).prop_map(|(rate, queue)| Limit::leaky_bucket(rate, queue).unwrap()),
         (count(), window(), alignment).prop_map(|(count, window, a)| Limit::fixed_window(count, window, a).unwrap()),
         (count(), window(), 1..=20u32).prop_map(|(count, window, cells)| {
@@ -190,24 +197,36 @@ pub(crate) fn limits() -> BoxedStrategy<Limit> {
         (count(), window()).prop_map(|(count, window)| Limit::interpolated_window(count, window).unwrap()),
         (1..=40u64, window()).prop_map(|(count, window)| Limit::sliding_log(count, window).unwrap()),
         count().prop_map(|count| Limit::concurrency(count).unwrap()),
-        warm_up(),
     ]
     .boxed()
 }
 
 /// Any limit, fresh.
 pub(crate) fn subjects() -> BoxedStrategy<Subject> {
-    limits().prop_map(Subject::new).boxed()
+    prop_oneof![8 => counting(), 1 => warm_up().prop_map(Subject::new)].boxed()
 }
 
-/// Any limit and a sequence for it, on a clock that stalls, jumps and steps back.
-pub(crate) fn with_arrivals() -> BoxedStrategy<(Subject, Vec<Arrival>)> {
-    subjects().prop_flat_map(|subject| (Just(subject.clone()), wild(&subject))).boxed()
+/// Any limit that counts amounts, fresh.
+pub(crate) fn counting() -> BoxedStrategy<Subject> {
+    counting_limits().prop_map(Subject::new).boxed()
 }
 
-/// Any limit and two sequences for it, the second after the first, on a clock that never steps back.
-pub(crate) fn with_two_orderly_runs() -> BoxedStrategy<(Subject, Vec<Arrival>, Vec<Arrival>)> {
-    subjects()
+/// Limits of which something can be held.
+pub(crate) fn holdable() -> BoxedStrategy<Subject> {
+    let permits = count().prop_map(|count| Limit::concurrency(count).unwrap());
+    prop_oneof![3 => reservable(), 1 => permits].prop_map(Subject::new).boxed()
+}
+
+/// Such limits and a sequence for each, on a clock that stalls, jumps and steps back.
+pub(crate) fn with_arrivals(subjects: BoxedStrategy<Subject>) -> BoxedStrategy<(Subject, Vec<Arrival>)> {
+    subjects.prop_flat_map(|subject| (Just(subject.clone()), wild(&subject))).boxed()
+}
+
+/// Such limits and two sequences for each, on a clock that never steps back.
+pub(crate) fn with_two_orderly_runs(
+    subjects: BoxedStrategy<Subject>,
+) -> BoxedStrategy<(Subject, Vec<Arrival>, Vec<Arrival>)> {
+    subjects
         .prop_flat_map(|subject| {
             let runs = (orderly(&subject), orderly(&subject));
             (Just(subject), runs).prop_map(|(subject, (first, second))| (subject, first, second))

@@ -36,7 +36,7 @@ fn assert_exact(subject: &Subject, now: u64, cost: u64) -> Result<(), TestCaseEr
 
 proptest! {
     #[test]
-    fn a_promised_wait_is_exact((mut subject, arrivals) in with_arrivals()) {
+    fn a_promised_wait_is_exact((mut subject, arrivals) in with_arrivals(subjects())) {
         for one in arrivals {
             assert_exact(&subject, one.at, one.cost)?;
             subject.take(one.at, one.cost);
@@ -47,7 +47,7 @@ proptest! {
     /// Also after settling has charged more than fits, and while reservations are out.
     #[test]
     fn a_promised_wait_is_exact_whatever_was_settled(
-        (mut subject, arrivals) in with_arrivals(),
+        (mut subject, arrivals) in with_arrivals(subjects()),
         settle in prop::collection::vec((any::<prop::sample::Index>(), 0..100u64), 150),
     ) {
         let mut out = Vec::new();
@@ -67,14 +67,16 @@ proptest! {
 
     /// `reset` is when everything can be had again.
     #[test]
-    fn everything_is_back_at_the_reset((mut subject, arrivals) in with_arrivals()) {
-        prop_assume!(subject.recovers());
+    fn everything_is_back_at_the_reset((mut subject, arrivals) in with_arrivals(subjects())) {
+        if !subject.recovers() {
+            return Ok(());
+        }
         for one in arrivals {
             subject.take(one.at, one.cost);
             let reset = subject.reset(one.at);
             let whole = if subject.is_warm_up() { 1 } else { subject.limit.capacity() };
             prop_assert_eq!(subject.remaining(one.at + reset), whole);
-            prop_assert_eq!(reset == 0, subject.remaining(one.at) == whole && reset == 0);
+            prop_assert!(reset > 0 || subject.remaining(one.at) == whole);
         }
     }
 
