@@ -46,6 +46,14 @@ use crate::time::Timestamp;
 /// [`Algorithm::full_at`] of a state that must not be forgotten, however long it takes.
 pub const NEVER_FULL: Timestamp = Timestamp::from_nanos(u64::MAX);
 
+/// A moment as windows count it: the very last nanosecond is taken for the one before, so that every
+/// window ends after every moment and its number has a successor.
+#[inline]
+const fn nanos(now: Timestamp) -> u64 {
+    let nanos = now.as_nanos();
+    if nanos == u64::MAX { nanos - 1 } else { nanos }
+}
+
 /// How a caller enters a limit that can pace its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
