@@ -129,5 +129,8 @@ pub trait Algorithm {
     fn full_at(&self, state: &[u64]) -> Timestamp;
 
     /// Makes `into` at least as strict as both were. Used where two keys must share one state.
+    ///
+    /// What is held (permits, reservations) may be settled in the merged state as before. Anything else
+    /// taken before must not be given back there: the merged state no longer tells whose it was.
     fn merge(&self, into: &mut [u64], from: &[u64]);
 }

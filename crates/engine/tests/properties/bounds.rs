@@ -8,9 +8,9 @@ use sluicegate_engine::Limit;
 use sluicegate_engine::algorithm::{Alignment, Check};
 use sluicegate_engine::time::EPOCH_UNIX_SECONDS;
 use sluicegate_testkit::arrivals::{Arrival, Pattern, Scale, Stream};
-use sluicegate_testkit::bound::{self, Admitted, Violation};
+use sluicegate_testkit::bound::{self, Admitted, Held, Violation};
 
-use crate::subject::{Subject, nanos, pace, subjects, with_arrivals};
+use crate::subject::{Subject, holdable, nanos, pace, subjects, with_arrivals, with_two_orderly_runs};
 
 /// Plays the arrivals and answers who was let in; for limits that pace, when they were let out.
 fn let_in(subject: &mut Subject, arrivals: impl IntoIterator<Item = Arrival>) -> Vec<Admitted> {
@@ -72,6 +72,32 @@ proptest! {
         if let Err(violation) = keeps_its_bound(&subject.limit, &history) {
             prop_assert!(false, "{}: {}", subject.limit, violation);
         }
+    }
+
+    /// Permits out never exceed the limit, in whatever order they come back.
+    #[test]
+    fn permits_out_never_exceed_the_limit(
+        (mut subject, arrivals, _) in with_two_orderly_runs(holdable()),
+        give_back in prop::collection::vec(any::<Option<prop::sample::Index>>(), 150),
+    ) {
+        let (mut out, mut holds) = (Vec::new(), Vec::new());
+        for (turn, (one, give_back)) in (0u64..).zip(arrivals.iter().zip(give_back)) {
+            if subject.admits(one.at, one.cost) {
+                out.push((turn, subject.commit(one.at, one.cost, true)));
+            }
+            if let (Some(which), false) = (give_back, out.is_empty()) {
+                let (since, taken) = out.swap_remove(which.index(out.len()));
+                subject.settle(taken, 0, one.at);
+                holds.push(Held { from: since, until: turn + 1, cost: taken.cost });
+            }
+        }
+        holds.extend(out.iter().map(|(since, taken)| Held { from: *since, until: u64::MAX, cost: taken.cost }));
+        prop_assert_eq!(bound::concurrency(&holds, subject.limit.capacity()), Ok(()));
+        // Each came back exactly once.
+        for (_, taken) in out {
+            subject.settle(taken, 0, arrivals[arrivals.len() - 1].at);
+        }
+        prop_assert_eq!(subject.remaining(1 << 59), subject.limit.capacity());
     }
 
     /// Callers who wait inside leave one by one too.
