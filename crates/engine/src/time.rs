@@ -2,7 +2,7 @@
 //!
 //! A [`Timestamp`] is a whole number of nanoseconds since the first moment of 2026 (UTC). One fixed
 //! epoch for every process keeps saved state valid after a restart, lets windows be aligned to the
-//! calendar, and leaves enough room in 64 bits for sixteenths of a nanosecond until 2062, which is
+//! calendar, and leaves enough room in 64 bits for sixteenths of a nanosecond until 2058, which is
 //! what keeps very high rates exact (see [`crate::algorithm::gcra`]).
 //!
 //! ```

@@ -1,7 +1,11 @@
 //! A ring of counters packed into 64-bit words, as narrow as the limit allows.
 //!
-//! A window's cells should share a cache line with their key's fingerprint. A limit below 256 needs
+//! A window's cells should share a cache line with their key's fingerprint. A limit below 255 needs
 //! one byte per cell, so 31 cells fit into four words.
+//!
+//! A counter at its highest value has lost count: it was charged more than it can hold. It stays there
+//! until its cell drops out, whatever is given back meanwhile. That is why a counter is always able to
+//! hold more than the limit.
 
 /// How a ring of counters is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,13 +16,13 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// `count` counters, each able to hold `most`.
+    /// `count` counters, each able to hold `most` and one more.
     pub(super) const fn new(count: u32, most: u64) -> Self {
-        let width = if most <= u8::MAX as u64 {
+        let width = if most < u8::MAX as u64 {
             3
-        } else if most <= u16::MAX as u64 {
+        } else if most < u16::MAX as u64 {
             4
-        } else if most <= u32::MAX as u64 {
+        } else if most < u32::MAX as u64 {
             5
         } else {
             6
@@ -54,6 +58,14 @@ impl Cells {
         let (word, shift) = self.place(cell);
         let value = value.min(self.mask());
         words[word] = (words[word] & !(self.mask() << shift)) | (value << shift);
+    }
+
+    /// Corrects what was put into a counter from `taken` to `actual`, unless it has lost count.
+    pub(super) fn correct(self, words: &mut [u64], cell: u64, taken: u64, actual: u64) {
+        let count = self.get(words, cell);
+        if count < self.mask() {
+            self.set(words, cell, count.saturating_sub(taken).saturating_add(actual));
+        }
     }
 
     /// Sum of all counters. The ring holds nothing else, so no cell number is needed.

@@ -39,7 +39,7 @@ impl Algorithm for Concurrency {
     fn check(&self, state: &[u64], _now: Timestamp, cost: u64, _entry: Entry) -> Check {
         if cost > self.limit {
             Check::Never
-        } else if cost == 0 || state[0].saturating_add(cost) <= self.limit {
+        } else if cost == 0 || cost <= self.limit.saturating_sub(state[0]) {
             Check::Now
         } else {
             Check::Held

@@ -6,14 +6,14 @@
 //!
 //! **Alignment.** [`Alignment::Epoch`] puts the edges where the calendar has them (a window of a day
 //! starts at midnight UTC), the same for every key. [`Alignment::FirstUse`] starts a key's window at
-//! its first request.
+//! its first request, and there it stays even if that request is given back.
 //!
 //! **State.** Word 0: the end of the window in nanoseconds. Word 1: what was taken in it. A clock
 //! that steps back stays in the window it was in.
 
 use std::time::Duration;
 
-use super::{Algorithm, Check, Entry, Status, Taken};
+use super::{Algorithm, Check, Entry, Status, Taken, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::{EPOCH_UNIX_SECONDS, Timestamp};
 
@@ -92,33 +92,34 @@ impl Algorithm for FixedWindow {
         if cost > self.limit {
             return Check::Never;
         }
-        let (end, used) = self.current(state, now.as_nanos());
-        if cost == 0 || used.saturating_add(cost) <= self.limit {
-            Check::Now
-        } else {
-            Check::NotBefore(end - now.as_nanos())
-        }
+        let now = nanos(now);
+        let (end, used) = self.current(state, now);
+        if cost == 0 || cost <= self.limit.saturating_sub(used) { Check::Now } else { Check::NotBefore(end - now) }
     }
 
     #[inline]
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
+        let (end, used) = self.current(state, nanos(now));
         if cost > 0 {
-            let (end, used) = self.current(state, now.as_nanos());
             state[0] = end;
             state[1] = used.saturating_add(cost);
         }
-        state[0]
+        end
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
         if state[0] == taken.mark {
             state[1] = state[1].saturating_sub(taken.cost).saturating_add(actual);
+        } else if actual > taken.cost && nanos(now) < taken.mark {
+            // Its window is still running but was never opened: nothing was taken at first.
+            self.commit(state, now, actual - taken.cost, false);
         }
     }
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
-        let (end, used) = self.current(state, now.as_nanos());
-        let reset = if used == 0 { 0 } else { end - now.as_nanos() };
+        let now = nanos(now);
+        let (end, used) = self.current(state, now);
+        let reset = if used == 0 { 0 } else { end - now };
         Status { limit: self.limit, remaining: self.limit.saturating_sub(used), reset }
     }
 

@@ -26,6 +26,11 @@ pub const TICKS_PER_NANO: u64 = 16;
 /// The longest a bucket may take to fill: about four and a half years, so sums stay in 64 bits.
 const LONGEST_FILL: u64 = 1 << 61;
 
+/// The last moment that can be told from the next one, in 2058. A clock beyond it stands still here,
+/// with room for a whole fill ahead of it: the bucket empties and stays empty. Were there no room, the
+/// arrival time could not move on, and the bucket would admit everything.
+pub(crate) const LAST_TICK: u64 = u64::MAX - LONGEST_FILL;
+
 /// The constants of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gcra {
@@ -37,10 +42,11 @@ pub struct Gcra {
     tolerance: u64,
 }
 
-/// Ticks at a moment.
+/// Ticks at a moment, at most [`LAST_TICK`].
 #[inline]
 pub(crate) const fn ticks(now: Timestamp) -> u64 {
-    now.as_nanos().saturating_mul(TICKS_PER_NANO)
+    let ticks = now.as_nanos().saturating_mul(TICKS_PER_NANO);
+    if ticks < LAST_TICK { ticks } else { LAST_TICK }
 }
 
 /// Whole nanoseconds that cover so many ticks.
@@ -91,10 +97,26 @@ impl Gcra {
     /// `cost` must not exceed the burst.
     #[inline]
     pub const fn admit(&self, arrival: u64, now: u64, cost: u64) -> Result<u64, u64> {
+        let span = cost * self.interval;
+        let (owed, room) = (arrival.saturating_sub(now), self.tolerance - span);
+        if owed > room {
+            return Err(owed - room);
+        }
         let base = if arrival > now { arrival } else { now };
-        let next = base.saturating_add(cost * self.interval);
-        let latest = now.saturating_add(self.tolerance);
-        if next <= latest { Ok(next) } else { Err(next - latest) }
+        Ok(base.saturating_add(span))
+    }
+
+    /// From when on `arrival` lies in the past: the bucket is full. `u64::MAX` if no clock gets there.
+    #[inline]
+    pub(crate) const fn full_at(arrival: u64) -> Timestamp {
+        Timestamp::from_nanos(if arrival > LAST_TICK { u64::MAX } else { nanos_covering(arrival) })
+    }
+
+    /// What `arrival` becomes when `span` of it is given back. Once it has run against the end of the
+    /// number it no longer tells how much was taken, and nothing is given back.
+    #[inline]
+    pub(crate) const fn give_back(arrival: u64, span: u64) -> u64 {
+        if arrival == u64::MAX { arrival } else { arrival.saturating_sub(span) }
     }
 
     /// Tokens that could be had at `now` (in ticks).

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use super::{Algorithm, Check, Entry, Status, Taken};
+use super::{Algorithm, Check, Entry, Status, Taken, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::Timestamp;
 
@@ -89,23 +89,24 @@ impl Algorithm for InterpolatedWindow {
         if cost == 0 {
             return Check::Now;
         }
-        let now = now.as_nanos();
+        let now = nanos(now);
         let counts = self.at(state, now);
         let start = counts.window * self.window;
+        let wait_until = |after: u64| Check::NotBefore(start.saturating_add(after) - now);
         if let Some(room) = (self.limit - cost).checked_sub(counts.current) {
             let longest = self.longest_overlap(counts.previous, room);
             if self.overlap(counts.window, now) <= longest {
                 return Check::Now;
             }
-            return Check::NotBefore(start + (self.window - longest) - now);
+            return wait_until(self.window - longest);
         }
         // Too much already in this window: it has to become the previous one first.
         let longest = self.longest_overlap(counts.current, self.limit - cost);
-        Check::NotBefore(start + self.window + (self.window - longest) - now)
+        wait_until(self.window + (self.window - longest))
     }
 
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
-        let counts = self.at(state, now.as_nanos());
+        let counts = self.at(state, nanos(now));
         if cost > 0 {
             state[0] = counts.window + 1;
             state[1] = counts.previous;
@@ -114,17 +115,22 @@ impl Algorithm for InterpolatedWindow {
         counts.window
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
         let slot = match state[0].checked_sub(taken.mark) {
             Some(1) => 2,
             Some(2) => 1,
+            None | Some(0) if actual > taken.cost => {
+                // Its window was never written: nothing was taken at first.
+                self.commit(state, now, actual - taken.cost, false);
+                return;
+            }
             _ => return,
         };
         state[slot] = state[slot].saturating_sub(taken.cost).saturating_add(actual);
     }
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
-        let now = now.as_nanos();
+        let now = nanos(now);
         let counts = self.at(state, now);
         let overlap = u128::from(self.overlap(counts.window, now));
         let previous = (u128::from(counts.previous) * overlap).div_ceil(u128::from(self.window)) as u64;
@@ -137,7 +143,7 @@ impl Algorithm for InterpolatedWindow {
         let windows = match state {
             [0, ..] => 0,
             [window, _, 0] => *window,
-            [window, ..] => *window + 1,
+            [window, ..] => window.saturating_add(1),
             _ => 0,
         };
         Timestamp::from_nanos(windows.saturating_mul(self.window))

@@ -76,9 +76,11 @@ impl Algorithm for LeakyBucket {
 
     fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
         if actual > taken.cost {
-            state[0] = state[0].saturating_add(self.bucket.span(actual - taken.cost));
+            // If nothing was taken at first, the line may have been empty long before.
+            let since = state[0].max(ticks(taken.at));
+            state[0] = since.saturating_add(self.bucket.span(actual - taken.cost));
         } else if state[0] == taken.mark {
-            state[0] = state[0].saturating_sub(self.bucket.span(taken.cost - actual));
+            state[0] = Gcra::give_back(state[0], self.bucket.span(taken.cost - actual));
         }
     }
 
@@ -92,7 +94,7 @@ impl Algorithm for LeakyBucket {
     }
 
     fn full_at(&self, state: &[u64]) -> Timestamp {
-        Timestamp::from_nanos(nanos_covering(state[0]))
+        Gcra::full_at(state[0])
     }
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {

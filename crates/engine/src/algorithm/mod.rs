@@ -49,6 +49,14 @@ use crate::time::Timestamp;
 /// [`Algorithm::full_at`] of a state that must not be forgotten, however long it takes.
 pub const NEVER_FULL: Timestamp = Timestamp::from_nanos(u64::MAX);
 
+/// A moment as windows count it: the very last nanosecond is taken for the one before, so that every
+/// window ends after every moment and its number has a successor.
+#[inline]
+const fn nanos(now: Timestamp) -> u64 {
+    let nanos = now.as_nanos();
+    if nanos == u64::MAX { nanos - 1 } else { nanos }
+}
+
 /// How a caller enters a limit that can pace its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -138,5 +146,8 @@ pub trait Algorithm {
     fn full_at(&self, state: &[u64]) -> Timestamp;
 
     /// Makes `into` at least as strict as both were. Used where two keys must share one state.
+    ///
+    /// What is held (permits, reservations) may be settled in the merged state as before. Anything else
+    /// taken before must not be given back there: the merged state no longer tells whose it was.
     fn merge(&self, into: &mut [u64], from: &[u64]);
 }

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::{Algorithm, Check, Entry, Status, Taken};
+use super::{Algorithm, Check, Entry, Status, Taken, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::Timestamp;
 
@@ -64,22 +64,28 @@ impl SlidingLog {
         state[0] = (state[0] + 1) % self.limit;
     }
 
-    /// Drops up to `count` entries with this expiry; what is older moves up behind it.
-    fn remove(&self, state: &mut [u64], expiry: u64, count: u64) {
-        let mut kept = Vec::with_capacity(state.len() - 1);
-        let mut left = count;
-        for age in 0..self.limit {
-            let entry = self.expiry(state, age);
-            if entry == expiry && left > 0 {
-                left -= 1;
-            } else {
-                kept.push(entry);
-            }
+    /// Charges more than there is room for: everything counts for a whole window from now.
+    ///
+    /// The log has no place for entries beyond the limit. Letting the new ones push out the oldest would
+    /// forget those, and giving back one of the rest would then make room that is not there. So all
+    /// entries become one debt, with an expiry that nobody's mark has and nobody can give back.
+    fn overdraw(&self, state: &mut [u64], now: Timestamp) {
+        let newest = self.expiry(state, self.limit - 1);
+        let expiry = nanos(now).saturating_add(self.window).max(newest);
+        state[1..].fill(expiry.saturating_add(1));
+    }
+
+    /// Frees up to `count` entries with this expiry.
+    ///
+    /// What they had pushed out of the log had expired when they were `taken`, and no more is known of
+    /// it: so they are free from that moment on, and not for a clock that has stepped back before it.
+    fn free(&self, state: &mut [u64], expiry: u64, count: u64, taken: u64) {
+        let given_back = state[1..].iter_mut().filter(|entry| **entry == expiry);
+        for (entry, _) in given_back.zip(0..count) {
+            *entry = taken.min(expiry);
         }
-        let dropped = (count - left) as usize;
+        state[1..].sort_unstable();
         state[0] = 0;
-        state[1..=dropped].fill(0);
-        state[1 + dropped..].copy_from_slice(&kept);
     }
 }
 
@@ -96,7 +102,7 @@ impl Algorithm for SlidingLog {
         if cost == 0 {
             return Check::Now;
         }
-        match self.expiry(state, cost - 1).checked_sub(now.as_nanos()) {
+        match self.expiry(state, cost - 1).checked_sub(nanos(now)) {
             None | Some(0) => Check::Now,
             Some(wait) => Check::NotBefore(wait),
         }
@@ -105,7 +111,7 @@ impl Algorithm for SlidingLog {
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
         // Entries stay in order even if the clock stepped back: the later moment is the stricter one.
         let newest = self.expiry(state, self.limit - 1);
-        let expiry = now.as_nanos().saturating_add(self.window).max(newest);
+        let expiry = nanos(now).saturating_add(self.window).max(newest);
         for _ in 0..cost.min(self.limit) {
             self.push(state, expiry);
         }
@@ -114,14 +120,19 @@ impl Algorithm for SlidingLog {
 
     fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
         if actual > taken.cost {
-            self.commit(state, now, actual - taken.cost, false);
+            let extra = actual - taken.cost;
+            if self.status(state, now).remaining >= extra {
+                self.commit(state, now, extra, false);
+            } else {
+                self.overdraw(state, now);
+            }
         } else if actual < taken.cost {
-            self.remove(state, taken.mark, taken.cost - actual);
+            self.free(state, taken.mark, taken.cost - actual, nanos(taken.at));
         }
     }
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
-        let now = now.as_nanos();
+        let now = nanos(now);
         // Entries are in order of expiry: count the expired ones by bisection.
         let (mut low, mut high) = (0, self.limit);
         while low < high {

@@ -4,8 +4,9 @@
 //! the `cells` before it count, the oldest of them in full although the window covers it only in part.
 //!
 //! **Guarantee.** At most `limit` in *any* span of one window, wherever it begins. The price is that a
-//! request is remembered for up to `window + window / cells`; more cells make it smaller. Waits are
-//! exact: the moment at which enough old slices have dropped out.
+//! request is remembered for up to `window + window / cells`; more cells make it smaller. (A slice is a
+//! whole number of nanoseconds, rounded up; a window that is no multiple of it is rounded up to one.)
+//! Waits are exact: the moment at which enough old slices have dropped out.
 //!
 //! **State.** Word 0: the newest cell's number plus one. The rest: a ring of `cells + 1` counters as
 //! narrow as the limit allows. Cells are numbered from the engine's epoch, the same for every key.
@@ -13,7 +14,7 @@
 use std::time::Duration;
 
 use super::cells::Cells;
-use super::{Algorithm, Check, Entry, Status, Taken};
+use super::{Algorithm, Check, Entry, Status, Taken, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::Timestamp;
 
@@ -42,6 +43,8 @@ impl SlidingWindow {
             return Err(LimitError::Cells { cells, most: u64::from(MOST_CELLS).min(window) });
         }
         let cell = window.div_ceil(u64::from(cells));
+        // Where rounding up made the cells much longer (1001 ns in 1000 cells of 2 ns), fewer do.
+        let cells = u32::try_from(window.div_ceil(cell)).unwrap_or(cells);
         Ok(Self { limit, window, cells, cell, ring: Cells::new(cells + 1, limit) })
     }
 
@@ -55,7 +58,8 @@ impl SlidingWindow {
         Duration::from_nanos(self.window)
     }
 
-    /// Into how many slices the window is cut.
+    /// Into how many slices the window is cut: as many as were asked for, or as many whole nanoseconds
+    /// allow.
     pub const fn cells(&self) -> u32 {
         self.cells
     }
@@ -69,11 +73,11 @@ impl SlidingWindow {
     /// The moment at which `cell` has dropped out.
     #[inline]
     const fn gone_at(&self, cell: u64) -> u64 {
-        (cell + self.cells as u64 + 1).saturating_mul(self.cell)
+        cell.saturating_add(self.cells as u64 + 1).saturating_mul(self.cell)
     }
 
     /// The cells that count at `current`, oldest first, with what is in them.
-    fn live<'a>(&self, state: &'a [u64], current: u64) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+    fn live<'a>(&self, state: &'a [u64], current: u64) -> impl DoubleEndedIterator<Item = (u64, u64)> + use<'a> {
         let newest = state[0];
         let (ring, cells) = (self.ring, u64::from(self.cells));
         let oldest_held = newest.saturating_sub(1 + cells);
@@ -119,27 +123,24 @@ impl Algorithm for SlidingWindow {
         if cost > self.limit {
             return Check::Never;
         }
-        let now = now.as_nanos();
+        let now = nanos(now);
         let current = self.current(state, now);
-        let used = self.used(state, current);
         let room = self.limit - cost;
-        if cost == 0 || used <= room {
+        if cost == 0 || self.used(state, current) <= room {
             return Check::Now;
         }
-        let mut excess = used - room;
-        for (cell, count) in self.live(state, current) {
-            if count >= excess {
-                return Check::NotBefore(self.gone_at(cell) - now);
-            }
-            excess -= count;
-        }
-        // The cells sum to `used`, and `used >= excess`: the loop has returned.
-        Check::NotBefore(self.gone_at(current) - now)
+        // From the newest on, the first cell that no longer fits has to drop out.
+        let mut kept = 0u64;
+        let wait = self.live(state, current).rev().find_map(|(cell, count)| {
+            kept = kept.saturating_add(count);
+            (kept > room).then(|| self.gone_at(cell) - now)
+        });
+        wait.map_or(Check::Now, Check::NotBefore)
     }
 
     #[inline]
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
-        let current = self.current(state, now.as_nanos());
+        let current = self.current(state, nanos(now));
         if cost > 0 {
             self.advance(state, current);
             let count = self.ring.get(&state[1..], current);
@@ -148,18 +149,19 @@ impl Algorithm for SlidingWindow {
         current
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
         let cell = taken.mark;
         let held = cell < state[0] && state[0] - cell <= u64::from(self.cells) + 1;
         if held {
-            let count = self.ring.get(&state[1..], cell);
-            let count = count.saturating_sub(taken.cost).saturating_add(actual);
-            self.ring.set(&mut state[1..], cell, count);
+            self.ring.correct(&mut state[1..], cell, taken.cost, actual);
+        } else if cell >= state[0] && actual > taken.cost {
+            // Its cell was never written: nothing was taken at first.
+            self.commit(state, now, actual - taken.cost, false);
         }
     }
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
-        let now = now.as_nanos();
+        let now = nanos(now);
         let current = self.current(state, now);
         let used = self.used(state, current);
         let reset = if used == 0 { 0 } else { self.gone_at(state[0] - 1) - now };

@@ -6,7 +6,12 @@
 //! **State.** Word 0: arrival time ([`gcra`](super::gcra)). With reservations a second word counts
 //! the tokens that are out: taken, but not yet known to be spent. The bucket fills only up to
 //! `burst - out`. Without that, a reservation returned late would come on top of tokens that were
-//! refilled in its place, and a bucket of 10 could admit 20 at one instant.
+//! refilled in its place, and a bucket of 10 could admit 20 at one instant. What does not fit beside
+//! the tokens that are out waits for their holders and not for the clock ([`Check::Held`]).
+//!
+//! **Giving back.** A reservation gives back all it did not spend. Tokens taken without one are given
+//! back only if nobody came since: the refill they may have displaced in the meantime is not known, and
+//! the clock cannot tell it either, for it may have stepped back.
 
 use super::gcra::{Gcra, nanos_covering, ticks};
 use super::{Algorithm, Check, Entry, NEVER_FULL, Status, Taken};
@@ -63,6 +68,12 @@ impl TokenBucket {
             _ => state[0],
         }
     }
+
+    /// Tokens that are out on reservations.
+    #[inline]
+    const fn out(state: &[u64]) -> u64 {
+        if let [_, out] = state { *out } else { 0 }
+    }
 }
 
 impl Algorithm for TokenBucket {
@@ -77,6 +88,9 @@ impl Algorithm for TokenBucket {
         }
         if cost == 0 {
             return Check::Now;
+        }
+        if Self::out(state) > self.bucket.burst() - cost {
+            return Check::Held;
         }
         let now = ticks(now);
         match self.bucket.admit(self.arrival(state, now), now, cost) {
@@ -93,34 +107,33 @@ impl Algorithm for TokenBucket {
         let now = ticks(now);
         let base = self.arrival(state, now).max(now);
         state[0] = base.saturating_add(self.bucket.span(cost));
+        // Reservations move the word back when they are settled, so while any is out it may come to
+        // stand here again although others came: zero is a mark no word will ever match.
+        let mark = if Self::out(state) == 0 { state[0] } else { 0 };
         if let ([_, out], true) = (&mut *state, hold) {
             *out = out.saturating_add(cost);
         }
-        state[0]
+        mark
     }
 
     fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
-        let untouched = state[0] == taken.mark;
+        let reserved = taken.held && self.reservable;
+        let untouched = state[0] == taken.mark && Self::out(state) == 0;
         if self.reservable {
             // Bring the word up to what the cap on refilling made of it while the tokens were out.
             state[0] = self.arrival(state, ticks(now));
         }
-        let Some(unused) = taken.cost.checked_sub(actual) else {
-            self.release_hold(state, taken);
-            let base = state[0].max(ticks(now));
-            state[0] = base.saturating_add(self.bucket.span(actual - taken.cost));
-            return;
-        };
-        let mut refund = self.bucket.span(unused);
-        if taken.held && self.reservable {
-            self.release_hold(state, taken);
-        } else if !untouched {
-            // Others came in between. Had this cost never been taken, the bucket might have stood
-            // full for as long as it was gone, and that refill would have been lost.
-            let gone = ticks(now).saturating_sub(ticks(taken.at));
-            refund = refund.saturating_sub(gone);
+        self.release_hold(state, taken);
+        match taken.cost.checked_sub(actual) {
+            None => {
+                let base = state[0].max(ticks(now));
+                state[0] = base.saturating_add(self.bucket.span(actual - taken.cost));
+            }
+            Some(unused) if reserved || untouched => {
+                state[0] = Gcra::give_back(state[0], self.bucket.span(unused));
+            }
+            Some(_) => {}
         }
-        state[0] = state[0].saturating_sub(refund);
     }
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
@@ -136,12 +149,20 @@ impl Algorithm for TokenBucket {
     fn full_at(&self, state: &[u64]) -> Timestamp {
         match state {
             [_, out] if *out > 0 => NEVER_FULL,
-            _ => Timestamp::from_nanos(nanos_covering(state[0])),
+            _ => Gcra::full_at(state[0]),
         }
     }
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
-        into[0] = into[0].max(from[0]);
+        // All reservations stay out, and each may give back all of itself: what is left then must
+        // still be what the stricter of the two had without its own.
+        let (ours, theirs) = (Self::out(into), Self::out(from));
+        let beside_theirs = into[0].saturating_add(self.bucket.span(theirs));
+        let beside_ours = from[0].saturating_add(self.bucket.span(ours));
+        into[0] = beside_theirs.max(beside_ours);
+        if let [_, out] = into {
+            *out = ours.saturating_add(theirs);
+        }
     }
 }
 

@@ -44,7 +44,10 @@ pub struct WarmUp {
 impl WarmUp {
     /// `rate` once warm, reached after `warm_up` of full use from a gap `cold_factor` times as long.
     pub fn new(rate: Rate, warm_up: Duration, cold_factor: u32) -> Result<Self, LimitError> {
-        let warm_up = window_nanos(warm_up).map_err(|_| LimitError::zero("warm_up"))?;
+        if warm_up.is_zero() {
+            return Err(LimitError::zero("warm_up"));
+        }
+        let warm_up = window_nanos(warm_up)?;
         if !(2..=100).contains(&cold_factor) {
             return Err(LimitError::ColdFactor { factor: cold_factor });
         }
@@ -59,7 +62,9 @@ impl WarmUp {
         // Guava keeps warm_up / (2 × stable) further permits at the stable gap before cooling shows.
         let plateau = u64::try_from(scaled / 4 / u128::from(stable)).unwrap_or(u64::MAX);
         let warmest = slope_ends.saturating_add(plateau);
-        if slope_ends < SCALE || warmest > 1 << 60 {
+        // So that the area under the whole slope can be counted without rounding: see `area`.
+        let exact = (2 * scaled).checked_mul(u128::from(slope_ends)).is_some();
+        if slope_ends < SCALE || warmest > 1 << 60 || !exact {
             return Err(LimitError::WarmUpTooShort { rate });
         }
         Ok(Self { rate, warm_up, cold_factor, stable, cold, slope_ends, warmest })
@@ -80,10 +85,10 @@ impl WarmUp {
         self.cold_factor
     }
 
-    /// Nanoseconds that idling takes to cool one scaled permit, as a fraction: total time per total
-    /// warmth. Idling for the whole warm-up time cools completely.
+    /// Warmth that idling takes away: all of it in the whole warm-up time. Rounded up, so that idling
+    /// in two parts never leaves it warmer than idling in one.
     fn cooled(&self, idle: u64) -> u64 {
-        let cooled = u128::from(idle) * u128::from(self.warmest) / u128::from(self.warm_up);
+        let cooled = (u128::from(idle) * u128::from(self.warmest)).div_ceil(u128::from(self.warm_up));
         u64::try_from(cooled).unwrap_or(u64::MAX)
     }
 
@@ -92,22 +97,31 @@ impl WarmUp {
         state[1].saturating_sub(self.cooled(now.saturating_sub(state[0])))
     }
 
-    /// Nanoseconds that pass per permit at this warmth, times [`SCALE`] and the slope's length.
+    /// Nanoseconds that pass per permit at this warmth, times the slope's length.
     fn gap_numerator(&self, warmth: u64) -> u128 {
         let fall = u128::from(self.cold - self.stable) * u128::from(warmth.min(self.slope_ends));
         u128::from(self.cold) * u128::from(self.slope_ends) - fall
     }
 
-    /// The time `cost` permits take from this warmth on: the area under the gap's line.
+    /// The time `cost` permits take from this warmth on: the area under the gap's line, rounded up once
+    /// at the end, so that a part never comes out longer than the whole less the rest.
     fn area(&self, warmth: u64, cost: u64) -> u64 {
-        let permits = u128::from(cost) * u128::from(SCALE);
+        let scale = u128::from(SCALE);
+        let permits = u128::from(cost) * scale;
         let on_slope = u128::from(self.slope_ends.saturating_sub(warmth)).min(permits);
         let end = warmth.saturating_add(u64::try_from(on_slope).unwrap_or(u64::MAX));
         // Mean of the two ends of the line, times the permits between them.
-        let mean_twice = (self.gap_numerator(warmth) + self.gap_numerator(end)) / u128::from(self.slope_ends);
-        let sloped = mean_twice.saturating_mul(on_slope).div_ceil(2 * u128::from(SCALE));
-        let flat = ((permits - on_slope) * u128::from(self.stable)).div_ceil(u128::from(SCALE));
-        u64::try_from(sloped.saturating_add(flat)).unwrap_or(u64::MAX)
+        let whole = 2 * u128::from(self.slope_ends) * scale;
+        let sloped = (self.gap_numerator(warmth) + self.gap_numerator(end)) * on_slope;
+        let flat = (permits - on_slope).saturating_mul(u128::from(self.stable));
+        let parts = sloped % whole + flat % scale * (whole / scale);
+        let nanos = sloped / whole + flat / scale + parts.div_ceil(whole);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+
+    /// Warmth after `cost` permits.
+    fn warmed(&self, warmth: u64, cost: u64) -> u64 {
+        warmth.saturating_add(cost.saturating_mul(SCALE)).min(self.warmest)
     }
 }
 
@@ -128,20 +142,28 @@ impl Algorithm for WarmUp {
             let now = now.as_nanos();
             let warmth = self.warmth(state, now);
             state[0] = state[0].max(now).saturating_add(self.area(warmth, cost));
-            state[1] = warmth.saturating_add(cost.saturating_mul(SCALE)).min(self.warmest);
+            state[1] = self.warmed(warmth, cost);
         }
         state[0]
     }
 
     fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
-        if actual > taken.cost {
-            self.commit(state, now, actual - taken.cost, false);
-        } else if actual < taken.cost && state[0] == taken.mark {
+        // Both ways the limiter may not end up warmer than if `actual` had been taken at once: then it
+        // would have been free earlier, and would have been cooling since. One nanosecond for rounding.
+        let [free, warm] = [state[0], state[1]];
+        if let Some(extra) = actual.checked_sub(taken.cost).filter(|extra| *extra > 0) {
+            let free_then = free.saturating_add(self.area(warm, extra));
+            self.commit(state, now, extra, false);
+            let late = state[0].saturating_sub(free_then).saturating_add(1);
+            state[1] = self.warmed(warm, extra).saturating_sub(self.cooled(late));
+        } else if actual < taken.cost && free == taken.mark && free < u64::MAX {
             // At the stable gap, the shortest there is: never more than was charged.
             let unused = (taken.cost - actual).saturating_mul(self.stable);
-            state[0] = state[0].saturating_sub(unused);
-            let warmed = (taken.cost - actual).saturating_mul(SCALE);
-            state[1] = state[1].saturating_sub(warmed);
+            let coldest = warm.saturating_sub(taken.cost.saturating_mul(SCALE));
+            let charged = self.area(coldest, taken.cost) - self.area(coldest, actual);
+            let late = charged.saturating_sub(unused).saturating_add(1);
+            state[0] = free.saturating_sub(unused);
+            state[1] = self.warmed(coldest, actual).saturating_sub(self.cooled(late));
         }
     }
 
@@ -158,7 +180,9 @@ impl Algorithm for WarmUp {
     }
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
-        into[0] = into[0].max(from[0]);
-        into[1] = into[1].min(from[1]);
+        // The one that was free earlier has been cooling since.
+        let free = into[0].max(from[0]);
+        into[1] = self.warmth(into, free).min(self.warmth(from, free));
+        into[0] = free;
     }
 }
