@@ -46,8 +46,8 @@ pub(crate) struct Call<'a> {
     pub(crate) account: &'a str,
 }
 
-const MINUTELY: TokenBucket = TokenBucket { tokens: 1, seconds: 60, burst: 10_000_000 };
-const HOURLY: TokenBucket = TokenBucket { tokens: 60, seconds: 3600, burst: 5_000_000 };
+const MINUTELY: TokenBucket = TokenBucket { tokens: 1, seconds: 60, burst: 1_000_000 };
+const HOURLY: TokenBucket = TokenBucket { tokens: 60, seconds: 3600, burst: 500_000 };
 const PLENTIFUL: TokenBucket = TokenBucket { tokens: 1_000_000_000, seconds: 1, burst: 1_000_000_000 };
 
 /// The rule of one of many services, per account.
