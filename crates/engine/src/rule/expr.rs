@@ -1,10 +1,57 @@
-//! Conditions on a request's attributes.
+//! Conditions on a request's attributes: a rule's `when`, an entry of a list.
+//!
+//! The notation is a part of [CEL](https://cel.dev), with networks added:
+//!
+//! | written | holds if |
+//! |---|---|
+//! | `account == 'alice'` | the attribute is this text (or this whole number: `tries == 3`) |
+//! | `account != 'alice'` | it is not |
+//! | `method in ['GET', 'HEAD']` | it is one of these |
+//! | `client.ip in 10.1.0.0/16`, `client.ip in [10.0.0.0/8, ::1]` | it is an address in one of these networks |
+//! | `path.startsWith('/api')`, `.endsWith`, `.contains` | it starts with, ends with, contains this |
+//! | `header['user-agent'].matches(r'(?i)bot\b')` | the [pattern](regex) is found in it |
+//! | `query['page'] > 100`, `<`, `<=`, `>=` | it is a whole number in this relation |
+//! | `has(cookie['sid'])` | it is there |
+//! | `a && b`, `a \|\| b`, `!a`, `(a)`, `true`, `false` | as everywhere; `&&` binds tighter than `\|\|` |
+//!
+//! Every comparison with an attribute the request does not have is false. `!=` is the opposite of `==`,
+//! so it is true: `header['x-tier'] != 'vip'` is for everyone but VIPs, those without a tier included.
+//!
+//! A condition is read once and then costs what it says: patterns run in time linear to their input,
+//! nesting and length are bounded.
+//!
+//! ```
+//! use sluicegate_engine::rule::{Expr, Params, Request};
+//!
+//! let expr = Expr::parse("client.ip in 10.1.0.0/16 && !path.startsWith('/health')")?;
+//! let request = Request::new("GET", "/api").with_client_ip([10, 1, 2, 3]);
+//! assert!(expr.holds(&request, &Params::new()));
+//!
+//! let error = Expr::parse("account = 'alice'").unwrap_err();
+//! assert_eq!((error.at, error.to_string().as_str()), (8, "'=' compares nothing: use =="));
+//! # Ok::<(), sluicegate_engine::rule::ExprError>(())
+//! ```
+
+mod parse;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::num::IntErrorKind;
+use std::str::FromStr;
 
 use ipnet::IpNet;
 use regex::Regex;
 use thiserror::Error;
 
-use super::Attribute;
+use super::quote::Quoted;
+use super::{Attribute, Params, Request};
+
+/// The longest condition, in bytes.
+pub const LONGEST: usize = 4096;
+
+/// How deep parentheses and negations nest.
+pub const DEEPEST: usize = 64;
 
 /// A condition. See the module's head for the notation.
 #[derive(Clone, Debug)]
@@ -58,8 +105,188 @@ pub struct ExprError {
     pub message: String,
 }
 
-impl PartialEq for Expr {
-    fn eq(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
+impl Expr {
+    /// Reads a condition.
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        parse::parse(text)
+    }
+
+    /// Whether it holds for a request; `params` are those of the path pattern that matched.
+    pub fn holds(&self, request: &Request<'_>, params: &Params<'_>) -> bool {
+        let value = |attribute| request.value(attribute, params);
+        match self {
+            Self::All(all) => all.iter().all(|expr| expr.holds(request, params)),
+            Self::Any(any) => any.iter().any(|expr| expr.holds(request, params)),
+            Self::Not(expr) => !expr.holds(request, params),
+            Self::Has(Attribute::ClientIp) => request.client_ip.is_some(),
+            Self::Has(attribute) => value(attribute).is_some(),
+            Self::OneOf(attribute, texts) => {
+                value(attribute).is_some_and(|value| texts.iter().any(|text| *text == value))
+            }
+            Self::StartsWith(attribute, text) => value(attribute).is_some_and(|value| value.starts_with(text)),
+            Self::EndsWith(attribute, text) => value(attribute).is_some_and(|value| value.ends_with(text)),
+            Self::Contains(attribute, text) => value(attribute).is_some_and(|value| value.contains(text)),
+            Self::Matches(attribute, pattern) => value(attribute).is_some_and(|value| pattern.is_match(&value)),
+            Self::InNetwork(attribute, networks) => address(attribute, request, params)
+                .is_some_and(|address| networks.iter().any(|network| network.contains(&address))),
+            Self::Number(attribute, relation, bound) => {
+                value(attribute).and_then(number).is_some_and(|number| relation.holds(number, *bound))
+            }
+        }
     }
 }
+
+/// The address an attribute holds.
+pub(super) fn address(attribute: &Attribute, request: &Request<'_>, params: &Params<'_>) -> Option<IpAddr> {
+    match attribute {
+        Attribute::ClientIp => request.canonical_ip(),
+        _ => request.value(attribute, params)?.parse::<IpAddr>().ok().map(|address| address.to_canonical()),
+    }
+}
+
+/// The whole number an attribute holds. One too large to count is still larger than any bound.
+fn number(value: Cow<'_, str>) -> Option<i64> {
+    match value.parse::<i64>() {
+        Ok(number) => Some(number),
+        Err(error) => match error.kind() {
+            IntErrorKind::PosOverflow => Some(i64::MAX),
+            IntErrorKind::NegOverflow => Some(i64::MIN),
+            _ => None,
+        },
+    }
+}
+
+impl Relation {
+    fn holds(self, number: i64, bound: i64) -> bool {
+        match self {
+            Self::Less => number < bound,
+            Self::AtMost => number <= bound,
+            Self::Greater => number > bound,
+            Self::AtLeast => number >= bound,
+        }
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+        })
+    }
+}
+
+impl FromStr for Expr {
+    type Err = ExprError;
+
+    fn from_str(text: &str) -> Result<Self, ExprError> {
+        Self::parse(text)
+    }
+}
+
+/// Two conditions are equal if they are written the same.
+impl PartialEq for Expr {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Expr {}
+
+/// Writes an equivalent text, the same for all ways of writing a condition that differ only in spacing,
+/// quotes and needless parentheses.
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All(all) => joined(f, all, " && ", "true", |part| matches!(part, Self::Any(any) if any.len() > 1)),
+            Self::Any(any) => joined(f, any, " || ", "false", |_| false),
+            Self::Not(expr) => negated(f, expr),
+            Self::Has(attribute) => write!(f, "has({attribute})"),
+            Self::OneOf(attribute, texts) => match texts.as_slice() {
+                [] => f.write_str("false"),
+                [text] => write!(f, "{attribute} == {}", Quoted(text)),
+                texts => listed(f, attribute, texts.iter().map(|text| Quoted(text))),
+            },
+            Self::StartsWith(attribute, text) => write!(f, "{attribute}.startsWith({})", Quoted(text)),
+            Self::EndsWith(attribute, text) => write!(f, "{attribute}.endsWith({})", Quoted(text)),
+            Self::Contains(attribute, text) => write!(f, "{attribute}.contains({})", Quoted(text)),
+            Self::Matches(attribute, pattern) => write!(f, "{attribute}.matches({})", Quoted(pattern.as_str())),
+            Self::InNetwork(attribute, networks) => match networks.as_slice() {
+                [] => f.write_str("false"),
+                [host] if is_host(host) => write!(f, "{attribute} == {}", host.addr()),
+                [network] => write!(f, "{attribute} in {}", network.trunc()),
+                networks => listed(f, attribute, networks.iter().map(IpNet::trunc)),
+            },
+            Self::Number(attribute, relation, bound) => write!(f, "{attribute} {relation} {bound}"),
+        }
+    }
+}
+
+fn joined(
+    f: &mut fmt::Formatter<'_>,
+    parts: &[Expr],
+    operator: &str,
+    none: &str,
+    in_parentheses: impl Fn(&Expr) -> bool,
+) -> fmt::Result {
+    let mut separator = "";
+    for part in parts {
+        f.write_str(separator)?;
+        if in_parentheses(part) && parts.len() > 1 {
+            write!(f, "({part})")?;
+        } else {
+            write!(f, "{part}")?;
+        }
+        separator = operator;
+    }
+    if parts.is_empty() { f.write_str(none) } else { Ok(()) }
+}
+
+fn negated(f: &mut fmt::Formatter<'_>, expr: &Expr) -> fmt::Result {
+    match expr {
+        Expr::OneOf(attribute, texts) if texts.len() == 1 => {
+            texts.iter().try_for_each(|text| write!(f, "{attribute} != {}", Quoted(text)))
+        }
+        Expr::InNetwork(attribute, networks) if networks.len() == 1 && networks.iter().all(is_host) => {
+            networks.iter().try_for_each(|host| write!(f, "{attribute} != {}", host.addr()))
+        }
+        Expr::All(one) | Expr::Any(one) if one.len() == 1 => one.iter().try_for_each(|expr| negated(f, expr)),
+        Expr::Not(inner) if is_comparison(inner) => write!(f, "!({expr})"),
+        Expr::All(parts) | Expr::Any(parts) if !parts.is_empty() => write!(f, "!({expr})"),
+        expr if is_comparison(expr) => write!(f, "!({expr})"),
+        expr => write!(f, "!{expr}"),
+    }
+}
+
+/// Whether it is written with an operator between an attribute and a value.
+fn is_comparison(expr: &Expr) -> bool {
+    match expr {
+        Expr::OneOf(_, texts) => !texts.is_empty(),
+        Expr::InNetwork(_, networks) => !networks.is_empty(),
+        Expr::Number(..) => true,
+        Expr::All(one) | Expr::Any(one) => matches!(one.as_slice(), [expr] if is_comparison(expr)),
+        _ => false,
+    }
+}
+
+fn is_host(network: &IpNet) -> bool {
+    network.prefix_len() == network.max_prefix_len()
+}
+
+fn listed<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    attribute: &Attribute,
+    items: impl Iterator<Item = T>,
+) -> fmt::Result {
+    write!(f, "{attribute} in [")?;
+    for (position, item) in items.enumerate() {
+        let separator = if position == 0 { "" } else { ", " };
+        write!(f, "{separator}{item}")?;
+    }
+    f.write_str("]")
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,13 +5,18 @@
 
 pub mod attribute;
 pub mod expr;
+pub mod params;
+pub mod pattern;
+mod quote;
 pub mod request;
 mod spec;
 pub mod target;
 
-pub use attribute::Attribute;
+pub use attribute::{Attribute, AttributeError};
 pub use expr::{Expr, ExprError};
-pub use request::{Attributes, Request, Side};
+pub use params::Params;
+pub use pattern::PathPattern;
+pub use request::{AttributeMap, Attributes, NoAttributes, Request, Side};
 pub use spec::{
     Ban, ClusterMode, Cost, KeyPart, Mode, OnLimit, OnStoreFailure, Priority, Queue, Reply, ReplyBody, Rule, Scope,
 };
