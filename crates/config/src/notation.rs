@@ -16,25 +16,13 @@ pub(crate) struct Fault {
 }
 
 pub(crate) fn attribute(text: &str) -> Result<Attribute, Fault> {
-    if text == "client.ip" {
-        return Ok(Attribute::ClientIp);
-    }
-    if text.is_empty() || text.contains(' ') {
-        return Err(Fault { at: 0, len: text.len(), message: format!("'{text}' is not an attribute") });
-    }
-    Ok(Attribute::Custom(text.to_owned()))
+    text.parse::<Attribute>().map_err(|error| Fault { at: 0, len: text.len(), message: error.to_string() })
 }
 
 pub(crate) fn condition(text: &str) -> Result<Expr, Fault> {
-    if text.trim().is_empty() {
-        return Err(Fault { at: 0, len: text.len(), message: "no condition".to_owned() });
-    }
-    Ok(Expr::Has(Attribute::Custom(text.to_owned())))
+    Expr::parse(text).map_err(|error| Fault { at: error.at, len: error.len, message: error.message })
 }
 
 pub(crate) fn target(text: &str) -> Result<Target, Fault> {
-    if let Some(service) = text.strip_prefix("caller-of ") {
-        return Ok(Target { service: Some(service.to_owned()), ..Target::default() });
-    }
-    Ok(Target { path: Some(text.to_owned()), ..Target::default() })
+    Target::parse(text).map_err(|error| Fault { at: error.at, len: error.len, message: error.message })
 }

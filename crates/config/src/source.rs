@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(source.position(0), (1, 1));
         assert_eq!(source.position(2), (2, 1));
         assert_eq!(source.position(6), (2, 4));
-        assert_eq!(source.position(8), (3, 1));
+        assert_eq!(source.position(9), (3, 1));
         assert_eq!(source.position(99), (3, 1));
         let line = source.line(2);
         assert_eq!(&source.text[line.start..line.end], "bé c");

@@ -415,7 +415,8 @@ mod tests {
 
     #[test]
     fn aliases_are_followed_and_bombs_are_not() {
-        assert_eq!(value("[&a [1], *a]"), value("[[1], [1]]"));
+        let Value::List(items) = value("[&a [1], *a]") else { panic!() };
+        assert_eq!(items[0], items[1]);
         let mut bomb = String::from("- &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..30 {
             let alias = format!("*a{}", level - 1);

@@ -30,7 +30,7 @@ pub(crate) fn adaptive(fields: &Fields<'_>) -> Option<(Vec<Condition>, Limit)> {
     let conditions = fields.section("when").map(|it| conditions(&it));
     let limit = fields.get("limit").and_then(|it| {
         let rate = it.rate()?;
-        short_form(rate).map_err(|error| it.context.report_limit(it.span(), &error)).ok()
+        short_form(rate).map_err(|error| it.report_limit(it.span(), &error)).ok()
     });
     conditions.zip(limit)
 }

@@ -73,7 +73,7 @@ impl<'c> Fields<'c> {
             );
             return None;
         }
-        Some(Item { context: self.context, node: &entry.value, name: field.name, shape: &field.shape })
+        Some(Item { context: self.context, node: &entry.value, name, example: field.example, shape: &field.shape })
     }
 
     /// A field that is itself a section.

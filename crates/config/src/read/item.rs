@@ -9,10 +9,10 @@ use sluicegate_engine::rule::{Attribute, Expr};
 use sluicegate_engine::{LimitError, Rate};
 
 use super::fields::Fields;
-use super::{Context, nearest};
+use super::{Context, halves, nearest};
 use crate::diagnostic::{Finding, quoted};
 use crate::grammar::Shape;
-use crate::notation;
+use crate::notation::{self, Fault};
 use crate::source::Span;
 use crate::tree::{Node, Value};
 
@@ -23,6 +23,8 @@ pub(crate) struct Item<'c> {
     pub(crate) node: &'c Node<'c>,
     /// The field's name, for messages.
     pub(crate) name: &'static str,
+    /// The field's value as it might be, for messages.
+    pub(crate) example: &'static str,
     pub(crate) shape: &'static Shape,
 }
 
@@ -50,10 +52,24 @@ impl<'c> Item<'c> {
         }
     }
 
-    /// Reports that something else belongs here.
+    /// Reports that something else belongs here. Without a better remedy an example is shown.
     pub(crate) fn mismatch(&self, help: Option<String>) {
+        let help = help.or_else(|| Some(format!("for example `{}: {}`", self.name, self.example)));
         let message = format!("`{}` takes {}, not {}", self.name, self.shape.wanted(), self.node.described());
         self.context.report(Finding::error(self.node.span, message).label("does not fit").maybe_help(help));
+    }
+
+    /// Reports numbers that make no limit.
+    pub(crate) fn report_limit(&self, span: Span, error: &LimitError) {
+        self.context.report_limit(span, error, || format!("for example `{}: {}`", self.name, self.example));
+    }
+
+    /// Reports a fault in a text of one of the engine's notations, at the very place.
+    pub(crate) fn report_fault(&self, fault: &Fault) {
+        let (message, help) = halves(&fault.message);
+        let help = help.unwrap_or_else(|| format!("write {}", self.shape.wanted()));
+        let span = self.context.within(self.node, fault.at, fault.len);
+        self.context.report(Finding::error(span, message).label("here").help(help));
     }
 
     pub(crate) fn section(&self) -> Option<Fields<'c>> {
@@ -70,8 +86,8 @@ impl<'c> Item<'c> {
             self.mismatch(self.written_as_list());
             return None;
         };
-        let Self { context, name, .. } = *self;
-        Some(nodes.iter().map(move |node| Item { context, node, name, shape }))
+        let parent = *self;
+        Some(nodes.iter().map(move |node| Item { node, shape, ..parent }))
     }
 
     fn written_as_list(&self) -> Option<String> {
@@ -201,7 +217,7 @@ impl<'c> Item<'c> {
                     self.context
                         .report(Finding::error(self.node.span, message).help(format!("did you mean `{better}`?")));
                 }
-                None => self.context.report_limit(self.node.span, &error),
+                None => self.report_limit(self.node.span, &error),
             })
             .ok()
     }
@@ -223,12 +239,12 @@ impl<'c> Item<'c> {
 
     pub(crate) fn attribute(&self) -> Option<Attribute> {
         let text = self.text()?;
-        notation::attribute(text).map_err(|fault| self.context.report_fault(self.node, &fault)).ok()
+        notation::attribute(text).map_err(|fault| self.report_fault(&fault)).ok()
     }
 
     pub(crate) fn condition(&self) -> Option<Expr> {
         let text = self.text()?;
-        notation::condition(text).map_err(|fault| self.context.report_fault(self.node, &fault)).ok()
+        notation::condition(text).map_err(|fault| self.report_fault(&fault)).ok()
     }
 
     pub(crate) fn address(&self) -> Option<SocketAddr> {

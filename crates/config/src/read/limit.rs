@@ -21,7 +21,7 @@ pub(crate) fn limit(item: Item<'_>) -> Option<Limit> {
     match item.shape {
         Shape::Rate => {
             let rate = item.rate()?;
-            short_form(rate).map_err(|error| item.context.report_limit(item.span(), &error)).ok()
+            short_form(rate).map_err(|error| item.report_limit(item.span(), &error)).ok()
         }
         Shape::OneOf(sections) => long_form(item, sections),
         _ => {
@@ -130,7 +130,11 @@ fn build(fields: &Fields<'_>) -> Option<Limit> {
         }
         _ => None,
     };
-    built?.map_err(|error| fields.context.report_limit(blamed(fields, algorithm, &error), &error)).ok()
+    built?
+        .map_err(|error| {
+            fields.context.report_limit(blamed(fields, algorithm, &error), &error, || format!("mend `{algorithm}`"));
+        })
+        .ok()
 }
 
 /// The value an error is about.

@@ -20,12 +20,13 @@ use std::path::Path;
 use sluicegate_engine::LimitError;
 
 use crate::diagnostic::Finding;
-use crate::notation::Fault;
 use crate::source::Span;
 use crate::tree::{Node, Value};
 
 pub(crate) use file::read;
-pub(crate) use rule::ReadRule;
+#[cfg(test)]
+pub(crate) use on_limit::json;
+pub(crate) use rule::{Places, ReadRule};
 
 /// What all readers share.
 pub(crate) struct Context<'s> {
@@ -55,15 +56,9 @@ impl<'s> Context<'s> {
     }
 
     /// Reports numbers that make no limit.
-    pub(crate) fn report_limit(&self, span: Span, error: &LimitError) {
+    pub(crate) fn report_limit(&self, span: Span, error: &LimitError, remedy: impl Fn() -> String) {
         let (message, help) = halves(&error.to_string());
-        self.report(Finding::error(span, message).maybe_help(help));
-    }
-
-    /// Reports a fault in a text of one of the engine's notations, at the very place.
-    pub(crate) fn report_fault(&self, node: &Node<'_>, fault: &Fault) {
-        let (message, help) = halves(&fault.message);
-        self.report(Finding::error(self.within(node, fault.at, fault.len), message).maybe_help(help));
+        self.report(Finding::error(span, message).label("here").help(help.unwrap_or_else(remedy)));
     }
 
     /// The place of a part of a text. A text that is not written in the file as it reads (escapes,

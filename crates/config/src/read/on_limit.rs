@@ -196,7 +196,7 @@ fn is_header_name(name: &str) -> bool {
 }
 
 /// A value as JSON.
-fn json(context: &Context<'_>, node: &Node<'_>) -> Option<Json> {
+pub(crate) fn json(context: &Context<'_>, node: &Node<'_>) -> Option<Json> {
     let number = match &node.value {
         Value::Null => return Some(Json::Null),
         Value::Bool(value) => return Some(Json::Bool(*value)),

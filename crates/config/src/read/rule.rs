@@ -115,7 +115,7 @@ fn target(item: &Item<'_>) -> Option<(Target, bool)> {
         return None;
     }
     let text = item.text()?;
-    let target = notation::target(text).map_err(|fault| item.context.report_fault(item.node, &fault)).ok()?;
+    let target = notation::target(text).map_err(|fault| item.report_fault(&fault)).ok()?;
     Some((target, text.trim_start().starts_with("caller-of")))
 }
 
@@ -209,7 +209,7 @@ fn limits(fields: &Fields<'_>) -> Vec<(Limit, Span)> {
     }
     if given > MOST_LIMITS {
         let error = LimitError::TooManyLimits { count: given, most: MOST_LIMITS };
-        fields.context.report_limit(fields.key_span("limits"), &error);
+        fields.context.report_limit(fields.key_span("limits"), &error, || "remove some".to_owned());
     }
     limits
 }
