@@ -7,6 +7,7 @@
 //! assert_eq!(fault.help.as_deref(), Some("did you mean `rules`?"));
 //! ```
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::source::{Source, Span};
 /// How many diagnostics a rendering shows before it says how many more there are.
 pub const MOST_SHOWN: usize = 100;
 
-/// How many a report keeps; further ones are only counted.
+/// How many of a kind are kept; further ones are only counted. A file can have a million faults.
 const MOST_KEPT: usize = 10_000;
 
 /// Lines longer than this are named but not shown.
@@ -61,7 +62,7 @@ pub struct Report {
     source: Arc<Source>,
     diagnostics: Vec<Diagnostic>,
     /// Found, but not kept.
-    uncounted: usize,
+    further: usize,
 }
 
 /// With or without colours.
@@ -86,6 +87,56 @@ pub(crate) struct Finding {
     related: Vec<(Span, String)>,
 }
 
+/// What was found so far: errors and warnings apart, so that neither crowds out the other.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    errors: Kept,
+    warnings: Kept,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    findings: Vec<Finding>,
+    /// Found, but not kept.
+    further: usize,
+}
+
+impl Findings {
+    pub(crate) fn push(&mut self, finding: Finding) {
+        let kept = if finding.severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
+        if kept.findings.len() < MOST_KEPT {
+            kept.findings.push(finding);
+        } else {
+            kept.further += 1;
+        }
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        !self.errors.findings.is_empty()
+    }
+
+    /// Adds what was found elsewhere.
+    pub(crate) fn append(&mut self, other: Self) {
+        other.errors.findings.into_iter().chain(other.warnings.findings).for_each(|finding| self.push(finding));
+        self.errors.further += other.errors.further;
+        self.warnings.further += other.warnings.further;
+    }
+
+    /// The errors if there are any, otherwise the warnings.
+    pub(crate) fn into_report(self, source: Arc<Source>) -> Report {
+        let Kept { findings, further } = if self.has_errors() { self.errors } else { self.warnings };
+        Report::new(source, findings, further)
+    }
+}
+
+impl From<Finding> for Findings {
+    fn from(finding: Finding) -> Self {
+        let mut findings = Self::default();
+        findings.push(finding);
+        findings
+    }
+}
+
 impl Finding {
     pub(crate) fn error(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, Some(span), message.into())
@@ -102,10 +153,6 @@ impl Finding {
 
     fn new(severity: Severity, span: Option<Span>, message: String) -> Self {
         Self { severity, span, message: clean(&message), label: String::new(), help: None, related: Vec::new() }
-    }
-
-    pub(crate) fn is_error(&self) -> bool {
-        self.severity == Severity::Error
     }
 
     pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
@@ -130,21 +177,20 @@ impl Finding {
 }
 
 impl Report {
-    pub(crate) fn new(source: Arc<Source>, mut findings: Vec<Finding>) -> Self {
-        let uncounted = findings.len().saturating_sub(MOST_KEPT);
+    fn new(source: Arc<Source>, mut findings: Vec<Finding>, further: usize) -> Self {
         findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
-        let mut diagnostics: Vec<Diagnostic> = Vec::with_capacity(findings.len().min(MOST_KEPT));
-        for finding in findings.into_iter().take(MOST_KEPT) {
+        let mut diagnostics: Vec<Diagnostic> = Vec::with_capacity(findings.len());
+        for finding in findings {
             let diagnostic = locate(&source, finding);
             // A value behind an alias is read once for each use and would be reported as often.
             if diagnostics.last() != Some(&diagnostic) {
                 diagnostics.push(diagnostic);
             }
         }
-        Self { source, diagnostics, uncounted }
+        Self { source, diagnostics, further }
     }
 
-    /// What was found, in the order of the file.
+    /// What was found, in the order of the file; at most ten thousand.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
@@ -156,7 +202,7 @@ impl Report {
 
     /// How many things were found.
     pub fn len(&self) -> usize {
-        self.diagnostics.len() + self.uncounted
+        self.diagnostics.len() + self.further
     }
 
     /// Everything as text, each with the lines it is about; at most [`MOST_SHOWN`] of them.
@@ -211,7 +257,7 @@ impl Report {
         if text.lines().any(|line| line.len() > LONGEST_SHOWN_LINE) {
             return None;
         }
-        let mut snippet = Snippet::source(text).line_start(first).path(&*diagnostic.file);
+        let mut snippet = Snippet::source(masked(text)).line_start(first).path(&*diagnostic.file);
         for (index, (span, label)) in marks.enumerate() {
             if index > 0 && !near {
                 continue;
@@ -275,7 +321,7 @@ fn locate(source: &Source, finding: Finding) -> Diagnostic {
 /// so that no file can move a terminal's cursor or break a log line.
 fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in masked(text).chars() {
         match c {
             '\n' | '\r' | '\t' => cleaned.extend(c.escape_default()),
             c if c.is_control() || is_invisible(c) => cleaned.extend(c.escape_unicode()),
@@ -283,6 +329,23 @@ fn clean(text: &str) -> String {
         }
     }
     cleaned
+}
+
+/// The text with every password of a URL in it (`user:password@host`) made of stars, each byte one,
+/// so that places stay where they are: reports end up in logs and tickets.
+fn masked(text: &str) -> Cow<'_, str> {
+    if !text.contains('@') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = text.as_bytes().to_vec();
+    for (at, _) in text.match_indices('@') {
+        let word = text[..at].rfind([' ', '\t', '\n', '\'', '"']).map_or(0, |space| space + 1);
+        let login = text[word..at].find("://").map_or(word, |scheme| word + scheme + 3);
+        if let Some(colon) = text[login..at].find(':') {
+            bytes[login + colon + 1..at].fill(b'*');
+        }
+    }
+    String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// Characters that turn the direction of text or take no room.

@@ -39,8 +39,8 @@ pub use grammar::{reference, schema};
 pub use settings::Settings;
 pub use source::{LARGEST_FILE, Span};
 
-use diagnostic::Finding;
-use source::Source;
+use diagnostic::{Finding, Findings};
+use source::{ReadError, Source};
 
 /// A rule file that can be used.
 #[derive(Clone, Debug)]
@@ -57,21 +57,21 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded, Report> {
     let name = path.to_string_lossy();
     match source::read(path) {
         Ok(text) => understand(&name, text, path.parent()),
-        Err(error) => {
-            let finding = Finding::whole(error.to_string()).help(error.remedy());
-            Err(Report::new(Arc::new(Source::new(name, "")), vec![finding]))
-        }
+        Err(error) => Err(unreadable(&name, &error)),
     }
 }
 
 /// Reads the text of a rule file. Files it names are not looked for.
 pub fn parse(file_name: &str, text: &str) -> Result<Loaded, Report> {
     if text.len() as u64 > LARGEST_FILE {
-        let error = source::ReadError::TooLarge;
-        let finding = Finding::whole(error.to_string()).help(error.remedy());
-        return Err(Report::new(Arc::new(Source::new(file_name, "")), vec![finding]));
+        return Err(unreadable(file_name, &ReadError::TooLarge));
     }
     understand(file_name, text.to_owned(), None)
+}
+
+fn unreadable(name: &str, error: &ReadError) -> Report {
+    let finding = Finding::whole(error.to_string()).help(error.remedy());
+    Findings::from(finding).into_report(Arc::new(Source::new(name, "")))
 }
 
 fn understand(name: &str, text: String, folder: Option<&Path>) -> Result<Loaded, Report> {
@@ -82,18 +82,15 @@ fn understand(name: &str, text: String, folder: Option<&Path>) -> Result<Loaded,
         Some(tree) if tree.value != tree::Value::Null => {
             let context = read::Context::new(&source.text, folder);
             settings = read::read(&context, &tree);
-            findings.extend(context.findings.into_inner());
+            findings.append(context.findings.into_inner());
         }
-        _ if findings.is_empty() => findings.push(
+        _ if !findings.has_errors() => findings.push(
             Finding::whole("the file is empty")
                 .help("add a rule: `rules: [{ name: total, limits: [1000/s] }]`; for none, write `rules: []`"),
         ),
         _ => {}
     }
-    let (errors, warnings): (Vec<_>, Vec<_>) = findings.into_iter().partition(Finding::is_error);
-    if errors.is_empty() {
-        Ok(Loaded { settings, warnings: Report::new(source, warnings) })
-    } else {
-        Err(Report::new(source, errors))
-    }
+    let refused = findings.has_errors();
+    let report = findings.into_report(source);
+    if refused { Err(report) } else { Ok(Loaded { settings, warnings: report }) }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError};
 
-use crate::diagnostic::{Finding, quoted};
+use crate::diagnostic::{Finding, Findings, quoted};
 use crate::source::Span;
 
 /// How deep lists and maps may be nested.
@@ -53,7 +53,7 @@ impl Node<'_> {
             Value::Null => "nothing".to_owned(),
             Value::Bool(value) => format!("`{value}`"),
             Value::Int(value) => format!("the number {value}"),
-            Value::Float(value) => format!("the number {value}"),
+            Value::Float(value) => format!("the number {value:?}"),
             Value::Text(text) => format!("the text {}", quoted(text)),
             Value::List(_) => "a list".to_owned(),
             Value::Map(_) => "a map".to_owned(),
@@ -73,7 +73,7 @@ impl Node<'_> {
 
 /// Reads a text. The tree is missing if the text has no value at all, or cannot be followed to its
 /// end; findings say why.
-pub(crate) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Finding>) {
+pub(crate) fn parse(text: &str) -> (Option<Node<'_>>, Findings) {
     let mut builder = Builder::default();
     let options = granit_parser::options! {
         flow_nesting_limit: DEEPEST,
@@ -105,7 +105,7 @@ struct Builder<'t> {
     documents: usize,
     nodes: usize,
     aliased: usize,
-    findings: Vec<Finding>,
+    findings: Findings,
 }
 
 /// A list or map whose end has not come yet.
@@ -354,6 +354,10 @@ fn syntax(text: &str, error: &ScanError) -> Finding {
         ErrorKind::UnclosedQuotedScalar => {
             ("a quoted text does not end".to_owned(), "add the closing quote; the file may be cut off".to_owned())
         }
+        ErrorKind::InvalidQuotedScalarIndent => (
+            "a quoted text goes on in a line that is not part of it".to_owned(),
+            "add the closing quote, or indent the line further".to_owned(),
+        ),
         ErrorKind::UnexpectedEof | ErrorKind::UnexpectedEofBlockMapping | ErrorKind::UnexpectedEofBlockSequence => {
             ("the file ends too early".to_owned(), "the file may be cut off".to_owned())
         }
@@ -424,7 +428,7 @@ mod tests {
         }
         let (tree, findings) = parse(&bomb);
         assert!(tree.is_none());
-        assert_eq!(findings.len(), 1);
+        assert!(findings.has_errors());
         assert!(parse("&a [*a]").0.is_none());
     }
 
@@ -433,7 +437,7 @@ mod tests {
         for text in ["[".repeat(10_000), "{a: ".repeat(10_000), "- ".repeat(10_000)] {
             let (tree, findings) = parse(&text);
             assert!(tree.is_none());
-            assert_eq!(findings.len(), 1);
+            assert!(findings.has_errors());
         }
     }
 }

@@ -97,6 +97,27 @@ fn many_faults_are_counted_and_not_all_shown() {
 }
 
 #[test]
+fn a_file_full_of_faults_is_refused_quickly() {
+    let doubled = "a: 1\n".repeat(1_000_000);
+    let unknown: String = (0..1_000_000).map(|n| format!("f{n}: 1\n")).collect();
+    for text in [doubled, unknown] {
+        let begun = Instant::now();
+        let report = parse("faulty", &text).unwrap_err();
+        assert!(report.diagnostics().len() <= 10_000);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn no_password_is_shown() {
+    let text = "gateway: { upstreams: { a: 'http://u:hunter2@h' } }\nstore: redi://u:hunter2@h\n";
+    let report = parse("secret", text).unwrap_err();
+    assert_eq!(report.len(), 2);
+    let shown: String = report.diagnostics().iter().map(ToString::to_string).collect();
+    assert!(!format!("{shown}{report}").contains("hunter2"), "{report}");
+}
+
+#[test]
 fn faults_on_endless_lines_are_named_without_showing_them() {
     let text = format!("rules: [{}{{ name: 'a b', limits: [1/s] }}]", "{ name: a, limits: [1/s] }, ".repeat(50_000));
     let report = parse("wide", &text).unwrap_err();

@@ -104,12 +104,13 @@ fn keys(context: &Context<'_>, rule: &Rule, places: &Places) {
                     .label("always the same, or absent")
                     .help("key by something the call has, such as service, host or account"),
             ),
-            Attribute::Param(name) if !names_param(rule, name) => context.report(
-                Finding::warning(places.key, format!("the path pattern has no parameter '{name}'"))
+            Attribute::Param(name) if !names_param(rule, name) => {
+                let warning = Finding::warning(places.key, format!("the path pattern has no parameter '{name}'"))
                     .label("never there")
-                    .also(places.target, "the pattern, if any")
-                    .help(format!("write `{{{name}}}` in `match`, or key by another attribute")),
-            ),
+                    .help(format!("write `{{{name}}}` in `match`, or key by another attribute"));
+                let written = rule.target.path.is_some();
+                context.report(if written { warning.also(places.target, "the pattern") } else { warning });
+            }
             _ => {}
         }
     }

@@ -7,6 +7,9 @@ use crate::grammar::{Presence, Section, listed};
 use crate::source::Span;
 use crate::tree::{Entry, Node, Value};
 
+/// How many unknown fields of one map are reported. Each costs a search for the nearest known word.
+const MOST_UNKNOWN: usize = 1_000;
+
 /// A map, opened as a section of the grammar.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'c> {
@@ -47,6 +50,17 @@ impl<'c> Fields<'c> {
     /// Whether the field is given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.entry(name).is_some()
+    }
+
+    /// Whether an unknown field was probably meant to be this one.
+    pub(crate) fn has_slip_of(&self, name: &str) -> bool {
+        let unknown = self.entries.iter().filter(|entry| self.section.field(&entry.key).is_none());
+        unknown.take(MOST_UNKNOWN).any(|entry| nearest(&entry.key, self.section.names()) == Some(name))
+    }
+
+    /// Whether nothing at all is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// Where the field's name stands; the section's beginning if it is not given.
@@ -106,7 +120,8 @@ impl<'c> Fields<'c> {
     }
 
     fn report_unknown(&self, hint: impl Fn(&str) -> Option<String>) {
-        for entry in self.entries.iter().filter(|entry| self.section.field(&entry.key).is_none()) {
+        let unknown = self.entries.iter().filter(|entry| self.section.field(&entry.key).is_none());
+        for entry in unknown.take(MOST_UNKNOWN) {
             let known = || format!("known are {}", listed(self.section.names()));
             let near = || nearest(&entry.key, self.section.names()).map(|word| format!("did you mean `{word}`?"));
             self.context.report(
@@ -119,7 +134,7 @@ impl<'c> Fields<'c> {
 
     fn report_missing(&self) {
         for field in self.section.fields {
-            if field.presence == Presence::Required && !self.has(field.name) {
+            if field.presence == Presence::Required && !self.has(field.name) && !self.has_slip_of(field.name) {
                 self.context.report(
                     Finding::error(self.head(), format!("{} needs `{}`", self.section.name, field.name))
                         .label("not given here")

@@ -92,7 +92,9 @@ impl<'c> Item<'c> {
 
     fn written_as_list(&self) -> Option<String> {
         let written = self.context.text.get(self.node.span.start..self.node.span.end)?;
-        (written.len() < 60 && !written.contains('\n')).then(|| format!("write `{}: [{written}]`", self.name))
+        let one_of_them = matches!(self.node.value, Value::Text(_) | Value::Map(_));
+        (one_of_them && written.len() < 60 && !written.contains('\n'))
+            .then(|| format!("write `{}: [{written}]`", self.name))
     }
 
     pub(crate) fn text(&self) -> Option<&'c str> {
@@ -210,16 +212,24 @@ impl<'c> Item<'c> {
 
     /// What a notation of the engine's made of a text, its fault reported.
     fn parsed<T>(&self, result: Result<T, LimitError>, text: &str) -> Option<T> {
-        result
-            .map_err(|error| match better_unit(text) {
-                Some(better) => {
-                    let message = format!("{} has a unit that is not known", quoted(text));
-                    self.context
-                        .report(Finding::error(self.node.span, message).help(format!("did you mean `{better}`?")));
-                }
-                None => self.report_limit(self.node.span, &error),
-            })
-            .ok()
+        let error = match result {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+        match (better_unit(text), &error) {
+            (Some(better), _) => {
+                let message = format!("{} has a unit that is not known", quoted(text));
+                let help = format!("did you mean `{better}`?");
+                self.context.report(Finding::error(self.node.span, message).label("here").help(help));
+            }
+            (None, LimitError::MalformedCount { text: count }) if digits(count) => {
+                let finding = Finding::error(self.node.span, format!("{} is too large a number", quoted(count)));
+                self.context.report(finding.label(format!("the most is {}", u64::MAX)).help("lower it"));
+            }
+            (None, error) => self.report_limit(self.node.span, error),
+        }
+        None
     }
 
     pub(crate) fn word(&self) -> Option<&'static str> {
@@ -253,8 +263,11 @@ impl<'c> Item<'c> {
         if address.is_none() {
             let help = match text.rsplit_once(':') {
                 Some(("", port)) => Some(format!("write 127.0.0.1:{port}, or 0.0.0.0:{port} for all interfaces")),
+                Some((host, port)) if is_address(host) && port.bytes().all(|b| b.is_ascii_digit()) => {
+                    Some("ports go from 1 to 65535".to_owned())
+                }
                 Some(("localhost", port)) => Some(format!("write 127.0.0.1:{port}")),
-                None if text.parse::<std::net::IpAddr>().is_ok() => Some(format!("add the port: {text}:8080")),
+                _ if is_address(text) => Some(format!("add the port: {text}:8080")),
                 _ => Some("names are not looked up here: write the address and the port".to_owned()),
             };
             self.mismatch(help);
@@ -272,6 +285,11 @@ impl<'c> Item<'c> {
         }
         network
     }
+}
+
+/// Whether a text is an address, without port.
+fn is_address(text: &str) -> bool {
+    text.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>().is_ok()
 }
 
 /// The same text with a unit spelled as it is known, where one is spelled out or in the wrong case.

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use sluicegate_engine::LimitError;
 
-use crate::diagnostic::Finding;
+use crate::diagnostic::{Finding, Findings};
 use crate::source::Span;
 use crate::tree::{Node, Value};
 
@@ -34,7 +34,7 @@ pub(crate) struct Context<'s> {
     pub(crate) text: &'s str,
     /// Where files are looked for that the rule file names; `None` leaves them alone.
     pub(crate) folder: Option<&'s Path>,
-    pub(crate) findings: RefCell<Vec<Finding>>,
+    pub(crate) findings: RefCell<Findings>,
     /// Which fields were asked for, by section: the grammar's test compares them with the tables.
     #[cfg(test)]
     pub(crate) asked: RefCell<std::collections::BTreeSet<(&'static str, &'static str)>>,
@@ -45,7 +45,7 @@ impl<'s> Context<'s> {
         Self {
             text,
             folder,
-            findings: RefCell::new(Vec::new()),
+            findings: RefCell::default(),
             #[cfg(test)]
             asked: RefCell::default(),
         }

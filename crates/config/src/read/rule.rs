@@ -111,7 +111,9 @@ fn name(item: &Item<'_>) -> Option<String> {
 /// The target, and whether it is of the calling side.
 fn target(item: &Item<'_>) -> Option<(Target, bool)> {
     if let Value::List(_) = item.node.value {
-        item.mismatch(Some("a rule has one target; `{a,b}` in methods and `**` in paths widen it".to_owned()));
+        item.mismatch(Some(
+            "a rule has one target: several methods are written GET|HEAD, many paths /api/**".to_owned(),
+        ));
         return None;
     }
     let text = item.text()?;
@@ -194,12 +196,14 @@ fn key_part(item: Item<'_>) -> Option<KeyPart> {
 fn limits(fields: &Fields<'_>) -> Vec<(Limit, Span)> {
     let mut limits = Vec::new();
     let mut given = 0;
-    for item in fields.get("limits").and_then(|it| it.items()).into_iter().flatten() {
+    let list = fields.get("limits");
+    for item in list.and_then(|it| it.items()).into_iter().flatten() {
         given += 1;
         limits.extend(limit(item).map(|limit| (limit, item.span())));
     }
-    let empty = fields.get("limits").is_some_and(|it| matches!(&it.node.value, Value::List(nodes) if nodes.is_empty()));
-    if empty || !(fields.has("limits") || fields.has("adaptive")) {
+    let empty = list.is_some_and(|it| matches!(&it.node.value, Value::List(nodes) if nodes.is_empty()));
+    let absent = !["limits", "adaptive"].iter().any(|name| fields.has(name) || fields.has_slip_of(name));
+    if empty || absent {
         let span = if empty { fields.value_span("limits") } else { fields.head() };
         fields.context.report(
             Finding::error(span, "this rule limits nothing")

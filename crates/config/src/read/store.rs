@@ -24,6 +24,11 @@ pub(crate) fn store(item: &Item<'_>) -> Option<Store> {
         return Some(Store::Memory);
     }
     let Some((scheme, rest)) = text.split_once("://") else {
+        if text.contains('@') {
+            let finding = Finding::error(item.span(), "`store` takes `memory` or a URL, and this is neither");
+            item.context.report(finding.label("no scheme").help("begin with redis://"));
+            return None;
+        }
         let near = nearest(text, ["memory"].into_iter()).map(|word| format!("did you mean `{word}`?"));
         item.mismatch(near);
         return None;
@@ -31,7 +36,7 @@ pub(crate) fn store(item: &Item<'_>) -> Option<Store> {
     match redis(scheme, rest) {
         Ok(store) => Some(Store::Redis(store)),
         Err((fault, help)) => {
-            // The URL may hold a password: it is pointed at, not repeated.
+            // The URL may hold a password: the message does not repeat it, and the shown line masks it.
             item.context.report(Finding::error(item.span(), format!("`store`: {fault}")).label("here").help(help));
             None
         }
