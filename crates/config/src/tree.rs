@@ -15,7 +15,7 @@ use crate::source::Span;
 /// How deep lists and maps may be nested.
 const DEEPEST: usize = 64;
 /// How many values a file may hold.
-const MOST_NODES: usize = 3_000_000;
+const MOST_NODES: usize = 2_000_000;
 /// How many values aliases may add to those that are written out.
 const MOST_ALIASED: usize = 100_000;
 
@@ -86,11 +86,11 @@ pub(crate) fn parse(text: &str) -> (Option<Node<'_>>, Findings) {
                 let range = span.byte_range().unwrap_or_default();
                 builder.take(event, Span::new(range.start, range.end))
             }
-            Err(error) => Err(syntax(text, &error)),
+            Err(error) => Err(syntax(text, &error).into()),
         };
         if let Err(finding) = step {
             // What follows a broken place is guesswork, and so is what stands open above it.
-            builder.findings.push(finding);
+            builder.findings.push(*finding);
             return (None, builder.findings);
         }
     }
@@ -107,6 +107,9 @@ struct Builder<'t> {
     aliased: usize,
     findings: Findings,
 }
+
+/// Why a text cannot be followed further.
+type Refusal = Box<Finding>;
 
 /// A list or map whose end has not come yet.
 struct Open<'t> {
@@ -125,14 +128,15 @@ enum Inside<'t> {
 }
 
 impl<'t> Builder<'t> {
-    fn take(&mut self, event: Event<'t>, span: Span) -> Result<(), Finding> {
+    fn take(&mut self, event: Event<'t>, span: Span) -> Result<(), Refusal> {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
                     return Err(Finding::error(span, "a rule file holds one document")
                         .label("a second one begins here")
-                        .help("remove the `---`, or put the second document in a file of its own"));
+                        .help("remove the `---`, or put the second document in a file of its own")
+                        .into());
                 }
             }
             Event::Alias(id) => return self.alias(id, span),
@@ -167,14 +171,15 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn open(&mut self, open: Open<'t>) -> Result<(), Finding> {
+    fn open(&mut self, open: Open<'t>) -> Result<(), Refusal> {
         if let Some(Open { inside: Inside::Map { key: None, .. }, .. }) = self.open.last() {
             return Err(Finding::error(open.span, "a key must be a word")
                 .label("a list or map stands where a key belongs")
-                .help("text with `{` or `[` in it needs quotes"));
+                .help("text with `{` or `[` in it needs quotes")
+                .into());
         }
         if self.open.len() >= DEEPEST {
-            return Err(too_deep(open.span));
+            return Err(too_deep(open.span).into());
         }
         self.open.push(open);
         Ok(())
@@ -194,41 +199,52 @@ impl<'t> Builder<'t> {
     }
 
     /// Reports keys given twice and keeps the first of each.
-    fn unique(&mut self, entries: Vec<Entry<'t>>) -> Vec<Entry<'t>> {
-        let mut seen: HashMap<Cow<'t, str>, Span> = HashMap::with_capacity(entries.len());
-        let mut kept = Vec::with_capacity(entries.len());
-        for entry in entries {
-            if let Some(first) = seen.get(&entry.key) {
-                self.findings.push(
-                    Finding::error(entry.key_span, format!("`{}` is given twice", entry.key))
-                        .label("again here")
-                        .also(*first, "first here")
-                        .help("keep one of them"),
-                );
-                continue;
-            }
-            seen.insert(entry.key.clone(), entry.key_span);
-            kept.push(entry);
+    fn unique(&mut self, mut entries: Vec<Entry<'t>>) -> Vec<Entry<'t>> {
+        let mut seen: HashMap<&str, Span> = HashMap::with_capacity(entries.len());
+        let mut again = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let Some(first) = seen.insert(&entry.key, entry.key_span) else { continue };
+            seen.insert(&entry.key, first);
+            again.push(index);
+            self.findings.push(
+                Finding::error(entry.key_span, format!("`{}` is given twice", entry.key))
+                    .label("again here")
+                    .also(first, "first here")
+                    .help("keep one of them"),
+            );
         }
-        kept
+        if !again.is_empty() {
+            let mut again = again.into_iter().peekable();
+            let mut index = 0;
+            entries.retain(|_| {
+                let drop = again.next_if_eq(&index).is_some();
+                index += 1;
+                !drop
+            });
+        }
+        entries
     }
 
-    fn alias(&mut self, id: usize, span: Span) -> Result<(), Finding> {
+    fn alias(&mut self, id: usize, span: Span) -> Result<(), Refusal> {
         let Some(node) = self.anchors.get(&id) else {
             return Err(Finding::error(span, "this alias stands within the value it refers to")
                 .label("would never end")
-                .help("write the value out"));
+                .help("write the value out")
+                .into());
         };
         self.aliased += node.weight();
         if self.aliased > MOST_ALIASED {
             return Err(Finding::error(span, "aliases blow this file up")
                 .label(format!("with this one they add more than {MOST_ALIASED} values"))
-                .help("write the values out, or use a rule with a key instead of many rules"));
+                .help("write the values out, or use a rule with a key instead of many rules")
+                .into());
         }
         let node = node.clone();
         if let Some(Open { inside: Inside::Map { key: key @ None, .. }, .. }) = self.open.last_mut() {
             let Value::Text(text) = node.value else {
-                return Err(Finding::error(span, "a key must be a word").label("this alias stands for something else"));
+                return Err(Finding::error(span, "a key must be a word")
+                    .label("this alias stands for something else")
+                    .into());
             };
             *key = Some((text, span));
             return Ok(());
@@ -236,14 +252,15 @@ impl<'t> Builder<'t> {
         self.put(node, 0)
     }
 
-    fn put(&mut self, node: Node<'t>, anchor: usize) -> Result<(), Finding> {
+    fn put(&mut self, node: Node<'t>, anchor: usize) -> Result<(), Refusal> {
         if anchor != 0 {
             // Remembering a value costs as much as an alias to it: nested anchors must not add up.
             self.aliased += node.weight();
             if self.aliased > MOST_ALIASED {
                 return Err(Finding::error(node.span, "too much of this file is anchored")
                     .label(format!("with this one anchors hold more than {MOST_ALIASED} values"))
-                    .help("remove the `&` names nobody refers to"));
+                    .help("remove the `&` names nobody refers to")
+                    .into());
             }
             self.anchors.insert(anchor, node.clone());
         }
@@ -259,14 +276,15 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn count(&mut self, span: Span) -> Result<(), Finding> {
+    fn count(&mut self, span: Span) -> Result<(), Refusal> {
         self.nodes += 1;
         if self.nodes <= MOST_NODES {
             return Ok(());
         }
         Err(Finding::error(span, format!("the file holds more than {MOST_NODES} values"))
             .label("this one is too many")
-            .help("fewer rules with a key do the work of many rules without"))
+            .help("fewer rules with a key do the work of many rules without")
+            .into())
     }
 
     fn refuse_tag(&mut self, tagged: bool, span: Span) {

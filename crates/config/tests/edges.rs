@@ -1,5 +1,7 @@
 //! Files that are no rule files, and rule files that are too much.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
+
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -98,8 +100,8 @@ fn many_faults_are_counted_and_not_all_shown() {
 
 #[test]
 fn a_file_full_of_faults_is_refused_quickly() {
-    let doubled = "a: 1\n".repeat(1_000_000);
-    let unknown: String = (0..1_000_000).map(|n| format!("f{n}: 1\n")).collect();
+    let doubled = "a: 1\n".repeat(900_000);
+    let unknown: String = (0..900_000).map(|n| format!("f{n}: 1\n")).collect();
     for text in [doubled, unknown] {
         let begun = Instant::now();
         let report = parse("faulty", &text).unwrap_err();

@@ -1,6 +1,8 @@
 //! Every fixture file, and what is made of it. `bad/` is refused, `warned/` is taken with warnings,
 //! `good/` is taken without errors; the snapshots show exactly what a user sees.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
+
 use std::fs;
 use std::path::Path;
 

@@ -1,5 +1,7 @@
 //! The schema and the reader must agree on what a good file is.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
+
 use std::fs;
 use std::path::Path;
 

@@ -47,10 +47,8 @@ fn the_reader_asks_for_exactly_the_declared_fields() {
 fn every_section_that_is_used_is_listed() {
     fn visit(shape: &Shape, found: &mut BTreeSet<&'static str>) {
         match shape {
-            Shape::Section(section) => {
-                if found.insert(section.name) {
-                    section.fields.iter().for_each(|field| visit(&field.shape, found));
-                }
+            Shape::Section(section) if found.insert(section.name) => {
+                section.fields.iter().for_each(|field| visit(&field.shape, found));
             }
             Shape::OneOf(sections) => sections.iter().for_each(|section| visit(&Shape::Section(section), found)),
             Shape::List(shape) | Shape::Map(shape) => visit(shape, found),
