@@ -23,8 +23,8 @@ pub struct Span {
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: String,
-    /// Where each line begins.
-    lines: Vec<usize>,
+    /// Where each line begins. A file is far smaller than 4 GiB, and may be all line ends.
+    lines: Vec<u32>,
 }
 
 /// Why a rule file could not be read at all.
@@ -68,24 +68,31 @@ impl Span {
 impl Source {
     pub(crate) fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
-        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let ends = || text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let mut lines = Vec::with_capacity(1 + ends().count());
+        lines.push(0);
+        lines.extend(ends().filter_map(|(at, _)| u32::try_from(at + 1).ok()));
         Self { name: name.into(), text, lines }
     }
 
     /// The line (from 1) and column (from 1, in characters) of a byte.
     pub(crate) fn position(&self, at: usize) -> (usize, usize) {
-        let line = self.lines.partition_point(|start| *start <= at).max(1);
-        let start = self.lines.get(line - 1).copied().unwrap_or(0);
+        let line = self.lines.partition_point(|start| *start as usize <= at).max(1);
+        let start = self.start_of(line).unwrap_or(0);
         let column = self.text.get(start..at).map_or(1, |before| before.chars().count() + 1);
         (line, column)
     }
 
     /// The bytes of a line (from 1), without its end.
     pub(crate) fn line(&self, line: usize) -> Span {
-        let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
-        let end = self.lines.get(line).map_or(self.text.len(), |next| next - 1);
+        let start = self.start_of(line).unwrap_or(self.text.len());
+        let end = self.start_of(line + 1).map_or(self.text.len(), |next| next - 1);
         let end = if self.text[start..end].ends_with('\r') { end - 1 } else { end };
         Span { start, end }
+    }
+
+    fn start_of(&self, line: usize) -> Option<usize> {
+        self.lines.get(line.saturating_sub(1)).map(|start| *start as usize)
     }
 }
 

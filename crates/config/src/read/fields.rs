@@ -123,11 +123,12 @@ impl<'c> Fields<'c> {
         let unknown = self.entries.iter().filter(|entry| self.section.field(&entry.key).is_none());
         for entry in unknown.take(MOST_UNKNOWN) {
             let known = || format!("known are {}", listed(self.section.names()));
+            let merge = || (entry.key == "<<").then(|| "maps cannot be merged: write the fields out".to_owned());
             let near = || nearest(&entry.key, self.section.names()).map(|word| format!("did you mean `{word}`?"));
             self.context.report(
                 Finding::error(entry.key_span, format!("unknown field `{}` in {}", entry.key, self.section.name))
                     .label("not known here")
-                    .help(hint(&entry.key).or_else(near).unwrap_or_else(known)),
+                    .help(hint(&entry.key).or_else(merge).or_else(near).unwrap_or_else(known)),
             );
         }
     }
