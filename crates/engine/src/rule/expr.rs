@@ -9,7 +9,7 @@
 //! | `method in ['GET', 'HEAD']` | it is one of these |
 //! | `client.ip in 10.1.0.0/16`, `client.ip in [10.0.0.0/8, ::1]` | it is an address in one of these networks |
 //! | `path.startsWith('/api')`, `.endsWith`, `.contains` | it starts with, ends with, contains this |
-//! | `header['user-agent'].matches(r'(?i)bot\b')` | the [pattern](regex) is found in it |
+//! | `header['user-agent'].matches('(?i)bot[/ ]')` | the [pattern](regex) is found in it |
 //! | `query['page'] > 100`, `<`, `<=`, `>=` | it is a whole number in this relation |
 //! | `has(cookie['sid'])` | it is there |
 //! | `a && b`, `a \|\| b`, `!a`, `(a)`, `true`, `false` | as everywhere; `&&` binds tighter than `\|\|` |

@@ -184,7 +184,7 @@ impl PathPattern {
         }
         match (&self.rest, path.remaining) {
             (Rest::Nothing, remaining) => remaining.is_none(),
-            (Rest::Anything(Some(name)), Some(remaining)) => {
+            (Rest::Anything(Some(name)), Some(remaining)) if !remaining.is_empty() => {
                 captured(name, remaining);
                 true
             }
@@ -302,6 +302,7 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(captured("/a/{id}/{*rest}", "/a/7/x/y/"), Some(vec![pair("id", "7"), pair("rest", "x/y")]));
         assert_eq!(captured("/a/{id}/{*rest}", "/a/7"), Some(vec![pair("id", "7")]));
+        assert_eq!(captured("/a/{*rest}", "/a//"), Some(vec![]));
         assert_eq!(captured("/a/{id}/b", "/a/7/c"), None);
     }
 

@@ -11,7 +11,7 @@ use crate::rule::attribute::{Shown, is_identifier_byte, normalised, within_one_e
 use crate::rule::quote::{read_quoted, starts_quoted};
 
 /// What a compiled pattern may take, in bytes.
-const LARGEST_PATTERN: usize = 1 << 20;
+const LARGEST_PATTERN: usize = 4 << 20;
 
 /// What can be asked of an attribute's text.
 const CALLS: [&str; 4] = ["startsWith", "endsWith", "contains", "matches"];
@@ -509,8 +509,13 @@ fn bad_pattern(error: &regex::Error) -> String {
         // The crate draws a picture of several lines; its last line says what is wrong.
         error => {
             let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default();
-            format!("not a pattern: {}", reason.trim().trim_start_matches("error: "))
+            let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
+            if reason.starts_with("Unicode") {
+                return "the pattern asks for a class of characters not known here: write the characters out, such as \
+                        [0-9A-Za-z_]"
+                    .to_owned();
+            }
+            format!("not a pattern: {reason}")
         }
     }
 }

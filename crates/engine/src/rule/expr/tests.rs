@@ -166,6 +166,7 @@ fn a_wrong_condition_says_where_and_what_to_do() {
         ("!a == 'x'", "a == 'x'", "needs parentheses"),
         ("'x' == a", "'", "attribute first"),
         ("a.matches('(')", "'('", "unclosed group"),
+        (r"a.matches(r'\p{Klingon}')", r"r'\p{Klingon}'", "write the characters out"),
         ("a.matches('(x{1000}){1000}')", "'(x{1000}){1000}'", "too much memory"),
         ("a == 'x' && ", "", "ends too early"),
         ("\u{e9} == 'x'", "\u{e9}", "expected a condition"),

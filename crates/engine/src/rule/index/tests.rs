@@ -1,0 +1,93 @@
+use super::*;
+use crate::rule::{Attribute, AttributeMap, Expr, Target};
+
+fn rule(target: &str, when: &str) -> Rule {
+    let mut rule = Rule::new("rule", []);
+    rule.target = Target::parse(target).unwrap();
+    rule.when = (!when.is_empty()).then(|| Expr::parse(when).unwrap());
+    rule
+}
+
+fn found(rules: &[Rule], request: &Request<'_>) -> Vec<usize> {
+    let mut found = Vec::new();
+    RuleIndex::build(rules).matching(rules, request, |rule, _| found.push(rule));
+    found
+}
+
+#[test]
+fn all_rules_along_the_path_are_found_in_order() {
+    let mut outbound = rule("/**", "");
+    outbound.side = Side::Outbound;
+    let rules = [
+        rule("GET /api/orders", ""),
+        rule("/api/**", ""),
+        outbound,
+        rule("*", ""),
+        rule("/api/*", ""),
+        rule("POST /api/orders", ""),
+        rule("/api/{name}", "param['name'] == 'orders'"),
+        rule("/api/{name}", "param['name'] == 'others'"),
+        rule("/api/orders/**", ""),
+        rule("/", ""),
+        rule("/**", "has(client.ip)"),
+    ];
+    assert_eq!(found(&rules, &Request::new("GET", "/api/orders")), [0, 1, 3, 4, 6, 8]);
+    assert_eq!(found(&rules, &Request::new("GET", "/api/orders/")), [0, 1, 3, 4, 6, 8]);
+    assert_eq!(found(&rules, &Request::new("GET", "/api//orders")), [1, 3]);
+    assert_eq!(found(&rules, &Request::new("GET", "/")), [3, 9]);
+    assert_eq!(found(&rules, &Request::new("", "").with_client_ip([1, 2, 3, 4])), [3, 9, 10]);
+    assert_eq!(found(&rules, &Request::new("GET", "/api/orders").with_side(Side::Outbound)), [2]);
+}
+
+#[test]
+fn a_path_that_is_no_pattern_matches_nothing() {
+    let mut wrong = rule("*", "");
+    wrong.target.path = Some("{".to_owned());
+    assert_eq!(found(&[wrong, rule("*", "")], &Request::new("GET", "{")), [1]);
+}
+
+#[test]
+fn an_index_with_the_wrong_rules_finds_nothing_instead_of_failing() {
+    let rules = [rule("*", ""), rule("*", "")];
+    let index = RuleIndex::build(&rules);
+    let mut count = 0;
+    index.matching(&rules[..1], &Request::new("GET", "/"), |_, _| count += 1);
+    assert_eq!(count, 1);
+}
+
+/// Ten thousand rules that differ in one thing only, and how many of them one request has to look at.
+#[test]
+fn ten_thousand_rules_do_not_cost_ten_thousand_comparisons() {
+    type Shape = (&'static str, fn(usize) -> Rule);
+    let shapes: [Shape; 9] = [
+        ("account", |i| rule("*", &format!("account == 'a{i}'"))),
+        ("account, one of two", |i| rule("*", &format!("account in ['a{i}', 'b{i}']"))),
+        ("account and more", |i| rule("POST /x/**", &format!("tier != 'vip' && account == 'a{i}'"))),
+        ("service", |i| rule(&format!("service s{i} POST"), "")),
+        ("service and tier", |i| rule(&format!("service s{i}"), "tier == 'free'")),
+        ("host", |i| rule(&format!("host h{i}.example /x/**"), "")),
+        ("path", |i| rule(&format!("POST /x/p{i}"), "")),
+        ("path below", |i| rule(&format!("/x/p{i}/**"), "")),
+        ("parameter after it", |i| rule(&format!("/*/p{i}/{{id}}"), "")),
+    ];
+    let attributes =
+        AttributeMap::new().with(Attribute::custom("account"), "a7777").with(Attribute::custom("tier"), "free");
+    for (name, shape) in shapes {
+        let rules: Vec<Rule> = (0..10_000).map(shape).collect();
+        let index = RuleIndex::build(&rules);
+        let path = if name.starts_with("parameter") { "/x/p7777/1" } else { "/x/p7777" };
+        let request =
+            Request::new("POST", path).with_service("s7777").with_host("H7777.example:80").with_attributes(&attributes);
+        assert_eq!(index.candidates(&request).len(), 1, "{name}");
+        let mut found = Vec::new();
+        index.matching(&rules, &request, |rule, _| found.push(rule));
+        assert_eq!(found, [7777], "{name}");
+    }
+}
+
+#[test]
+fn rules_without_any_demand_are_all_looked_at() {
+    let rules: Vec<Rule> = (0..20).map(|i| rule("*", &format!("tries > {i}"))).collect();
+    let attributes = AttributeMap::new().with(Attribute::custom("tries"), "5");
+    assert_eq!(found(&rules, &Request::new("", "").with_attributes(&attributes)), [0, 1, 2, 3, 4]);
+}

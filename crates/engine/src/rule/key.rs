@@ -1,0 +1,262 @@
+//! The key a request is counted under.
+//!
+//! A rule's key is a list of attributes. For the tables it is hashed, for people it is written out. Two
+//! requests have the same key exactly if all its parts are the same: parts are hashed with their lengths,
+//! so whatever is in them, and however long they are, `["a", "bc"]` is not `["ab", "c"]`.
+//!
+//! A request that lacks a part has no key, and the rule does not count it.
+//!
+//! The client's address is cut to the part's prefix: to the whole of an IPv4 address and to a /64 of
+//! IPv6 unless the rule says otherwise. An IPv4 address mapped into IPv6 is an IPv4 address. Addresses
+//! in other attributes, such as headers, are texts.
+//!
+//! ```
+//! use sluicegate_engine::rule::{Attribute, KeyPart, Params, Request, readable_key};
+//!
+//! let request = Request::new("GET", "/").with_client_ip([0x2001, 0xdb8, 0, 0, 1, 2, 3, 4]);
+//! let by_ip = [KeyPart::from(Attribute::ClientIp)];
+//! let key = readable_key(&by_ip, &request, &Params::new());
+//! assert_eq!(key.as_deref(), Some("2001:db8::/64"));
+//! ```
+
+use std::fmt::{self, Write};
+use std::hash::Hasher;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Attribute, KeyPart, Params, Request};
+
+/// The longest key that [`readable_key`] writes, in characters. What is longer ends in `...`.
+pub const LONGEST_READABLE: usize = 200;
+
+/// Feeds a request's key to a hasher. False if the request lacks a part; the hasher is then of no use.
+pub fn hash_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_>, hasher: &mut impl Hasher) -> bool {
+    // Each part says what it is and how long, so no two lists of parts give the same bytes. The bytes
+    // are the same on every machine, for those who hash keys to share them.
+    parts.iter().all(|part| {
+        if part.attribute == Attribute::ClientIp {
+            let Some(address) = masked(part, request) else { return false };
+            match address {
+                IpAddr::V4(v4) => {
+                    hasher.write(b"4");
+                    hasher.write(&v4.octets());
+                }
+                IpAddr::V6(v6) => {
+                    hasher.write(b"6");
+                    hasher.write(&v6.octets());
+                }
+            }
+        } else {
+            let Some(text) = request.value(&part.attribute, params) else { return false };
+            hasher.write(b"t");
+            hasher.write(&(text.len() as u64).to_le_bytes());
+            hasher.write(text.as_bytes());
+        }
+        true
+    })
+}
+
+/// Writes a request's key for people: `203.0.113.9`, `2001:db8::/64`, `account=alice`, several with a
+/// comma between them. `None` if the request lacks a part; the empty text if there are no parts.
+///
+/// What could break a line or reorder it on a screen is escaped, and the length is bounded. So two
+/// long keys may be written the same: use [`hash_key`] to tell them apart.
+pub fn readable_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_>) -> Option<String> {
+    let mut line = Line::default();
+    let mut absent = false;
+    let mut write_parts = || -> fmt::Result {
+        for (position, part) in parts.iter().enumerate() {
+            if position > 0 {
+                line.write_str(", ")?;
+            }
+            if part.attribute == Attribute::ClientIp {
+                match masked(part, request) {
+                    Some(address) => write_address(&mut line, address, part)?,
+                    None => absent = true,
+                }
+            } else {
+                match request.value(&part.attribute, params) {
+                    Some(text) => write!(line, "{}={text}", part.attribute)?,
+                    None => absent = true,
+                }
+            }
+        }
+        Ok(())
+    };
+    // Writing fails only where the line is full, and then the rest is not wanted.
+    let full = write_parts().is_err();
+    if full {
+        line.text.push_str("...");
+        // Parts beyond the end may be absent all the same.
+        absent |= parts.iter().any(|part| match part.attribute {
+            Attribute::ClientIp => request.client_ip.is_none(),
+            ref attribute => request.value(attribute, params).is_none(),
+        });
+    }
+    (!absent).then_some(line.text)
+}
+
+/// The client's address, cut to the part's prefix.
+fn masked(part: &KeyPart, request: &Request<'_>) -> Option<IpAddr> {
+    Some(match request.canonical_ip()? {
+        IpAddr::V4(v4) => {
+            let host_bits = 32u32.saturating_sub(part.ipv4_prefix.into());
+            IpAddr::V4(Ipv4Addr::from(v4.to_bits() & u32::MAX.checked_shl(host_bits).unwrap_or(0)))
+        }
+        IpAddr::V6(v6) => {
+            let host_bits = 128u32.saturating_sub(part.ipv6_prefix.into());
+            IpAddr::V6(Ipv6Addr::from(v6.to_bits() & u128::MAX.checked_shl(host_bits).unwrap_or(0)))
+        }
+    })
+}
+
+fn write_address(line: &mut Line, address: IpAddr, part: &KeyPart) -> fmt::Result {
+    let (prefix, whole) = match address {
+        IpAddr::V4(_) => (part.ipv4_prefix, 32),
+        IpAddr::V6(_) => (part.ipv6_prefix, 128),
+    };
+    if prefix >= whole { write!(line, "{address}") } else { write!(line, "{address}/{prefix}") }
+}
+
+/// A text that stays on one line and within bounds.
+#[derive(Default)]
+struct Line {
+    text: String,
+    chars: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|c| self.write_char(c))
+    }
+
+    fn write_char(&mut self, c: char) -> fmt::Result {
+        let escaped = c.escape_default();
+        let chars = if breaks_a_line(c) { escaped.len() } else { 1 };
+        if self.chars + chars > LONGEST_READABLE - "...".len() {
+            return Err(fmt::Error);
+        }
+        self.chars += chars;
+        if breaks_a_line(c) {
+            self.text.extend(escaped);
+        } else {
+            self.text.push(c);
+        }
+        Ok(())
+    }
+}
+
+/// Controls, line separators, and what turns the direction of writing or is not seen at all. The
+/// backslash is among them so that escapes can be told from what they look like.
+fn breaks_a_line(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\\' | '\u{2028}' | '\u{2029}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{061c}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::DefaultHasher;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rule::AttributeMap;
+
+    /// Keeps the bytes instead of hashing them.
+    #[derive(Default, PartialEq, Eq, Debug)]
+    struct Bytes(Vec<u8>);
+
+    impl Hasher for Bytes {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+
+        fn finish(&self) -> u64 {
+            self.0.len() as u64
+        }
+    }
+
+    fn ip(text: &str, v4: u8, v6: u8) -> (Option<Bytes>, Option<String>) {
+        let parts = [KeyPart { attribute: Attribute::ClientIp, ipv4_prefix: v4, ipv6_prefix: v6 }];
+        let request = Request::new("", "").with_client_ip(text.parse::<IpAddr>().unwrap());
+        let mut bytes = Bytes::default();
+        let complete = hash_key(&parts, &request, &Params::new(), &mut bytes);
+        (complete.then_some(bytes), readable_key(&parts, &request, &Params::new()))
+    }
+
+    fn keys(values: &[&str]) -> (Option<Bytes>, Option<String>) {
+        let attribute = |i| Attribute::custom(format!("a{i}"));
+        let attributes: AttributeMap = values.iter().enumerate().map(|(i, value)| (attribute(i), *value)).collect();
+        let parts: Vec<KeyPart> = (0..values.len()).map(|i| KeyPart::from(attribute(i))).collect();
+        let request = Request::new("", "").with_attributes(&attributes);
+        let mut bytes = Bytes::default();
+        let complete = hash_key(&parts, &request, &Params::new(), &mut bytes);
+        (complete.then_some(bytes), readable_key(&parts, &request, &Params::new()))
+    }
+
+    #[test]
+    fn addresses_are_cut_and_the_same_however_they_arrived() {
+        assert_eq!(ip("203.0.113.9", 32, 64), ip("::ffff:203.0.113.9", 32, 64));
+        assert_eq!(ip("2001:db8::1", 32, 64), ip("2001:db8::ffff:2", 32, 64));
+        assert_ne!(ip("2001:db8::1", 32, 128).0, ip("2001:db8::2", 32, 128).0);
+        assert_ne!(ip("0.0.0.0", 32, 64).0, ip("::", 32, 64).0);
+        for (text, v4, v6, expected) in [
+            ("203.0.113.9", 32, 64, "203.0.113.9"),
+            ("203.0.113.9", 24, 64, "203.0.113.0/24"),
+            ("203.0.113.9", 0, 0, "0.0.0.0/0"),
+            ("203.0.113.9", 255, 255, "203.0.113.9"),
+            ("2001:db8::1", 32, 64, "2001:db8::/64"),
+            ("2001:db8::1", 32, 0, "::/0"),
+            ("2001:db8::1", 32, 128, "2001:db8::1"),
+        ] {
+            assert_eq!(ip(text, v4, v6).1.as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        assert_ne!(keys(&["a", "bc"]).0, keys(&["ab", "c"]).0);
+        assert_ne!(keys(&["abc"]).0, keys(&["a", "bc"]).0);
+        assert_ne!(keys(&["a\0"]).0, keys(&["a"]).0);
+    }
+
+    #[test]
+    fn a_request_without_a_part_has_no_key() {
+        assert_eq!(keys(&["a", ""]), (None, None));
+        let long = "x".repeat(1 << 20);
+        assert_eq!(keys(&[&long, ""]), (None, None));
+        let parts = [KeyPart::from(Attribute::ClientIp)];
+        let request = Request::new("", "");
+        assert!(!hash_key(&parts, &request, &Params::new(), &mut DefaultHasher::new()));
+        assert_eq!(readable_key(&parts, &request, &Params::new()), None);
+        assert!(hash_key(&[], &request, &Params::new(), &mut DefaultHasher::new()));
+        assert_eq!(readable_key(&[], &request, &Params::new()).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_readable_key_never_breaks_a_line() {
+        assert_eq!(keys(&["alice", "{b}"]).1.as_deref(), Some("a0=alice, a1={b}"));
+        assert_eq!(keys(&["a\r\n\0\u{1b}[0m\u{202e}\\"]).1.as_deref(), Some(r"a0=a\r\n\u{0}\u{1b}[0m\u{202e}\\"));
+        let long = keys(&[&"\u{e9}".repeat(1 << 20)]).1.unwrap();
+        assert_eq!(long.chars().count(), LONGEST_READABLE);
+        assert!(long.ends_with("..."));
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_the_same_only_if_their_parts_are(
+            a in prop::collection::vec("[ab\0]{1,3}", 1..4), b in prop::collection::vec("[ab\0]{1,3}", 1..4),
+        ) {
+            let borrowed = |values: &[String]| keys(&values.iter().map(String::as_str).collect::<Vec<_>>()).0;
+            prop_assert_eq!(a == b, borrowed(&a) == borrowed(&b));
+        }
+
+        #[test]
+        fn any_key_is_one_line_of_bounded_length(value: String, other in ".{0,300}") {
+            if let Some(line) = keys(&[&value, &other]).1 {
+                prop_assert!(line.chars().count() <= LONGEST_READABLE);
+                prop_assert!(!line.chars().any(char::is_control));
+            }
+        }
+    }
+}
