@@ -1,11 +1,23 @@
 //! What a rule file says, checked and ready to use.
+//!
+//! Plain data: rules and lists are the engine's own types, the rest waits for the part of the system
+//! it is for.
+//!
+//! ```
+//! use sluicegate_config::settings::HeaderStyle;
+//!
+//! let settings = sluicegate_config::parse("rules.yaml", "headers: legacy")?.settings;
+//! assert_eq!(settings.headers, HeaderStyle::Legacy);
+//! assert_eq!(settings.memory, 256 << 20);
+//! # Ok::<(), sluicegate_config::Report>(())
+//! ```
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use sluicegate_engine::rule::{Expr, Rule};
+use sluicegate_engine::rule::{self, Expr, Rule};
 
 /// Everything a rule file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,13 +136,21 @@ pub enum Threshold {
     BytesPerSecond(u64),
 }
 
-/// Conditions that decide before any rule does.
+/// Conditions that decide before any rule does; allow comes first and wins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Lists {
     /// Requests that meet one of these pass.
     pub allow: Vec<ListEntry>,
     /// Requests that meet one of these are refused.
     pub deny: Vec<ListEntry>,
+}
+
+impl Lists {
+    /// The conditions alone, as the engine takes them.
+    pub fn conditions(&self) -> rule::Lists {
+        let conditions = |entries: &[ListEntry]| entries.iter().map(|entry| entry.condition.clone()).collect();
+        rule::Lists { allow: conditions(&self.allow), deny: conditions(&self.deny) }
+    }
 }
 
 /// A condition with the text it was written as.

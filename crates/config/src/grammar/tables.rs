@@ -45,12 +45,12 @@ pub(crate) static FILE: Section = Section {
 /// `lists`.
 pub(crate) static LISTS: Section = Section {
     name: "lists",
-    doc: "Conditions that decide before any rule does; deny wins over allow.",
+    doc: "Conditions that decide before any rule does; allow comes first and wins.",
     fields: fields! {
         "allow": Shape::List(&Shape::Condition), ABSENT, "[\"client.ip in 10.1.0.0/16\"]",
-            "Requests that meet one of these pass, whatever the rules say.";
+            "Requests that meet one of these pass, whatever the rules and the deny list say.";
         "deny": Shape::List(&Shape::Condition), ABSENT, "[\"account == 'mallory'\"]",
-            "Requests that meet one of these are refused.";
+            "Requests that meet one of these are refused, unless allowed.";
     },
 };
 
