@@ -92,6 +92,10 @@ fn most_in(limit: &Limit, span: Duration) -> Option<u128> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use sluicegate_engine::algorithm::{Algorithm, Alignment, Check, Entry};
+    use sluicegate_engine::{Rate, Timestamp};
+
     use super::*;
 
     fn limit(text: &str) -> Limit {
@@ -110,11 +114,71 @@ mod tests {
 
     #[test]
     fn buckets_are_compared_by_rate_and_burst() {
-        let bucket =
-            |count, burst| Limit::token_bucket(sluicegate_engine::Rate::per_second(count).unwrap(), burst).unwrap();
+        let bucket = |count, burst| Limit::token_bucket(Rate::per_second(count).unwrap(), burst).unwrap();
         assert!(implies(&bucket(10, 10), &bucket(20, 10)));
         assert!(!implies(&bucket(10, 20), &bucket(20, 10)));
         assert!(implies(&bucket(10, 10), &limit("1000/1m")));
         assert!(!implies(&bucket(10, 10), &limit("600/1m")));
+    }
+
+    /// Runs the same expression on whichever algorithm a limit holds.
+    macro_rules! algorithm {
+        ($limit:expr, $it:ident => $body:expr) => {
+            match $limit {
+                Limit::TokenBucket($it) => $body,
+                Limit::FixedWindow($it) => $body,
+                Limit::SlidingWindow($it) => $body,
+                Limit::InterpolatedWindow($it) => $body,
+                Limit::SlidingLog($it) => $body,
+                other => panic!("not generated: {other}"),
+            }
+        };
+    }
+
+    fn any_limit() -> impl Strategy<Value = Limit> {
+        let window = |nanos| Duration::from_nanos(nanos);
+        (0..6u8, 1..40u64, 1..200u64, 1..40u64, 1..12u32).prop_filter_map(
+            "no such limit",
+            move |(kind, count, nanos, burst, cells)| {
+                match kind {
+                    0 => Limit::token_bucket(Rate::new(count, window(nanos)).ok()?, burst),
+                    1 => Limit::fixed_window(count, window(nanos), Alignment::Epoch),
+                    2 => Limit::fixed_window(count, window(nanos), Alignment::FirstUse),
+                    3 => Limit::sliding_window(count, window(nanos), cells),
+                    4 => Limit::interpolated_window(count, window(nanos)),
+                    _ => Limit::sliding_log(count, window(nanos)),
+                }
+                .ok()
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, max_global_rejects: 1_000_000, ..ProptestConfig::default() })]
+
+        /// The engine itself is asked: if one limit implies another, the other refuses nothing that
+        /// the first admits.
+        #[test]
+        fn an_implied_limit_never_refuses(
+            tight in any_limit(),
+            loose in any_limit(),
+            arrivals in prop::collection::vec((0..30u64, 1..4u64), 1..120),
+        ) {
+            prop_assume!(implies(&tight, &loose));
+            let mut tight_state = vec![0; algorithm!(&tight, it => it.words())];
+            let mut loose_state = vec![0; algorithm!(&loose, it => it.words())];
+            let mut now = Timestamp::from_nanos(1_000_003);
+            for (pause, cost) in arrivals {
+                now = now + Duration::from_nanos(pause);
+                let admitted = algorithm!(&tight, it => it.check(&tight_state, now, cost, Entry::Depart)) == Check::Now;
+                if !admitted {
+                    continue;
+                }
+                let verdict = algorithm!(&loose, it => it.check(&loose_state, now, cost, Entry::Depart));
+                prop_assert_eq!(verdict, Check::Now, "{} admits what {} refuses", tight, loose);
+                algorithm!(&tight, it => it.commit(&mut tight_state, now, cost, false));
+                algorithm!(&loose, it => it.commit(&mut loose_state, now, cost, false));
+            }
+        }
     }
 }
