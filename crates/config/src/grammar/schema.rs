@@ -1,0 +1,103 @@
+//! The tables as a JSON schema, for editors.
+
+use serde_json::{Map, Value, json};
+
+use super::{Field, Presence, Section, Shape, Unit, tables};
+
+const DURATION: &str = r"^\s*[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$";
+const SIZE: &str = r"^\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?\s*$";
+const RATE: &str = r"^\s*[0-9][0-9_]*\s*/\s*([0-9][0-9_]*\s*)?(ns|us|ms|s|m|h|d|w)\s*$";
+const SIZE_RATE: &str =
+    r"^\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?\s*/\s*([0-9][0-9_]*\s*)?(ns|us|ms|s|m|h|d|w)\s*$";
+const REFUSALS: &str = r"^\s*[0-9][0-9_]*\s+(refusals?\s+)?in\s+[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$";
+
+/// The JSON schema (draft 2020-12) of the rule file.
+///
+/// An editor that knows it completes fields, shows what they are for and marks what is wrong. It
+/// cannot know everything the reader does: whether a condition is well formed, or a name unique.
+pub fn schema() -> Value {
+    let mut root = section(&tables::FILE);
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".to_owned(), json!("Sluicegate rule file"));
+    if let Some(root) = root.as_object_mut() {
+        schema.append(root);
+    }
+    Value::Object(schema)
+}
+
+fn section(section: &Section) -> Value {
+    let fields: Map<String, Value> = section.fields.iter().map(|it| (it.name.to_owned(), field(it))).collect();
+    let required: Vec<&str> =
+        section.fields.iter().filter(|it| it.presence == Presence::Required).map(|it| it.name).collect();
+    let mut schema = json!({
+        "description": section.doc,
+        "type": "object",
+        "properties": fields,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn field(field: &Field) -> Value {
+    let mut schema = shape(&field.shape);
+    let mut description = field.doc.to_owned();
+    match field.presence {
+        Presence::Required => description.push_str(" Required."),
+        Presence::Default("") => {}
+        Presence::Default(default) => description.push_str(&format!(" Default: {default}.")),
+    }
+    if let Shape::Word(words) = field.shape {
+        for (word, doc) in words {
+            description.push_str(&format!("\n- {word}: {doc}"));
+        }
+    }
+    schema["description"] = json!(description);
+    schema
+}
+
+pub(super) fn shape(of: &Shape) -> Value {
+    match of {
+        Shape::Text | Shape::Condition | Shape::Target | Shape::Attribute => json!({ "type": "string" }),
+        Shape::Name => json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "maxLength": 128 }),
+        Shape::Count(least, most) => {
+            let mut number = json!({ "type": "integer", "minimum": least });
+            if *most < u64::MAX {
+                number["maximum"] = json!(most);
+            }
+            json!({ "anyOf": [number, { "type": "string", "pattern": "^[0-9][0-9_]*$" }] })
+        }
+        Shape::Duration => pattern(DURATION),
+        Shape::Size => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, pattern(SIZE)] }),
+        Shape::Rate => pattern(RATE),
+        Shape::SizeRate => pattern(SIZE_RATE),
+        Shape::Word(words) => json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() }),
+        Shape::Address => pattern(r"^(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}$"),
+        Shape::Network => pattern(r"^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$"),
+        Shape::Store => pattern(r"^(memory|rediss?(\+sentinel|\+cluster)?://\S+)$"),
+        Shape::Url => pattern(r"^https?://\S+$"),
+        Shape::RoutePath => pattern("^/"),
+        Shape::Location => pattern(r"^(/|https?://)\S*$"),
+        Shape::Refusals => pattern(REFUSALS),
+        Shape::Comparison(unit) => pattern(match unit {
+            Unit::Number => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*$",
+            Unit::Percent => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*%?\s*$",
+            Unit::Time => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$",
+            Unit::BytesPerSecond => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?(/s)?\s*$",
+        }),
+        Shape::HeaderValue => json!({ "type": ["string", "integer"] }),
+        Shape::Json => json!({}),
+        Shape::Section(of) => section(of),
+        Shape::OneOf(sections) => json!({ "oneOf": sections.iter().map(|it| section(it)).collect::<Vec<_>>() }),
+        Shape::List(of) => json!({ "type": "array", "items": shape(of) }),
+        Shape::Map(of) => json!({ "type": "object", "additionalProperties": shape(of) }),
+        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(shape).collect::<Vec<_>>() }),
+    }
+}
+
+fn pattern(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": pattern })
+}

@@ -1,0 +1,452 @@
+//! The tables. Read them as the rule file's reference; the prose is shown to users as it stands.
+
+use super::Presence::{Default, Required};
+use super::{Field, Section, Shape, Unit};
+
+macro_rules! fields {
+    ($($name:literal: $shape:expr, $presence:expr, $example:literal, $doc:literal;)*) => {
+        &[$(Field { name: $name, doc: $doc, shape: $shape, presence: $presence, example: $example }),*]
+    };
+}
+
+/// No default worth a word: the thing is just not there.
+const ABSENT: super::Presence = Default("");
+const ANY: u64 = u64::MAX;
+
+/// The whole file.
+pub(crate) static FILE: Section = Section {
+    name: "the file",
+    doc: "A rule file. Every section may be left out.",
+    fields: fields! {
+        "rules": Shape::List(&Shape::Section(&RULE)), Default("no rules"), "[{ name: total, limits: [1000/s] }]",
+            "The rules. A request must pass all that match it.";
+        "lists": Shape::Section(&LISTS), ABSENT, "{ deny: [\"account == 'mallory'\"] }",
+            "Who is let through, or shut out, before any rule is asked.";
+        "store": Shape::Store, Default("memory"), "redis://127.0.0.1:6379",
+            "Where rules with `scope: cluster` keep their counts.";
+        "headers": Shape::Word(&[
+            ("ietf", "`RateLimit` and `RateLimit-Policy` (the IETF draft)"),
+            ("legacy", "`RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset`"),
+            ("x", "`X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`"),
+            ("none", "no such headers"),
+        ]), Default("ietf"), "legacy",
+            "Which headers tell clients what is left to them.";
+        "memory": Shape::Size, Default("256MiB"), "1GiB",
+            "The most memory all keys together may take; keyed rules share it evenly.";
+        "gateway": Shape::Section(&GATEWAY), ABSENT, "{ listen: 127.0.0.1:8080 }",
+            "The reverse proxy.";
+        "server": Shape::Section(&SERVER), ABSENT, "{ http: 127.0.0.1:8082 }",
+            "The decision server.";
+        "admin": Shape::Section(&ADMIN), ABSENT, "{ listen: 127.0.0.1:9900 }",
+            "Dashboard, metrics and admin API.";
+    },
+};
+
+/// `lists`.
+pub(crate) static LISTS: Section = Section {
+    name: "lists",
+    doc: "Conditions that decide before any rule does; allow comes first and wins.",
+    fields: fields! {
+        "allow": Shape::List(&Shape::Condition), ABSENT, "[\"client.ip in 10.1.0.0/16\"]",
+            "Requests that meet one of these pass, whatever the rules and the deny list say.";
+        "deny": Shape::List(&Shape::Condition), ABSENT, "[\"account == 'mallory'\"]",
+            "Requests that meet one of these are refused, unless allowed.";
+    },
+};
+
+/// One of `rules`.
+pub(crate) static RULE: Section = Section {
+    name: "a rule",
+    doc: "For these requests, by this key, these limits, and this when they are reached.",
+    fields: fields! {
+        "name": Shape::Name, Required, "per-ip",
+            "Its name, unique in the file. A rule that keeps its name keeps its counts when the file changes.";
+        "side": Shape::Word(&[("inbound", "requests coming in"), ("outbound", "requests going out")]),
+            Default("inbound; outbound with `match: caller-of ...`"), "outbound",
+            "Whether it looks at requests coming in or going out.";
+        "match": Shape::Target, Default("everything"), "POST /api/orders",
+            "Which requests it is for: methods, host, path pattern or service.";
+        "when": Shape::Condition, Default("always"), "\"header['x-tier'] != 'vip'\"",
+            "A further condition on the request's attributes.";
+        "key": Shape::Either(&[KEY_PART, Shape::List(&KEY_PART)]), Default("everything together"), "client.ip",
+            "What is counted apart: one attribute, or several together.";
+        "limits": Shape::List(&LIMIT), Default("none: only with `adaptive`"), "[300/1m, 100/5s]",
+            "The limits. A request must fit all of them, and takes from all or from none.";
+        "cost": Shape::Either(&[Shape::Count(1, ANY), Shape::Attribute]), Default("1"), "header['x-tokens']",
+            "What one request takes: a number, or the attribute that holds it.";
+        "ban": Shape::Section(&BAN), Default("nobody is banned"), "{ after: 3 refusals in 1m, for: 10m }",
+            "Shuts out a key that keeps running into the limits.";
+        "priority": Shape::Word(&[
+            ("vip", "served first"),
+            ("normal", "what nobody spoke of"),
+            ("background", "shed first under overload"),
+        ]), Default("normal"), "background",
+            "The class of the requests it matches, for shedding under overload.";
+        "mode": Shape::Word(&[
+            ("enforce", "refuses what is over the limit"),
+            ("shadow", "counts and reports, and refuses nothing"),
+        ]), Default("enforce"), "shadow",
+            "Whether it acts or only watches.";
+        "scope": Shape::Word(&[
+            ("local", "each process counts for itself"),
+            ("cluster", "all processes on one store count together"),
+        ]), Default("local"), "cluster",
+            "Who shares the count.";
+        "cluster": Shape::Section(&CLUSTER), ABSENT, "{ mode: lease, on_store_failure: local_share }",
+            "How a count is shared; only with `scope: cluster`.";
+        "on_limit": Shape::Section(&ON_LIMIT), Default("refused with status 429"), "{ status: 503, body: later }",
+            "What happens to a request over the limit.";
+        "max_keys": Shape::Count(1, 1 << 32), Default("its share of `memory`"), "100000",
+            "How many keys it remembers at once.";
+        "adaptive": Shape::Section(&ADAPTIVE), ABSENT, "{ when: { cpu: \"> 85%\" }, limit: 100/s }",
+            "A further limit that holds only while the process is under strain.";
+    },
+};
+
+const KEY_PART: Shape = Shape::Either(&[Shape::Attribute, Shape::Section(&KEY)]);
+
+/// A key part in its long form.
+pub(crate) static KEY: Section = Section {
+    name: "a key",
+    doc: "An attribute with the prefixes that make one client out of many addresses.",
+    fields: fields! {
+        "attribute": Shape::Attribute, Required, "client.ip",
+            "The attribute.";
+        "ipv6_prefix": Shape::Count(1, 128), Default("64"), "56",
+            "Leading bits of an IPv6 address that count as one client.";
+        "ipv4_prefix": Shape::Count(1, 32), Default("32"), "24",
+            "Leading bits of an IPv4 address that count as one client.";
+    },
+};
+
+const LIMIT: Shape = Shape::Either(&[Shape::Rate, Shape::OneOf(ALGORITHMS)]);
+
+/// The long forms of a limit. The first field of each is its name.
+pub(crate) static ALGORITHMS: &[&Section] = &[
+    &TOKEN_BUCKET,
+    &LEAKY_BUCKET,
+    &FIXED_WINDOW,
+    &SLIDING_WINDOW,
+    &INTERPOLATED_WINDOW,
+    &SLIDING_LOG,
+    &CONCURRENCY,
+    &BANDWIDTH,
+    &WARM_UP,
+];
+
+pub(crate) static TOKEN_BUCKET: Section = Section {
+    name: "a token_bucket",
+    doc: "A rate, and a burst that may be spent at once: at most burst + rate x T in any T.",
+    fields: fields! {
+        "token_bucket": Shape::Rate, Required, "10/s", "How fast tokens come back.";
+        "burst": Shape::Count(1, ANY), Default("the rate's count"), "20", "Tokens in a full bucket.";
+    },
+};
+
+pub(crate) static LEAKY_BUCKET: Section = Section {
+    name: "a leaky_bucket",
+    doc: "A bounded line, let out at a constant pace.",
+    fields: fields! {
+        "leaky_bucket": Shape::Rate, Required, "5/s", "How fast requests are let out.";
+        "queue": Shape::Count(1, ANY), Default("the rate's count"), "15", "How many may stand in line.";
+    },
+};
+
+pub(crate) static FIXED_WINDOW: Section = Section {
+    name: "a fixed_window",
+    doc: "A count per window; around a boundary twice as many can pass within one window's length.",
+    fields: fields! {
+        "fixed_window": Shape::Rate, Required, "100/1h", "How many per window.";
+        "align": Shape::Word(&[
+            ("epoch", "windows begin at full hours, days and so on (UTC)"),
+            ("first_use", "a window begins with its first request"),
+        ]), Default("epoch"), "first_use", "When windows begin.";
+    },
+};
+
+pub(crate) static SLIDING_WINDOW: Section = Section {
+    name: "a sliding_window",
+    doc: "Never more than the count in any window; what `300/1m` is short for.",
+    fields: fields! {
+        "sliding_window": Shape::Rate, Required, "15/3s", "How many in any window.";
+        "cells": Shape::Count(1, 1000), Default("10"), "30",
+            "How finely the window slides: requests count for at most 1/cells longer than the window.";
+    },
+};
+
+pub(crate) static INTERPOLATED_WINDOW: Section = Section {
+    name: "an interpolated_window",
+    doc: "About the count in any window, in little memory; an adversary can reach almost twice as many.",
+    fields: fields! {
+        "interpolated_window": Shape::Rate, Required, "100/1m", "About how many per window.";
+    },
+};
+
+pub(crate) static SLIDING_LOG: Section = Section {
+    name: "a sliding_log",
+    doc: "Exactly at most the count in any window; remembers every request of it.",
+    fields: fields! {
+        "sliding_log": Shape::Rate, Required, "100/1m", "How many in any window.";
+    },
+};
+
+pub(crate) static CONCURRENCY: Section = Section {
+    name: "a concurrency limit",
+    doc: "How many may be under way at once.",
+    fields: fields! {
+        "concurrency": Shape::Count(1, ANY), Required, "50", "How many at once.";
+    },
+};
+
+pub(crate) static BANDWIDTH: Section = Section {
+    name: "a bandwidth limit",
+    doc: "A token bucket of bytes.",
+    fields: fields! {
+        "bandwidth": Shape::SizeRate, Required, "2MiB/s", "Bytes per time.";
+        "burst": Shape::Size, Default("what passes in one second"), "8MiB", "Bytes that may pass at once.";
+    },
+};
+
+pub(crate) static WARM_UP: Section = Section {
+    name: "a warm_up limit",
+    doc: "A pace that begins slow after idleness and reaches the rate when warm.",
+    fields: fields! {
+        "warm_up": Shape::Rate, Required, "100/s", "The rate once warm.";
+        "over": Shape::Duration, Required, "10s", "How long it takes to get warm.";
+        "cold_factor": Shape::Count(2, 100), Default("3"), "3", "How many times slower it begins.";
+    },
+};
+
+/// `ban`.
+pub(crate) static BAN: Section = Section {
+    name: "ban",
+    doc: "Shuts out a key for a while after so many refusals.",
+    fields: fields! {
+        "after": Shape::Either(&[Shape::Refusals, Shape::Count(1, u32::MAX as u64)]), Required, "3 refusals in 1m",
+            "How many refusals lead to the ban, and within how long.";
+        "within": Shape::Duration, Default("what `after` says"), "1m",
+            "Within how long, if `after` is a number alone.";
+        "for": Shape::Duration, Required, "10m",
+            "How long the ban lasts.";
+    },
+};
+
+/// `cluster`.
+pub(crate) static CLUSTER: Section = Section {
+    name: "cluster",
+    doc: "How a cluster-wide count is kept.",
+    fields: fields! {
+        "mode": Shape::Word(&[
+            ("exact", "the store decides each request"),
+            ("lease", "processes take slices of the limit and decide by themselves"),
+        ]), Default("exact"), "lease",
+            "How the store is asked.";
+        "on_store_failure": Shape::Word(&[
+            ("open", "admit everything"),
+            ("closed", "refuse everything"),
+            ("local_share", "each process enforces its share of the limit"),
+        ]), Default("local_share"), "open",
+            "What holds while the store does not answer.";
+    },
+};
+
+const HEADERS: Shape = Shape::Map(&Shape::HeaderValue);
+const REDIRECT_SHAPE: Shape = Shape::Either(&[Shape::Location, Shape::Section(&REDIRECT)]);
+
+/// `on_limit`.
+pub(crate) static ON_LIMIT: Section = Section {
+    name: "on_limit",
+    doc: "What happens to a request over the limit: it waits, and then is refused, degraded or redirected.",
+    fields: fields! {
+        "queue": Shape::Section(&QUEUE), Default("nobody waits"), "{ max_wait: 500ms, max_waiting: 1000 }",
+            "Wait for a turn first, within these bounds.";
+        "then": Shape::Section(&THEN), Default("what stands beside it"), "{ status: 429, body: busy }",
+            "What is answered if there is no turn to wait for.";
+        "status": Shape::Count(400, 599), Default("429"), "503", "Refuse with this HTTP status.";
+        "body": Shape::Text, ABSENT, "\"busy, please retry\"", "Refuse with this text.";
+        "json": Shape::Json, ABSENT, "{ error: busy }", "Refuse with this JSON.";
+        "file": Shape::Text, ABSENT, "busy.html", "Refuse with this file's contents; relative to the rule file.";
+        "headers": HEADERS, ABSENT, "{ retry-after: 5 }", "Further headers of the refusal.";
+        "degrade": Shape::Section(&DEGRADE), ABSENT, "{ status: 200, json: { items: [] } }",
+            "Answer with substitute data instead.";
+        "redirect": REDIRECT_SHAPE, ABSENT, "/busy", "Send the client elsewhere instead.";
+    },
+};
+
+/// `on_limit.then`.
+pub(crate) static THEN: Section = Section {
+    name: "then",
+    doc: "What is answered if there is no turn to wait for.",
+    fields: fields! {
+        "status": Shape::Count(400, 599), Default("429"), "503", "Refuse with this HTTP status.";
+        "body": Shape::Text, ABSENT, "\"busy, please retry\"", "Refuse with this text.";
+        "json": Shape::Json, ABSENT, "{ error: busy }", "Refuse with this JSON.";
+        "file": Shape::Text, ABSENT, "busy.html", "Refuse with this file's contents; relative to the rule file.";
+        "headers": HEADERS, ABSENT, "{ retry-after: 5 }", "Further headers of the refusal.";
+        "degrade": Shape::Section(&DEGRADE), ABSENT, "{ status: 200, json: { items: [] } }",
+            "Answer with substitute data instead.";
+        "redirect": REDIRECT_SHAPE, ABSENT, "/busy", "Send the client elsewhere instead.";
+    },
+};
+
+/// `on_limit.queue`.
+pub(crate) static QUEUE: Section = Section {
+    name: "queue",
+    doc: "How long and how many may wait for their turn.",
+    fields: fields! {
+        "max_wait": Shape::Duration, Required, "500ms",
+            "The longest wait. Whoever would have to wait longer is refused at once.";
+        "max_waiting": Shape::Count(1, u32::MAX as u64), Default("1000"), "1000",
+            "The most that wait on one key.";
+    },
+};
+
+/// `on_limit.degrade`.
+pub(crate) static DEGRADE: Section = Section {
+    name: "degrade",
+    doc: "Substitute data, answered as if nothing were wrong.",
+    fields: fields! {
+        "status": Shape::Count(200, 599), Default("200"), "200", "The HTTP status.";
+        "body": Shape::Text, ABSENT, "\"\"", "A text.";
+        "json": Shape::Json, ABSENT, "{ items: [] }", "JSON.";
+        "file": Shape::Text, ABSENT, "empty.html", "A file's contents; relative to the rule file.";
+        "headers": HEADERS, ABSENT, "{ x-degraded: \"yes\" }", "Further headers.";
+    },
+};
+
+/// `on_limit.redirect`.
+pub(crate) static REDIRECT: Section = Section {
+    name: "redirect",
+    doc: "Sends the client elsewhere.",
+    fields: fields! {
+        "location": Shape::Location, Required, "https://status.example.com/", "Where to.";
+        "status": Shape::Count(302, 307), Default("302"), "307", "302, 303 or 307.";
+    },
+};
+
+/// `adaptive`.
+pub(crate) static ADAPTIVE: Section = Section {
+    name: "adaptive",
+    doc: "A limit that holds only while the process is under strain.",
+    fields: fields! {
+        "when": Shape::Section(&SIGNALS), Required, "{ load5: \"> 4\", avg_rt: \"> 100ms\" }",
+            "The signals that say so. All of them must hold together.";
+        "limit": Shape::Rate, Required, "100/s",
+            "What holds then, beside the rule's own limits.";
+    },
+};
+
+/// `adaptive.when`.
+pub(crate) static SIGNALS: Section = Section {
+    name: "adaptive.when",
+    doc: "Signals, each compared with a value by `>`, `>=`, `<` or `<=`.",
+    fields: fields! {
+        "load1": Shape::Comparison(Unit::Number), ABSENT, "\"> 4\"", "The machine's load over one minute.";
+        "load5": Shape::Comparison(Unit::Number), ABSENT, "\"> 4\"", "The machine's load over five minutes.";
+        "load_per_core": Shape::Comparison(Unit::Number), ABSENT, "\"> 1.5\"",
+            "The load over one minute, divided by the cores this process may use.";
+        "cpu": Shape::Comparison(Unit::Percent), ABSENT, "\"> 85%\"", "CPU time used, of what this process may use.";
+        "cpu_pressure": Shape::Comparison(Unit::Percent), ABSENT, "\"> 20%\"", "Time in which work waited for a CPU.";
+        "memory": Shape::Comparison(Unit::Percent), ABSENT, "\"> 90%\"", "Memory used, of what this process may use.";
+        "avg_rt": Shape::Comparison(Unit::Time), ABSENT, "\"> 100ms\"", "The average response time.";
+        "in_flight": Shape::Comparison(Unit::Number), ABSENT, "\"> 50\"", "Requests under way.";
+        "qps": Shape::Comparison(Unit::Number), ABSENT, "\"> 1000\"", "Requests coming in per second.";
+        "connections": Shape::Comparison(Unit::Number), ABSENT, "\"> 5000\"", "Open connections.";
+        "traffic": Shape::Comparison(Unit::BytesPerSecond), ABSENT, "\"> 50MiB/s\"", "Bytes in and out per second.";
+    },
+};
+
+/// `gateway`.
+pub(crate) static GATEWAY: Section = Section {
+    name: "gateway",
+    doc: "The reverse proxy in front of any program.",
+    fields: fields! {
+        "listen": Shape::Address, Default("127.0.0.1:8080"), "0.0.0.0:8080", "Where it listens.";
+        "connections": Shape::Section(&CONNECTIONS), ABSENT, "{ max: 10000, queue: 500, per_client: 100 }",
+            "The front door, before anything is read.";
+        "in_flight": Shape::Count(1, u32::MAX as u64), Default("no bound"), "400",
+            "The most requests under way to upstreams at once.";
+        "trusted_proxies": Shape::List(&Shape::Network), Default("nobody"), "[10.0.0.0/8]",
+            "Whose forwarded headers say who the client is.";
+        "upstreams": Shape::Map(&UPSTREAM), ABSENT, "{ shop: [\"http://127.0.0.1:9001\"], demo: builtin }",
+            "The programs behind the gateway, by name.";
+        "routes": Shape::List(&Shape::Section(&ROUTE)), ABSENT, "[{ path: \"/{*rest}\", upstream: shop }]",
+            "Which path goes to which upstream; the most specific path wins.";
+    },
+};
+
+const UPSTREAM: Shape =
+    Shape::Either(&[Shape::Word(&[("builtin", "the built-in demo program")]), Shape::Url, Shape::List(&Shape::Url)]);
+
+/// `gateway.connections`.
+pub(crate) static CONNECTIONS: Section = Section {
+    name: "connections",
+    doc: "How many connections are held at once.",
+    fields: fields! {
+        "max": Shape::Count(1, u32::MAX as u64), Default("10000"), "10000", "Connections served at once.";
+        "queue": Shape::Count(0, u32::MAX as u64), Default("500"), "500", "Connections that wait beyond those.";
+        "per_client": Shape::Count(1, u32::MAX as u64), Default("no bound"), "100", "Connections of one client address.";
+    },
+};
+
+/// One of `gateway.routes`.
+pub(crate) static ROUTE: Section = Section {
+    name: "a route",
+    doc: "Sends a path to an upstream.",
+    fields: fields! {
+        "path": Shape::RoutePath, Required, "\"/api/{*rest}\"",
+            "The path. `{name}` stands for one segment, `{*name}` at the end for all that follows.";
+        "upstream": Shape::Text, Required, "shop", "The name of an upstream.";
+    },
+};
+
+/// `server`.
+pub(crate) static SERVER: Section = Section {
+    name: "server",
+    doc: "The decision server; each protocol runs if it has an address.",
+    fields: fields! {
+        "rls": Shape::Address, Default("off"), "127.0.0.1:8081", "Envoy's rate limit service (gRPC).";
+        "http": Shape::Address, Default("off"), "127.0.0.1:8082", "Decisions over HTTP.";
+        "resp": Shape::Address, Default("off"), "127.0.0.1:6380", "Decisions over the Redis protocol.";
+    },
+};
+
+/// `admin`.
+pub(crate) static ADMIN: Section = Section {
+    name: "admin",
+    doc: "Dashboard, metrics and admin API.",
+    fields: fields! {
+        "listen": Shape::Address, Default("127.0.0.1:9900"), "127.0.0.1:9900", "Where it listens; better on loopback.";
+    },
+};
+
+/// Every section, in the order of the reference.
+pub(crate) static ALL: &[&Section] = &[
+    &FILE,
+    &RULE,
+    &KEY,
+    &TOKEN_BUCKET,
+    &LEAKY_BUCKET,
+    &FIXED_WINDOW,
+    &SLIDING_WINDOW,
+    &INTERPOLATED_WINDOW,
+    &SLIDING_LOG,
+    &CONCURRENCY,
+    &BANDWIDTH,
+    &WARM_UP,
+    &BAN,
+    &CLUSTER,
+    &ON_LIMIT,
+    &THEN,
+    &QUEUE,
+    &DEGRADE,
+    &REDIRECT,
+    &ADAPTIVE,
+    &SIGNALS,
+    &LISTS,
+    &GATEWAY,
+    &CONNECTIONS,
+    &ROUTE,
+    &SERVER,
+    &ADMIN,
+];

@@ -1,0 +1,75 @@
+use std::collections::BTreeSet;
+
+use super::{Shape, schema, tables};
+use crate::read::{Context, json, read};
+use crate::tree;
+
+/// Opens every section once, with as little as it takes.
+const EVERYTHING: &str = "
+rules:
+  - name: a
+    key: [{ attribute: client.ip }]
+    cluster: {}
+    ban: {}
+    on_limit: { queue: {}, then: { redirect: {} }, degrade: {} }
+    adaptive: { when: {} }
+    limits:
+      - { token_bucket: 1/s }
+      - { leaky_bucket: 1/s }
+      - { fixed_window: 1/s }
+      - { sliding_window: 1/s }
+      - { interpolated_window: 1/s }
+      - { sliding_log: 1/s }
+      - { concurrency: 1 }
+      - { bandwidth: 1/s }
+      - { warm_up: 1/s }
+lists: {}
+gateway: { connections: {}, routes: [{}] }
+server: {}
+admin: {}
+";
+
+/// Without this, a field could be declared and documented and yet do nothing, or be read and yet be
+/// refused as unknown.
+#[test]
+fn the_reader_asks_for_exactly_the_declared_fields() {
+    let (tree, findings) = tree::parse(EVERYTHING);
+    assert!(!findings.has_errors());
+    let tree = tree.unwrap();
+    let context = Context::new(EVERYTHING, None);
+    read(&context, &tree);
+    let declared: BTreeSet<_> =
+        tables::ALL.iter().flat_map(|section| section.names().map(|name| (section.name, name))).collect();
+    assert_eq!(*context.asked.borrow(), declared);
+}
+
+#[test]
+fn every_section_that_is_used_is_listed() {
+    fn visit(shape: &Shape, found: &mut BTreeSet<&'static str>) {
+        match shape {
+            Shape::Section(section) if found.insert(section.name) => {
+                section.fields.iter().for_each(|field| visit(&field.shape, found));
+            }
+            Shape::OneOf(sections) => sections.iter().for_each(|section| visit(&Shape::Section(section), found)),
+            Shape::List(shape) | Shape::Map(shape) => visit(shape, found),
+            Shape::Either(shapes) => shapes.iter().for_each(|shape| visit(shape, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    visit(&Shape::Section(&tables::FILE), &mut found);
+    assert_eq!(found, tables::ALL.iter().map(|section| section.name).collect());
+}
+
+#[test]
+fn every_example_is_valid_by_the_schema() {
+    for section in tables::ALL {
+        for field in section.fields {
+            let (tree, findings) = tree::parse(field.example);
+            assert!(!findings.has_errors(), "{}.{}", section.name, field.name);
+            let value = json(&Context::new(field.example, None), &tree.unwrap()).unwrap();
+            let validator = jsonschema::validator_for(&schema::shape(&field.shape)).unwrap();
+            assert!(validator.is_valid(&value), "{}.{}: {value}", section.name, field.name);
+        }
+    }
+}

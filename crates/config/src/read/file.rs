@@ -1,0 +1,111 @@
+//! The whole file.
+
+use std::collections::HashMap;
+
+use sluicegate_engine::rule::Rule;
+
+use super::Context;
+use super::fields::Fields;
+use super::gateway::{admin, gateway, server};
+use super::item::Item;
+use super::rule::{ReadRule, rule};
+use super::store::store;
+use crate::diagnostic::Finding;
+use crate::grammar::tables;
+use crate::lint;
+use crate::settings::{AdaptiveRule, DEFAULT_MEMORY, HeaderStyle, ListEntry, Lists, Settings, Store};
+use crate::source::Span;
+use crate::tree::{Node, Value};
+
+/// The most rules of one file.
+pub(crate) const MOST_RULES: usize = 100_000;
+
+/// Reads a file's tree. What is wrong with it is in the context's findings.
+pub(crate) fn read<'c>(context: &'c Context<'c>, root: &'c Node<'c>) -> Settings {
+    let Some(fields) = Fields::open(context, root, &tables::FILE) else { return Settings::default() };
+    let store = fields.get("store").and_then(|it| store(&it)).unwrap_or(Store::Memory);
+    let headers = match fields.word("headers") {
+        Some("legacy") => HeaderStyle::Legacy,
+        Some("x") => HeaderStyle::X,
+        Some("none") => HeaderStyle::None,
+        _ => HeaderStyle::Ietf,
+    };
+    let memory = fields.get("memory").and_then(|it| memory(&it)).unwrap_or(DEFAULT_MEMORY);
+    let lists = fields.section("lists").map(|it| lists(&it)).unwrap_or_default();
+    let mut listeners = Vec::new();
+    let gateway = fields.section("gateway").map(|it| gateway(&it, &mut listeners));
+    let server = fields.section("server").map(|it| server(&it, &mut listeners));
+    let admin = fields.section("admin").map(|it| admin(&it, &mut listeners));
+    let read = fields.get("rules").map(rules).unwrap_or_default();
+    lint::rules(context, &read, memory, &store);
+    let (rules, adaptive) = parted(read);
+    Settings { rules, adaptive, lists, store, headers, memory, gateway, server, admin }
+}
+
+fn memory(item: &Item<'_>) -> Option<u64> {
+    let memory = item.size()?;
+    if memory == 0 {
+        item.context.report(
+            Finding::error(item.span(), "`memory` is zero")
+                .label("no key could be remembered")
+                .help("give it a size such as 256MiB"),
+        );
+        return None;
+    }
+    Some(memory)
+}
+
+fn lists(fields: &Fields<'_>) -> Lists {
+    let list = |name| -> Vec<ListEntry> {
+        let items = fields.get(name).and_then(|it| it.items());
+        let entry = |it: Item<'_>| Some(ListEntry { condition: it.condition()?, text: it.text()?.to_owned() });
+        items.into_iter().flatten().filter_map(entry).collect()
+    };
+    Lists { allow: list("allow"), deny: list("deny") }
+}
+
+fn rules(item: Item<'_>) -> Vec<ReadRule> {
+    if let Value::List(nodes) = &item.node.value
+        && nodes.len() > MOST_RULES
+    {
+        let first = nodes.get(MOST_RULES).map_or(item.span(), |node| node.span);
+        item.context.report(
+            Finding::error(first, format!("{} rules: the most is {MOST_RULES}", nodes.len()))
+                .label("one too many")
+                .help("one rule with a key does the work of many rules without"),
+        );
+        return Vec::new();
+    }
+    let mut names: HashMap<String, Span> = HashMap::new();
+    let mut rules = Vec::new();
+    for item in item.items().into_iter().flatten() {
+        let Some(read) = item.section().and_then(|it| rule(&it)) else { continue };
+        let (name, span) = (&read.rule.name, read.places.name);
+        if let Some(first) = names.get(name) {
+            item.context.report(
+                Finding::error(span, format!("there are two rules `{name}`"))
+                    .label("again here")
+                    .also(*first, "first here")
+                    .help("give each rule a name of its own: its counts belong to its name"),
+            );
+        } else {
+            names.insert(name.clone(), span);
+        }
+        rules.push(read);
+    }
+    rules
+}
+
+/// The rules that hold always, and those that hold under strain.
+fn parted(read: Vec<ReadRule>) -> (Vec<Rule>, Vec<AdaptiveRule>) {
+    let (mut rules, mut adaptive) = (Vec::with_capacity(read.len()), Vec::new());
+    for ReadRule { rule, adaptive: strained, .. } in read {
+        if let Some((when, limit)) = strained {
+            adaptive.push(AdaptiveRule { rule: Rule { limits: vec![limit], ..rule.clone() }, when });
+        }
+        if !rule.limits.is_empty() {
+            rules.push(rule);
+        }
+    }
+    (rules, adaptive)
+}

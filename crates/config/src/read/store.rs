@@ -1,0 +1,153 @@
+//! `store`: `memory`, or the URL of a Redis or Valkey.
+//!
+//! ```text
+//! redis://[user:password@]host[:port][/database]
+//! redis+sentinel://[user:password@]host[:port],host[:port]/primary[/database]
+//! redis+cluster://[user:password@]host[:port],host[:port]
+//! ```
+//! `rediss` for `redis` encrypts.
+
+use super::item::Item;
+use super::nearest;
+use crate::diagnostic::Finding;
+use crate::settings::{RedisStore, Store, Topology};
+
+const SCHEMES: [&str; 6] = ["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"];
+
+/// What is wrong with a URL: the part, and the remedy.
+type Fault = (String, String);
+
+/// Reads `store`.
+pub(crate) fn store(item: &Item<'_>) -> Option<Store> {
+    let text = item.text()?;
+    if text == "memory" {
+        return Some(Store::Memory);
+    }
+    let Some((scheme, rest)) = text.split_once("://") else {
+        if text.contains('@') {
+            let finding = Finding::error(item.span(), "`store` takes `memory` or a URL, and this is neither");
+            item.context.report(finding.label("no scheme").help("begin with redis://"));
+            return None;
+        }
+        let near = nearest(text, ["memory"].into_iter()).map(|word| format!("did you mean `{word}`?"));
+        item.mismatch(near);
+        return None;
+    };
+    match redis(scheme, rest) {
+        Ok(store) => Some(Store::Redis(store)),
+        Err((fault, help)) => {
+            // The URL may hold a password: the message does not repeat it, and the shown line masks it.
+            item.context.report(Finding::error(item.span(), format!("`store`: {fault}")).label("here").help(help));
+            None
+        }
+    }
+}
+
+fn redis(scheme: &str, rest: &str) -> Result<RedisStore, Fault> {
+    if !SCHEMES.contains(&scheme) {
+        let near = nearest(scheme, SCHEMES.into_iter()).unwrap_or("redis");
+        return Err((format!("unknown scheme '{scheme}'"), format!("did you mean `{near}://`?")));
+    }
+    let (login, rest) = match rest.rsplit_once('@') {
+        Some((login, rest)) => (Some(login), rest),
+        None => (None, rest),
+    };
+    let (username, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+        Some((user, password)) => (some(user), some(password)),
+        None => (None, None),
+    };
+    let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let port = if scheme.ends_with("+sentinel") { 26379 } else { 6379 };
+    let nodes: Vec<String> = hosts.split(',').map(|host| node(host, port)).collect::<Result<_, _>>()?;
+    let (topology, database) = if scheme.ends_with("+sentinel") {
+        let (primary, database) = path.split_once('/').unwrap_or((path, ""));
+        if primary.is_empty() {
+            return Err((
+                "no name of the primary".to_owned(),
+                "add it after the hosts, as in redis+sentinel://a,b,c/mymaster".to_owned(),
+            ));
+        }
+        (Topology::Sentinel(primary.to_owned()), database)
+    } else if scheme.ends_with("+cluster") {
+        (Topology::Cluster, path)
+    } else {
+        (Topology::Single, path)
+    };
+    if topology == Topology::Single && nodes.len() > 1 {
+        return Err((
+            "several hosts for one server".to_owned(),
+            "write redis+cluster:// or redis+sentinel:// for several".to_owned(),
+        ));
+    }
+    let database = match database {
+        "" => 0,
+        digits => digits.parse().map_err(|_| {
+            ("the database is no number".to_owned(), "databases have numbers, as in redis://host:6379/2".to_owned())
+        })?,
+    };
+    if topology == Topology::Cluster && database != 0 {
+        return Err(("a cluster has no databases".to_owned(), "remove the part after the hosts".to_owned()));
+    }
+    Ok(RedisStore { topology, tls: scheme.starts_with("rediss"), username, password, nodes, database })
+}
+
+/// `host:port`, the port filled in.
+fn node(host: &str, port: u16) -> Result<String, Fault> {
+    let remedy = || "write host:port, such as redis://127.0.0.1:6379".to_owned();
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, digits)) if !digits.ends_with(']') => {
+            let port = digits.parse::<u16>().ok().filter(|port| *port > 0);
+            (name, port.ok_or_else(|| ("this port is no number from 1 to 65535".to_owned(), remedy()))?)
+        }
+        _ => (host, port),
+    };
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let valid = match inner {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)),
+    };
+    if !valid {
+        return Err(("no host, or one with odd characters".to_owned(), remedy()));
+    }
+    Ok(format!("{name}:{port}"))
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<RedisStore, Fault> {
+        let (scheme, rest) = text.split_once("://").unwrap();
+        redis(scheme, rest)
+    }
+
+    #[test]
+    fn the_three_topologies_are_read() {
+        assert_eq!(parse("redis://h").unwrap().nodes, ["h:6379"]);
+        let sentinel = parse("rediss+sentinel://u:p@a,b:1/main/3").unwrap();
+        assert_eq!(sentinel.topology, Topology::Sentinel("main".to_owned()));
+        assert_eq!(sentinel.nodes, ["a:26379", "b:1"]);
+        assert!(sentinel.tls && sentinel.database == 3);
+        assert_eq!(parse("redis+cluster://a,b,[::1]:7000").unwrap().nodes, ["a:6379", "b:6379", "[::1]:7000"]);
+    }
+
+    #[test]
+    fn the_password_is_not_shown() {
+        let store = parse("redis://u:secret@h/1").unwrap();
+        assert_eq!(store.password.as_deref(), Some("secret"));
+        assert!(!format!("{store:?}").contains("secret"));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let texts =
+            ["redis://", "redis://a,b", "redis://h:0", "redis://h:x", "redis://h/x", "rds://h", "redis+sentinel://a"];
+        for text in texts.iter().chain(&["redis+cluster://a/1", "redis://h h", "redis://[::1"]) {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}
