@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 
 use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
+use crate::clock::ClockHandle;
 use crate::decision::Decision;
 use crate::plan::Plan;
 use crate::table::{KeyHash, Place, Table, Visit};
@@ -73,8 +74,10 @@ impl Keyed {
     }
 
     #[inline(always)]
-    pub(crate) fn decide(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
+    pub(crate) fn decide(&self, key: KeyHash, clock: &ClockHandle, cost: u64) -> Decision {
         let core = self.core.load();
+        core.table.prefetch(key);
+        let now = clock.now();
         if let Some(bucket) = &core.bucket
             && cost <= bucket.burst()
         {
@@ -99,6 +102,11 @@ impl Keyed {
         }
         drop(core);
         self.decide_any(key, now, cost)
+    }
+
+    /// Starts fetching a key's state from memory.
+    pub(crate) fn prefetch(&self, key: KeyHash) {
+        self.core.load().table.prefetch(key);
     }
 
     #[inline(never)]

@@ -182,15 +182,39 @@ impl Inner {
         self.room.is_occupied() && self.room.has_line(key)
     }
 
-    /// Decides without keeping hold of anything.
+    /// Decides without keeping hold of anything, for a limiter without keys.
     #[inline(always)]
-    fn decide(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
-        if self.room.is_occupied() && cost > 0 && self.room.has_line(key) {
-            return self.behind_line(key, now, cost);
+    fn decide_unkeyed(&self, cost: u64) -> Decision {
+        // The clock first: everything else is done while it is being read.
+        let now = self.clock.now();
+        match &self.store {
+            Store::Unkeyed(state) if !self.room.is_occupied() => state.decide(now, cost),
+            _ => self.decide_with_line(NO_KEY, cost),
+        }
+    }
+
+    /// Decides without keeping hold of anything, for one key.
+    #[inline(always)]
+    fn decide_keyed(&self, key: &(impl Hash + ?Sized), cost: u64) -> Decision {
+        match &self.store {
+            Store::Keyed(states) if !self.room.is_occupied() => {
+                let key = crate::table::hash_with(states.seed(), key);
+                states.decide(key, &self.clock, cost)
+            }
+            _ => self.decide_with_line(self.hash(key), cost),
+        }
+    }
+
+    /// Decides where somebody may be waiting.
+    #[cold]
+    #[inline(never)]
+    fn decide_with_line(&self, key: KeyHash, cost: u64) -> Decision {
+        if cost > 0 && self.has_line(key) {
+            return self.behind_line(key, self.clock.now(), cost);
         }
         match &self.store {
-            Store::Unkeyed(state) => state.decide(now, cost),
-            Store::Keyed(states) => states.decide(key, now, cost),
+            Store::Unkeyed(state) => state.decide(self.clock.now(), cost),
+            Store::Keyed(states) => states.decide(key, &self.clock, cost),
         }
     }
 
@@ -328,7 +352,7 @@ impl Limiter {
     /// [`Limiter::enter`].
     #[inline]
     pub fn check_cost(&self, cost: u64) -> Decision {
-        self.inner.decide(NO_KEY, self.inner.clock.now(), cost)
+        self.inner.decide_unkeyed(cost)
     }
 
     /// Takes `cost` and answers the guard that can settle it and holds the permits.
@@ -384,7 +408,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// [`KeyedLimiter::enter`].
     #[inline]
     pub fn check_cost(&self, key: &K, cost: u64) -> Decision {
-        self.inner.decide(self.inner.hash(key), self.inner.clock.now(), cost)
+        self.inner.decide_keyed(key, cost)
     }
 
     /// Takes `cost` and answers the guard that can settle it and holds the permits.

@@ -24,6 +24,7 @@
 
 mod bucket;
 mod huge_pages;
+mod prefetch;
 mod storage;
 
 use std::hash::{Hash, Hasher};
@@ -72,6 +73,7 @@ enum Slots {
 pub(crate) trait Buckets: Send + Sync {
     fn count(&self) -> usize;
     fn bytes(&self) -> usize;
+    fn prefetch(&self, index: usize);
     fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit;
     fn at_place(&self, index: usize, tag: u32, place: Place, act: &mut dyn FnMut(&mut [u64])) -> Visit;
     fn export(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
@@ -105,6 +107,10 @@ impl<S: Storage> Buckets for Box<[Bucket<S>]> {
 
     fn bytes(&self) -> usize {
         size_of_val::<[Bucket<S>]>(self) + self.iter().map(Bucket::heap_bytes).sum::<usize>()
+    }
+
+    fn prefetch(&self, index: usize) {
+        prefetch::prefetch(&self[index]);
     }
 
     fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit {
@@ -226,6 +232,15 @@ impl Table {
 
     pub(crate) fn add_forgotten(&self, count: u64) {
         self.forgotten.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Starts fetching a key's bucket from memory.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, key: KeyHash) {
+        match &self.slots {
+            Slots::One(buckets) => prefetch::prefetch(&buckets[key.bucket(buckets.len())]),
+            Slots::Many(buckets) => buckets.prefetch(key.bucket(buckets.count())),
+        }
     }
 
     /// Hands the key's state to `act`, which says whether it changed it. An unknown key is given the
