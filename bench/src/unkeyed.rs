@@ -76,7 +76,11 @@ fn sliced(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
                     move |_| black_box(&mut slice).admits()
                 })
             },
-            &mut || nanos_each_on(threads, decisions, Expect::Admitted, || |_| black_box(black_box(&theirs).check().is_ok())),
+            &mut || {
+                nanos_each_on(threads, decisions, Expect::Admitted, || {
+                    |_| black_box(black_box(&theirs).check().is_ok())
+                })
+            },
         ],
     );
     row(case, figures, 0.3)

@@ -49,7 +49,7 @@ use crate::algorithm::{Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
 use crate::limit::{Limit, LimitError};
-use crate::plan::{Marks, Plan, PlanTaken};
+use crate::plan::{Plan, Taking};
 use crate::table::{KeyHash, Place};
 use crate::time::Timestamp;
 use crate::wait::WaitRoom;
@@ -114,13 +114,6 @@ pub(crate) struct Tried {
     pub(crate) decision: Decision,
     /// What was taken, if it was admitted.
     pub(crate) taken: Option<Taking>,
-}
-
-/// What was taken and where it stands.
-pub(crate) struct Taking {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) taken: PlanTaken,
-    pub(crate) place: Place,
 }
 
 impl Inner {
@@ -220,24 +213,32 @@ impl Inner {
 
     /// Decides and keeps hold of what was taken.
     pub(crate) fn take(&self, key: KeyHash, now: Timestamp, cost: u64, entry: Entry) -> Tried {
-        let mut tried = None;
+        let mut tried = Tried { decision: NO_STATE, taken: None };
         let place = self.visit(key, now, &mut |plan, state| {
             let ruling = plan.check(state, now, cost, entry);
-            let marks = ruling.admits().then(|| plan.commit(state, now, cost, self.reservable));
-            let decision = plan.decision(ruling, state, now);
-            let admitted = marks.is_some();
-            tried = Some((decision, marks.map(|marks| (Arc::clone(plan), marks))));
-            admitted && cost > 0
+            tried.taken = ruling.admits().then(|| plan.take(state, now, cost, self.reservable));
+            tried.decision = plan.decision(ruling, state, now);
+            tried.taken.is_some() && cost > 0
         });
-        let Some((decision, taken)) = tried else {
-            return Tried { decision: NO_STATE, taken: None };
-        };
-        let taken = taken.map(|(plan, marks)| self.taking(plan, marks, place, now, cost));
-        Tried { decision, taken }
+        if let Some(taking) = &mut tried.taken {
+            taking.place = place;
+        }
+        tried
     }
 
-    pub(crate) fn taking(&self, plan: Arc<Plan>, marks: Marks, place: Place, at: Timestamp, cost: u64) -> Taking {
-        Taking { plan, taken: PlanTaken { at, cost, marks, held: self.reservable }, place }
+    /// Ends what was taken with what it really cost.
+    pub(crate) fn end(&self, key: KeyHash, taking: &Taking, actual: u64) {
+        let now = self.clock.now();
+        self.at_place(key, taking.place, &mut |plan, state| plan.end(state, taking, actual, now));
+        self.room.wake(key);
+    }
+
+    /// Starts fetching a key's state from memory.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: KeyHash) {
+        if let Store::Keyed(states) = &self.store {
+            states.prefetch(key);
+        }
     }
 
     pub(crate) const fn is_reservable(&self) -> bool {
