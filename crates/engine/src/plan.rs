@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::gcra::Gcra;
+use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::algorithm::{Algorithm, Check, Entry, Status, Taken};
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError, each_algorithm};
@@ -32,6 +32,9 @@ pub(crate) struct Plan {
     permits: bool,
     /// Whether everything is permits, so that a cost means so many of them.
     only_permits: bool,
+    /// The arithmetic of all limits, if they are plain token buckets of one word each. The commonest
+    /// plan by far, and worth a way of its own.
+    buckets: SmallVec<[Gcra; 2]>,
 }
 
 /// What all limits together say, before anything is taken.
@@ -72,7 +75,8 @@ impl Plan {
         let only_permits = limits.iter().all(Limit::is_concurrency);
         static MADE: AtomicU64 = AtomicU64::new(0);
         let id = MADE.fetch_add(1, Ordering::Relaxed);
-        Self { id, limits, words, permits, only_permits }
+        let buckets: Option<_> = limits.iter().map(plain_bucket).collect();
+        Self { id, limits, words, permits, only_permits, buckets: buckets.unwrap_or_default() }
     }
 
     /// The limits, in the order given.
@@ -82,8 +86,8 @@ impl Plan {
 
     /// The arithmetic of the only limit, if it is a token bucket in one word.
     pub(crate) fn single_bucket(&self) -> Option<Gcra> {
-        match &*self.limits {
-            [Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket)] if !bucket.is_reservable() => Some(*bucket.gcra()),
+        match &*self.buckets {
+            [bucket] => Some(*bucket),
             _ => None,
         }
     }
@@ -110,6 +114,9 @@ impl Plan {
     /// Whether all limits admit `cost`.
     #[inline]
     pub(crate) fn check(&self, state: &[u64], now: Timestamp, cost: u64, entry: Entry) -> Ruling {
+        if !self.buckets.is_empty() {
+            return self.check_buckets(state, now, cost);
+        }
         let mut ruling = Ruling { check: Check::Now, limit: 0 };
         for (index, (limit, part)) in self.parts(state).enumerate() {
             let cost = self.cost_of(limit, cost);
@@ -121,9 +128,44 @@ impl Plan {
         ruling
     }
 
+    /// [`Plan::check`] for plain buckets.
+    fn check_buckets(&self, state: &[u64], now: Timestamp, cost: u64) -> Ruling {
+        let now = ticks(now);
+        let mut ruling = Ruling { check: Check::Now, limit: 0 };
+        for (index, (bucket, arrival)) in self.buckets.iter().zip(state).enumerate() {
+            let check = if cost > bucket.burst() {
+                Check::Never
+            } else if let (Err(early), 1..) = (bucket.admit(*arrival, now, cost), cost) {
+                Check::NotBefore(nanos_covering(early))
+            } else {
+                continue;
+            };
+            if check.severity() > ruling.check.severity() {
+                ruling = Ruling { check, limit: index };
+            }
+        }
+        ruling
+    }
+
+    /// [`Plan::commit`] for plain buckets.
+    fn commit_buckets(&self, state: &mut [u64], now: Timestamp, cost: u64) -> Marks {
+        let now = ticks(now);
+        let mut marks = Marks::new();
+        for (bucket, arrival) in self.buckets.iter().zip(state) {
+            if cost > 0 {
+                *arrival = (*arrival).max(now).saturating_add(bucket.span(cost));
+            }
+            marks.push(*arrival);
+        }
+        marks
+    }
+
     /// Takes `cost` from every limit.
     #[inline]
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Marks {
+        if !self.buckets.is_empty() {
+            return self.commit_buckets(state, now, cost);
+        }
         let mut rest = state;
         let mut marks = Marks::new();
         for limit in &self.limits {
@@ -264,9 +306,27 @@ impl Plan {
             .collect()
     }
 
+    /// [`Plan::tightest`] for plain buckets.
+    fn tightest_bucket(&self, state: &[u64], now: Timestamp) -> (usize, Status) {
+        let now = ticks(now);
+        let mut tightest = (0, u64::MAX);
+        for (index, (bucket, arrival)) in self.buckets.iter().zip(state).enumerate() {
+            let remaining = bucket.remaining(*arrival, now);
+            if remaining < tightest.1 {
+                tightest = (index, remaining);
+            }
+        }
+        let (index, remaining) = tightest;
+        let reset = nanos_covering(state[index].saturating_sub(now));
+        (index, Status { limit: self.buckets[index].burst(), remaining, reset })
+    }
+
     /// The limit with the least left, and what that is.
     #[inline]
     fn tightest(&self, state: &[u64], now: Timestamp) -> (usize, Status) {
+        if !self.buckets.is_empty() {
+            return self.tightest_bucket(state, now);
+        }
         let mut tightest = (0, Status { limit: 0, remaining: u64::MAX, reset: 0 });
         for (index, (limit, part)) in self.parts(state).enumerate() {
             let status = each_algorithm!(limit, algorithm => algorithm.status(part, now));
@@ -365,6 +425,14 @@ impl Plan {
             }
         }
         found
+    }
+}
+
+/// The arithmetic of a limit that is a token bucket in one word.
+fn plain_bucket(limit: &Limit) -> Option<Gcra> {
+    match limit {
+        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if !bucket.is_reservable() => Some(*bucket.gcra()),
+        _ => None,
     }
 }
 

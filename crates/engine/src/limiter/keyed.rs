@@ -22,6 +22,12 @@ pub(crate) struct KeyedCore {
 }
 
 impl KeyedCore {
+    /// Starts fetching a key's state from memory.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: KeyHash) {
+        self.table.prefetch(key);
+    }
+
     pub(crate) fn new(plan: Plan, table: Table) -> Self {
         let bucket = plan.single_bucket();
         Self { plan: Arc::new(plan), table, bucket }
@@ -104,11 +110,6 @@ impl Keyed {
         self.decide_any(key, now, cost)
     }
 
-    /// Starts fetching a key's state from memory.
-    pub(crate) fn prefetch(&self, key: KeyHash) {
-        self.core.load().table.prefetch(key);
-    }
-
     #[inline(never)]
     fn decide_any(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
         let mut decision = super::NO_STATE;
@@ -117,6 +118,20 @@ impl Keyed {
             decision.is_admitted() && cost > 0
         });
         decision
+    }
+
+    /// [`Keyed::visit`] for callers that know the core, as long as it is the present one.
+    pub(crate) fn visit_known(
+        &self,
+        core: &KeyedCore,
+        key: KeyHash,
+        now: Timestamp,
+        act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool,
+    ) -> Place {
+        match core.table.visit(&core.plan, key, now, |state| act(&core.plan, state)) {
+            Visit::Done(place) => place,
+            Visit::Moved => self.visit(key, now, act),
+        }
     }
 
     pub(crate) fn visit(

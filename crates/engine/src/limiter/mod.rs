@@ -233,11 +233,26 @@ impl Inner {
         self.room.wake(key);
     }
 
-    /// Starts fetching a key's state from memory.
-    #[inline]
-    pub(crate) fn prefetch(&self, key: KeyHash) {
-        if let Store::Keyed(states) = &self.store {
-            states.prefetch(key);
+    /// The present core of a keyed limiter, for callers who ask often and can live with its being
+    /// replaced.
+    pub(crate) fn core(&self) -> Option<Arc<KeyedCore>> {
+        match &self.store {
+            Store::Unkeyed(_) => None,
+            Store::Keyed(states) => Some(states.core()),
+        }
+    }
+
+    /// [`Inner::visit`] for callers that know the core.
+    pub(crate) fn visit_known(
+        &self,
+        core: Option<&KeyedCore>,
+        key: KeyHash,
+        now: Timestamp,
+        act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool,
+    ) -> Place {
+        match (&self.store, core) {
+            (Store::Keyed(states), Some(core)) => states.visit_known(core, key, now, act),
+            _ => self.visit(key, now, act),
         }
     }
 

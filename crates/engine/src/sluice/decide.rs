@@ -11,7 +11,6 @@ use super::snapshot::Snapshot;
 use crate::algorithm::{Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
-use crate::limiter::Inner;
 use crate::plan::{Ruling, Taking};
 use crate::rule::key::{hash_key, readable_key};
 use crate::rule::{Cost, ListHit, Params, Request, Rule};
@@ -97,8 +96,8 @@ pub(super) fn select(
         let mut hasher = KeyHasher::new(snapshot.seed());
         if hash_key(&rule.key, request, params, &mut hasher) {
             let key = hasher.key();
-            if let Some(limiter) = &snapshot.state(index).limiter {
-                limiter.prefetch(key);
+            if let Some(core) = &snapshot.state(index).core {
+                core.prefetch(key);
             }
             let cost = cost(rule, request, params);
             checks.push(Check { rule: index, key, cost, shadow: rule.is_shadow(), said: None, name: None });
@@ -180,24 +179,21 @@ impl Together<'_> {
     fn ask(&mut self, from: usize, so_far: bool) -> bool {
         let Some(&(_, index)) = self.order.get(from) else { return so_far };
         let (key, cost) = (self.checks[index].key, self.checks[index].cost);
-        let Some(limiter): Option<&Arc<Inner>> = self.snapshot.state(self.checks[index].rule).limiter.as_ref() else {
-            return self.ask(from + 1, so_far);
-        };
+        let rule_state = self.snapshot.state(self.checks[index].rule);
+        let Some(limiter) = &rule_state.limiter else { return self.ask(from + 1, so_far) };
         let (now, entry) = (self.now, self.entry);
         let mut all = false;
-        let mut said = None;
-        let place = limiter.visit(key, now, &mut |plan, state| {
+        let place = limiter.visit_known(rule_state.core.as_deref(), key, now, &mut |plan, state| {
             let mut ruling = plan.check(state, now, cost, entry);
             all = self.ask(from + 1, so_far && ruling.admits());
             let taken = all.then(|| plan.take(state, now, cost, limiter.is_reservable()));
             let status = plan.report(&mut ruling, state, now);
-            said = Some(Said { ruling, status, taken });
+            self.checks[index].said = Some(Said { ruling, status, taken });
             all && cost > 0
         });
-        if let Some(Said { taken: Some(taking), .. }) = &mut said {
+        if let Some(Said { taken: Some(taking), .. }) = &mut self.checks[index].said {
             taking.place = place;
         }
-        self.checks[index].said = said;
         all
     }
 }
