@@ -41,8 +41,8 @@ use bucket::{Bucket, SLOTS};
 use storage::{Heap, Inline, Storage};
 
 /// How many keys a bucket has to hold on average when the table is at capacity. Far enough below
-/// [`SLOTS`] that hardly a bucket overflows: one key in ten thousand by Poisson's law.
-const KEYS_PER_BUCKET: f64 = 8.8;
+/// [`SLOTS`] that hardly a bucket overflows: three keys in ten thousand by Poisson's law.
+const KEYS_PER_BUCKET: f64 = 9.2;
 
 /// The largest states, in words, that stand within their bucket.
 const LARGEST_INLINE: usize = 16;
