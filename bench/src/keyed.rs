@@ -2,7 +2,8 @@
 //!
 //! Every key is in every table before measuring, and no bucket is full again while measuring: a key
 //! takes a token a minute, of a million. So nothing is created, forgotten or refused in the timed part.
-//! The strings lie in one `Vec<String>` that all sides visit in the same order, made beforehand.
+//! The strings lie in memory in the order all sides visit them, as a request's key lies in the buffer it
+//! was just read into: what is fetched from afar is the limiter's own.
 
 use std::hint::black_box;
 
@@ -22,8 +23,9 @@ pub(crate) fn strings(scale: Scale) -> Vec<Row> {
     let count = scale.size(KEYS);
     let decisions = scale.size(DECISIONS);
     let keys = keys::strings(count);
-    let order = keys::order(decisions, count);
-    let visit = |nth: u32| black_box(&keys[order[nth as usize] as usize]);
+    let visited: Vec<String> =
+        keys::order(decisions, count).into_iter().map(|nth| keys[nth as usize].clone()).collect();
+    let visit = |nth: u32| black_box(&visited[nth as usize]);
 
     let ours = ours::StringTable::new(count);
     let governor = peers::governor_strings();

@@ -41,10 +41,10 @@ impl Bucket {
         Self(Limiter::new(HOURLY.limit()))
     }
 
-    /// Takes one token if there is one. A refusal comes with its exact wait.
+    /// Takes one token if there is one.
     #[inline]
     pub(crate) fn admits(&self) -> bool {
-        black_box(self.0.check().verdict).is_admitted()
+        black_box(self.0.check().is_admitted())
     }
 }
 
@@ -87,7 +87,7 @@ impl StringTable {
     /// Takes one of the key's tokens if there is one.
     #[inline]
     pub(crate) fn admits(&self, key: &str) -> bool {
-        black_box(self.0.check(key).verdict).is_admitted()
+        black_box(self.0.check(key).is_admitted())
     }
 }
 
@@ -104,7 +104,7 @@ impl IntegerTable {
     /// Takes one of the key's tokens if there is one.
     #[inline]
     pub(crate) fn admits(&self, key: u64) -> bool {
-        black_box(self.0.check(&key).verdict).is_admitted()
+        black_box(self.0.check(&key).is_admitted())
     }
 }
 

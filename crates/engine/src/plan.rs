@@ -3,31 +3,38 @@
 //! The states of a key's limits stand side by side in one row of words. Deciding asks every limit
 //! first and only then takes from each, so a refusal by one spends nothing of the others.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::gcra::Gcra;
+use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::algorithm::{Algorithm, Check, Entry, Status, Taken};
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError, each_algorithm};
+use crate::table::Place;
 use crate::time::Timestamp;
 
 /// The most limits one key can have.
 pub const MOST_LIMITS: usize = 16;
 
 /// Marks of what was taken, one per limit.
-pub(crate) type Marks = SmallVec<[u64; 2]>;
+type Marks = SmallVec<[u64; 2]>;
 
 /// The limits of one key and where each keeps its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Plan {
+    /// Tells plans apart: what was taken under one is ended differently under another.
+    id: u64,
     limits: SmallVec<[Limit; 2]>,
     words: usize,
     /// Whether callers hold something that they must give back.
     permits: bool,
     /// Whether everything is permits, so that a cost means so many of them.
     only_permits: bool,
+    /// The arithmetic of all limits, if they are plain token buckets of one word each. The commonest
+    /// plan by far, and worth a way of its own.
+    buckets: SmallVec<[Gcra; 2]>,
 }
 
 /// What all limits together say, before anything is taken.
@@ -41,17 +48,6 @@ pub(crate) struct Ruling {
 impl Ruling {
     pub(crate) const fn admits(&self) -> bool {
         matches!(self.check, Check::Now | Check::After(_))
-    }
-}
-
-/// The later, the worse; what no clock can promise is worse than any wait, never is worst.
-const fn severity(check: Check) -> (u8, u64) {
-    match check {
-        Check::Now => (0, 0),
-        Check::After(pause) => (1, pause),
-        Check::NotBefore(wait) => (2, wait),
-        Check::Held => (3, 0),
-        Check::Never => (4, 0),
     }
 }
 
@@ -77,7 +73,10 @@ impl Plan {
         let words = limits.iter().map(Limit::words).sum();
         let permits = limits.iter().any(Limit::is_concurrency);
         let only_permits = limits.iter().all(Limit::is_concurrency);
-        Self { limits, words, permits, only_permits }
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let id = MADE.fetch_add(1, Ordering::Relaxed);
+        let buckets: Option<_> = limits.iter().map(plain_bucket).collect();
+        Self { id, limits, words, permits, only_permits, buckets: buckets.unwrap_or_default() }
     }
 
     /// The limits, in the order given.
@@ -87,8 +86,8 @@ impl Plan {
 
     /// The arithmetic of the only limit, if it is a token bucket in one word.
     pub(crate) fn single_bucket(&self) -> Option<Gcra> {
-        match &*self.limits {
-            [Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket)] if !bucket.is_reservable() => Some(*bucket.gcra()),
+        match &*self.buckets {
+            [bucket] => Some(*bucket),
             _ => None,
         }
     }
@@ -98,15 +97,9 @@ impl Plan {
         self.words
     }
 
-    /// Whether callers hold something that they must give back.
-    pub(crate) const fn has_permits(&self) -> bool {
-        self.permits
-    }
-
-    /// Requests are counted one by one where they are in flight, whatever else they cost.
     #[inline]
     fn cost_of(&self, limit: &Limit, cost: u64) -> u64 {
-        if limit.is_concurrency() && !self.only_permits { cost.min(1) } else { cost }
+        if limit.is_concurrency() { self.permits_of(cost) } else { cost }
     }
 
     /// Each limit with its part of the words.
@@ -121,20 +114,58 @@ impl Plan {
     /// Whether all limits admit `cost`.
     #[inline]
     pub(crate) fn check(&self, state: &[u64], now: Timestamp, cost: u64, entry: Entry) -> Ruling {
+        if !self.buckets.is_empty() {
+            return self.check_buckets(state, now, cost);
+        }
         let mut ruling = Ruling { check: Check::Now, limit: 0 };
         for (index, (limit, part)) in self.parts(state).enumerate() {
             let cost = self.cost_of(limit, cost);
             let check = each_algorithm!(limit, algorithm => algorithm.check(part, now, cost, entry));
-            if severity(check) > severity(ruling.check) {
+            if check.severity() > ruling.check.severity() {
                 ruling = Ruling { check, limit: index };
             }
         }
         ruling
     }
 
+    /// [`Plan::check`] for plain buckets.
+    fn check_buckets(&self, state: &[u64], now: Timestamp, cost: u64) -> Ruling {
+        let now = ticks(now);
+        let mut ruling = Ruling { check: Check::Now, limit: 0 };
+        for (index, (bucket, arrival)) in self.buckets.iter().zip(state).enumerate() {
+            let check = if cost > bucket.burst() {
+                Check::Never
+            } else if let (Err(early), 1..) = (bucket.admit(*arrival, now, cost), cost) {
+                Check::NotBefore(nanos_covering(early))
+            } else {
+                continue;
+            };
+            if check.severity() > ruling.check.severity() {
+                ruling = Ruling { check, limit: index };
+            }
+        }
+        ruling
+    }
+
+    /// [`Plan::commit`] for plain buckets.
+    fn commit_buckets(&self, state: &mut [u64], now: Timestamp, cost: u64) -> Marks {
+        let now = ticks(now);
+        let mut marks = Marks::new();
+        for (bucket, arrival) in self.buckets.iter().zip(state) {
+            if cost > 0 {
+                *arrival = (*arrival).max(now).saturating_add(bucket.span(cost));
+            }
+            marks.push(*arrival);
+        }
+        marks
+    }
+
     /// Takes `cost` from every limit.
     #[inline]
-    pub(crate) fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Marks {
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Marks {
+        if !self.buckets.is_empty() {
+            return self.commit_buckets(state, now, cost);
+        }
         let mut rest = state;
         let mut marks = Marks::new();
         for limit in &self.limits {
@@ -146,6 +177,21 @@ impl Plan {
         marks
     }
 
+    /// Takes `cost` from every limit and answers what is needed to end it.
+    pub(crate) fn take(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Taking {
+        let marks = self.commit(state, now, cost, hold);
+        Taking { plan: self.id, at: now, cost, marks, held: hold, permits: self.permits_of(cost), place: Place::Own }
+    }
+
+    /// Ends what was taken, from this plan or from one it replaced.
+    pub(crate) fn end(&self, state: &mut [u64], taking: &Taking, actual: u64, now: Timestamp) {
+        if taking.plan == self.id {
+            self.settle(state, taking, actual, now);
+        } else {
+            self.release(state, taking);
+        }
+    }
+
     /// Decides at once and keeps hold of nothing: permits are given back on the spot.
     #[inline]
     pub(crate) fn decide(&self, state: &mut [u64], now: Timestamp, cost: u64) -> Decision {
@@ -155,31 +201,45 @@ impl Plan {
         }
         let decision = self.decision(ruling, state, now);
         if self.permits && ruling.admits() {
-            self.give_back_permits(state, cost);
+            self.give_back_permits(state, self.permits_of(cost));
         }
         decision
     }
 
-    /// Gives back the permits of one request.
-    fn give_back_permits(&self, state: &mut [u64], cost: u64) {
+    /// Gives back so many permits of each concurrency limit.
+    fn give_back_permits(&self, state: &mut [u64], permits: u64) {
         self.each_mut(state, |limit, part| {
             if limit.is_concurrency() {
-                part[0] = part[0].saturating_sub(self.cost_of(limit, cost));
+                part[0] = part[0].saturating_sub(permits);
             }
         });
     }
 
+    /// How many permits of each concurrency limit a cost takes. Requests are counted one by one where
+    /// they are in flight, whatever else they cost.
+    #[inline]
+    const fn permits_of(&self, cost: u64) -> u64 {
+        match (self.permits, self.only_permits, cost) {
+            (false, ..) => 0,
+            (true, true, cost) => cost,
+            (true, false, 0) => 0,
+            (true, false, _) => 1,
+        }
+    }
+
     /// Gives back what a request took under an older plan and still holds: its permits, and its claim
     /// on tokens as far as they are still counted.
-    pub(crate) fn release_from(&self, old: &Self, state: &mut [u64], cost: u64) {
-        if old.permits {
-            self.give_back_permits(state, cost);
+    fn release(&self, state: &mut [u64], taking: &Taking) {
+        if taking.permits > 0 {
+            self.give_back_permits(state, taking.permits);
         }
-        self.each_mut(state, |limit, part| {
-            if let (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) = (limit, part) {
-                *out = out.saturating_sub(cost);
-            }
-        });
+        if taking.held {
+            self.each_mut(state, |limit, part| {
+                if let (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) = (limit, part) {
+                    *out = out.saturating_sub(taking.cost);
+                }
+            });
+        }
     }
 
     /// Empties whatever is held: after a restart nobody is left to give it back.
@@ -211,14 +271,21 @@ impl Plan {
         })
     }
 
-    /// Ends what was taken: every limit is corrected to what it really cost, permits go back.
-    pub(crate) fn settle(&self, state: &mut [u64], taken: &PlanTaken, actual: u64, now: Timestamp) {
-        let mut marks = taken.marks.iter();
+    /// Corrects every limit to what it really cost; permits go back.
+    ///
+    /// Where keys share a state, only what is held can be given back: the rest of it may be another's.
+    fn settle(&self, state: &mut [u64], taking: &Taking, actual: u64, now: Timestamp) {
+        let mut marks = taking.marks.iter();
         self.each_mut(state, |limit, part| {
             let Some(&mark) = marks.next() else { return };
-            let cost = self.cost_of(limit, taken.cost);
-            let actual = if limit.is_concurrency() { 0 } else { actual };
-            let taken = Taken { at: taken.at, cost, mark, held: taken.held };
+            let cost = self.cost_of(limit, taking.cost);
+            let taken = Taken { at: taking.at, cost, mark, held: taking.held };
+            let actual = match limit {
+                Limit::Concurrency(_) => 0,
+                Limit::TokenBucket(_) | Limit::Bandwidth(_) if taking.held => actual,
+                _ if taking.place == Place::Strict => actual.max(cost),
+                _ => actual,
+            };
             each_algorithm!(limit, algorithm => algorithm.settle(part, taken, actual, now));
         });
     }
@@ -239,27 +306,54 @@ impl Plan {
             .collect()
     }
 
+    /// [`Plan::tightest`] for plain buckets.
+    fn tightest_bucket(&self, state: &[u64], now: Timestamp) -> (usize, Status) {
+        let now = ticks(now);
+        let mut tightest = (0, u64::MAX);
+        for (index, (bucket, arrival)) in self.buckets.iter().zip(state).enumerate() {
+            let remaining = bucket.remaining(*arrival, now);
+            if remaining < tightest.1 {
+                tightest = (index, remaining);
+            }
+        }
+        let (index, remaining) = tightest;
+        let reset = nanos_covering(state[index].saturating_sub(now));
+        (index, Status { limit: self.buckets[index].burst(), remaining, reset })
+    }
+
     /// The limit with the least left, and what that is.
     #[inline]
     fn tightest(&self, state: &[u64], now: Timestamp) -> (usize, Status) {
-        let mut tightest = (0, self.status(state, 0, now));
-        for index in 1..self.limits.len() {
-            let status = self.status(state, index, now);
-            if status.remaining < tightest.1.remaining {
+        if !self.buckets.is_empty() {
+            return self.tightest_bucket(state, now);
+        }
+        let mut tightest = (0, Status { limit: 0, remaining: u64::MAX, reset: 0 });
+        for (index, (limit, part)) in self.parts(state).enumerate() {
+            let status = each_algorithm!(limit, algorithm => algorithm.status(part, now));
+            if index == 0 || status.remaining < tightest.1.remaining {
                 tightest = (index, status);
             }
         }
         tightest
     }
 
+    /// What is left of the limit a ruling hangs on, given the state after it. If nothing refuses, that
+    /// is the limit with the least left.
+    #[inline]
+    pub(crate) fn report(&self, ruling: &mut Ruling, state: &[u64], now: Timestamp) -> Status {
+        if ruling.check != Check::Now {
+            return self.status(state, ruling.limit, now);
+        }
+        let (limit, status) = self.tightest(state, now);
+        ruling.limit = limit;
+        status
+    }
+
     /// The decision to report for a ruling, given the state after it.
     #[inline]
-    pub(crate) fn decision(&self, ruling: Ruling, state: &[u64], now: Timestamp) -> Decision {
-        let (limit, status) = match ruling.check {
-            Check::Now => self.tightest(state, now),
-            _ => (ruling.limit, self.status(state, ruling.limit, now)),
-        };
-        Decision { verdict: ruling.check.verdict(), limit, status }
+    pub(crate) fn decision(&self, mut ruling: Ruling, state: &[u64], now: Timestamp) -> Decision {
+        let status = self.report(&mut ruling, state, now);
+        Decision { verdict: ruling.check.verdict(), limit: ruling.limit, status }
     }
 
     /// From when on the state equals the fresh one.
@@ -334,6 +428,14 @@ impl Plan {
     }
 }
 
+/// The arithmetic of a limit that is a token bucket in one word.
+fn plain_bucket(limit: &Limit) -> Option<Gcra> {
+    match limit {
+        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if !bucket.is_reservable() => Some(*bucket.gcra()),
+        _ => None,
+    }
+}
+
 fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], now: Timestamp) {
     if limit == old || (limit.is_concurrency() && old.is_concurrency()) {
         state.copy_from_slice(old_state);
@@ -358,11 +460,23 @@ fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], n
     }
 }
 
-/// What was taken from a plan's limits.
+/// What was taken from a plan's limits and where it stands, to be ended later.
 #[derive(Clone, Debug)]
-pub(crate) struct PlanTaken {
-    pub(crate) at: Timestamp,
+pub(crate) struct Taking {
+    /// The plan it was taken from.
+    plan: u64,
+    at: Timestamp,
     pub(crate) cost: u64,
-    pub(crate) marks: Marks,
-    pub(crate) held: bool,
+    marks: Marks,
+    held: bool,
+    /// How many permits of each concurrency limit are among it.
+    permits: u64,
+    pub(crate) place: Place,
+}
+
+impl Taking {
+    /// Whether somebody waits for it to end: permits, or tokens that count as out.
+    pub(crate) const fn is_held(&self) -> bool {
+        self.permits > 0 || self.held
+    }
 }

@@ -45,8 +45,9 @@ pub struct Gcra {
 /// Ticks at a moment, at most [`LAST_TICK`].
 #[inline]
 pub(crate) const fn ticks(now: Timestamp) -> u64 {
-    let ticks = now.as_nanos().saturating_mul(TICKS_PER_NANO);
-    if ticks < LAST_TICK { ticks } else { LAST_TICK }
+    const LAST_NANO: u64 = LAST_TICK / TICKS_PER_NANO;
+    let nanos = now.as_nanos();
+    if nanos < LAST_NANO { nanos * TICKS_PER_NANO } else { LAST_TICK }
 }
 
 /// Whole nanoseconds that cover so many ticks.

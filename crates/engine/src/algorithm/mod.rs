@@ -44,7 +44,7 @@ pub use warm_up::WarmUp;
 use std::time::Duration;
 
 use crate::decision::Verdict;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, saturating_nanos};
 
 /// [`Algorithm::full_at`] of a state that must not be forgotten, however long it takes.
 pub const NEVER_FULL: Timestamp = Timestamp::from_nanos(u64::MAX);
@@ -83,6 +83,18 @@ pub enum Check {
 }
 
 impl Check {
+    /// The later, the worse; what no clock can promise is worse than any wait, never is worst.
+    #[inline]
+    pub(crate) const fn severity(self) -> (u8, u64) {
+        match self {
+            Self::Now => (0, 0),
+            Self::After(pause) => (1, pause),
+            Self::NotBefore(wait) => (2, wait),
+            Self::Held => (3, 0),
+            Self::Never => (4, 0),
+        }
+    }
+
     /// What a caller is told.
     #[inline]
     pub const fn verdict(self) -> Verdict {
@@ -92,6 +104,18 @@ impl Check {
             Self::NotBefore(wait) => Verdict::Denied { retry_after: Some(Duration::from_nanos(wait)) },
             Self::Held => Verdict::Denied { retry_after: None },
             Self::Never => Verdict::Never,
+        }
+    }
+}
+
+impl From<Verdict> for Check {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Allowed => Self::Now,
+            Verdict::Wait(pause) => Self::After(saturating_nanos(pause)),
+            Verdict::Denied { retry_after: Some(wait) } => Self::NotBefore(saturating_nanos(wait)),
+            Verdict::Denied { retry_after: None } => Self::Held,
+            Verdict::Never => Self::Never,
         }
     }
 }

@@ -19,11 +19,13 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// Where the counter stood at a known moment.
+/// Where the counter stood at a known moment, and how fast it goes.
 struct Anchor {
     counter: quanta::Clock,
     raw: u64,
     nanos: u64,
+    /// Nanoseconds per count, times 2^32.
+    scale: u64,
 }
 
 static ANCHOR: OnceLock<Anchor> = OnceLock::new();
@@ -37,7 +39,8 @@ impl Anchor {
         let counter = quanta::Clock::new();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let raw = counter.raw();
-        Self { counter, raw, nanos: Timestamp::from_unix(wall).as_nanos() }
+        let scale = counter.delta_as_nanos(0, 1 << 40) >> 8;
+        Self { counter, raw, nanos: Timestamp::from_unix(wall).as_nanos(), scale }
     }
 
     #[cold]
@@ -47,7 +50,8 @@ impl Anchor {
 
     #[inline(always)]
     fn now(&self) -> u64 {
-        self.nanos + self.counter.delta_as_nanos(self.raw, self.counter.raw())
+        let counted = self.counter.raw().saturating_sub(self.raw);
+        self.nanos + ((u128::from(counted) * u128::from(self.scale)) >> 32) as u64
     }
 }
 

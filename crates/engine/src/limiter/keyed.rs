@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 
 use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
+use crate::clock::ClockHandle;
 use crate::decision::Decision;
 use crate::plan::Plan;
 use crate::table::{KeyHash, Place, Table, Visit};
@@ -21,6 +22,12 @@ pub(crate) struct KeyedCore {
 }
 
 impl KeyedCore {
+    /// Starts fetching a key's state from memory.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: KeyHash) {
+        self.table.prefetch(key);
+    }
+
     pub(crate) fn new(plan: Plan, table: Table) -> Self {
         let bucket = plan.single_bucket();
         Self { plan: Arc::new(plan), table, bucket }
@@ -73,8 +80,10 @@ impl Keyed {
     }
 
     #[inline(always)]
-    pub(crate) fn decide(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
+    pub(crate) fn decide(&self, key: KeyHash, clock: &ClockHandle, cost: u64) -> Decision {
         let core = self.core.load();
+        core.table.prefetch(key);
+        let now = clock.now();
         if let Some(bucket) = &core.bucket
             && cost <= bucket.burst()
         {
@@ -109,6 +118,20 @@ impl Keyed {
             decision.is_admitted() && cost > 0
         });
         decision
+    }
+
+    /// [`Keyed::visit`] for callers that know the core, as long as it is the present one.
+    pub(crate) fn visit_known(
+        &self,
+        core: &KeyedCore,
+        key: KeyHash,
+        now: Timestamp,
+        act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool,
+    ) -> Place {
+        match core.table.visit(&core.plan, key, now, |state| act(&core.plan, state)) {
+            Visit::Done(place) => place,
+            Visit::Moved => self.visit(key, now, act),
+        }
     }
 
     pub(crate) fn visit(

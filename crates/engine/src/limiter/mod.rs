@@ -49,7 +49,7 @@ use crate::algorithm::{Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
 use crate::limit::{Limit, LimitError};
-use crate::plan::{Marks, Plan, PlanTaken};
+use crate::plan::{Plan, Taking};
 use crate::table::{KeyHash, Place};
 use crate::time::Timestamp;
 use crate::wait::WaitRoom;
@@ -116,13 +116,6 @@ pub(crate) struct Tried {
     pub(crate) taken: Option<Taking>,
 }
 
-/// What was taken and where it stands.
-pub(crate) struct Taking {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) taken: PlanTaken,
-    pub(crate) place: Place,
-}
-
 impl Inner {
     fn new(store: Store, clock: ClockHandle, room: WaitRoom, reservable: bool) -> Arc<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
@@ -182,38 +175,85 @@ impl Inner {
         self.room.is_occupied() && self.room.has_line(key)
     }
 
-    /// Decides without keeping hold of anything.
+    /// Decides without keeping hold of anything, for a limiter without keys.
     #[inline(always)]
-    fn decide(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
-        if self.room.is_occupied() && cost > 0 && self.room.has_line(key) {
-            return self.behind_line(key, now, cost);
+    fn decide_unkeyed(&self, cost: u64) -> Decision {
+        // The clock first: everything else is done while it is being read.
+        let now = self.clock.now();
+        match &self.store {
+            Store::Unkeyed(state) if !self.room.is_occupied() => state.decide(now, cost),
+            _ => self.decide_with_line(NO_KEY, cost),
+        }
+    }
+
+    /// Decides without keeping hold of anything, for one key.
+    #[inline(always)]
+    fn decide_keyed(&self, key: &(impl Hash + ?Sized), cost: u64) -> Decision {
+        match &self.store {
+            Store::Keyed(states) if !self.room.is_occupied() => {
+                let key = crate::table::hash_with(states.seed(), key);
+                states.decide(key, &self.clock, cost)
+            }
+            _ => self.decide_with_line(self.hash(key), cost),
+        }
+    }
+
+    /// Decides where somebody may be waiting.
+    #[cold]
+    #[inline(never)]
+    fn decide_with_line(&self, key: KeyHash, cost: u64) -> Decision {
+        if cost > 0 && self.has_line(key) {
+            return self.behind_line(key, self.clock.now(), cost);
         }
         match &self.store {
-            Store::Unkeyed(state) => state.decide(now, cost),
-            Store::Keyed(states) => states.decide(key, now, cost),
+            Store::Unkeyed(state) => state.decide(self.clock.now(), cost),
+            Store::Keyed(states) => states.decide(key, &self.clock, cost),
         }
     }
 
     /// Decides and keeps hold of what was taken.
     pub(crate) fn take(&self, key: KeyHash, now: Timestamp, cost: u64, entry: Entry) -> Tried {
-        let mut tried = None;
+        let mut tried = Tried { decision: NO_STATE, taken: None };
         let place = self.visit(key, now, &mut |plan, state| {
             let ruling = plan.check(state, now, cost, entry);
-            let marks = ruling.admits().then(|| plan.commit(state, now, cost, self.reservable));
-            let decision = plan.decision(ruling, state, now);
-            let admitted = marks.is_some();
-            tried = Some((decision, marks.map(|marks| (Arc::clone(plan), marks))));
-            admitted && cost > 0
+            tried.taken = ruling.admits().then(|| plan.take(state, now, cost, self.reservable));
+            tried.decision = plan.decision(ruling, state, now);
+            tried.taken.is_some() && cost > 0
         });
-        let Some((decision, taken)) = tried else {
-            return Tried { decision: NO_STATE, taken: None };
-        };
-        let taken = taken.map(|(plan, marks)| self.taking(plan, marks, place, now, cost));
-        Tried { decision, taken }
+        if let Some(taking) = &mut tried.taken {
+            taking.place = place;
+        }
+        tried
     }
 
-    pub(crate) fn taking(&self, plan: Arc<Plan>, marks: Marks, place: Place, at: Timestamp, cost: u64) -> Taking {
-        Taking { plan, taken: PlanTaken { at, cost, marks, held: self.reservable }, place }
+    /// Ends what was taken with what it really cost.
+    pub(crate) fn end(&self, key: KeyHash, taking: &Taking, actual: u64) {
+        let now = self.clock.now();
+        self.at_place(key, taking.place, &mut |plan, state| plan.end(state, taking, actual, now));
+        self.room.wake(key);
+    }
+
+    /// The present core of a keyed limiter, for callers who ask often and can live with its being
+    /// replaced.
+    pub(crate) fn core(&self) -> Option<Arc<KeyedCore>> {
+        match &self.store {
+            Store::Unkeyed(_) => None,
+            Store::Keyed(states) => Some(states.core()),
+        }
+    }
+
+    /// [`Inner::visit`] for callers that know the core.
+    pub(crate) fn visit_known(
+        &self,
+        core: Option<&KeyedCore>,
+        key: KeyHash,
+        now: Timestamp,
+        act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool,
+    ) -> Place {
+        match (&self.store, core) {
+            (Store::Keyed(states), Some(core)) => states.visit_known(core, key, now, act),
+            _ => self.visit(key, now, act),
+        }
     }
 
     pub(crate) const fn is_reservable(&self) -> bool {
@@ -328,7 +368,7 @@ impl Limiter {
     /// [`Limiter::enter`].
     #[inline]
     pub fn check_cost(&self, cost: u64) -> Decision {
-        self.inner.decide(NO_KEY, self.inner.clock.now(), cost)
+        self.inner.decide_unkeyed(cost)
     }
 
     /// Takes `cost` and answers the guard that can settle it and holds the permits.
@@ -384,7 +424,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// [`KeyedLimiter::enter`].
     #[inline]
     pub fn check_cost(&self, key: &K, cost: u64) -> Decision {
-        self.inner.decide(self.inner.hash(key), self.inner.clock.now(), cost)
+        self.inner.decide_keyed(key, cost)
     }
 
     /// Takes `cost` and answers the guard that can settle it and holds the permits.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::{Inner, Taking};
+use super::Inner;
 use crate::algorithm::Entry;
 use crate::decision::{Decision, Verdict};
 use crate::limit::parse::Span;
+use crate::plan::Taking;
 use crate::table::KeyHash;
 
 /// The guard of an admitted request.
@@ -104,7 +105,7 @@ impl Pass {
 
     /// What was taken.
     pub fn cost(&self) -> u64 {
-        self.taking.as_ref().map_or(0, |taking| taking.taken.cost)
+        self.taking.as_ref().map_or(0, |taking| taking.cost)
     }
 
     /// Ends it with what it really cost: less is given back, more is charged even if it does not fit.
@@ -118,25 +119,18 @@ impl Pass {
     }
 
     fn finish(&mut self, actual: u64) {
-        let Some(taking) = self.taking.take() else { return };
-        let now = self.inner.clock.now();
-        self.inner.at_place(self.key, taking.place, &mut |plan, state| {
-            if Arc::ptr_eq(plan, &taking.plan) {
-                plan.settle(state, &taking.taken, actual, now);
-            } else {
-                plan.release_from(&taking.plan, state, taking.taken.cost);
-            }
-        });
-        self.inner.room.wake(self.key);
+        if let Some(taking) = self.taking.take() {
+            self.inner.end(self.key, &taking, actual);
+        }
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
         if let Some(taking) = &self.taking
-            && (taking.plan.has_permits() || taking.taken.held)
+            && taking.is_held()
         {
-            let cost = taking.taken.cost;
+            let cost = taking.cost;
             self.finish(cost);
         }
     }

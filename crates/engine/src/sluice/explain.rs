@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::decide::select;
+use super::decide::{Checks, select};
 use super::snapshot::Snapshot;
 use crate::algorithm::Entry;
 use crate::decision::Decision;
@@ -37,7 +37,8 @@ pub struct RuleExplanation {
 
 pub(super) fn explain(snapshot: &Snapshot, request: &Request<'_>, now: Timestamp) -> Explanation {
     let mut matching = Vec::new();
-    let checks = select(snapshot, request, |index, _, params| {
+    let mut checks = Checks::new();
+    select(snapshot, request, &mut checks, |index, params| {
         let rule = &snapshot.rules()[index];
         matching.push((index, readable_key(&rule.key, request, params)));
     });

@@ -79,7 +79,7 @@ impl Sluice {
 
     /// Decides about a request and takes what it costs.
     pub fn decide(&self, request: &Request<'_>) -> Outcome {
-        decide::decide(self.shared.snapshot.load_full(), request, self.shared.clock.now())
+        decide::decide(self.shared.snapshot.load_full(), request, &self.shared.clock)
     }
 
     /// Decides about a request and, where its rule says so, waits for its turn.

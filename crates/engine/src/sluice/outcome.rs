@@ -3,13 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::decide::Check;
+use super::decide::{Check, Checks};
 use super::snapshot::Snapshot;
 use crate::decision::{Decision, Verdict};
 use crate::limit::Limit;
-use crate::limiter::Pass;
+use crate::plan::Taking;
 use crate::rule::{Cost, Mode, Priority, Reply, Rule};
 
 /// What was decided, by what, and what is held until the request ends.
@@ -21,9 +19,7 @@ pub struct Outcome {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) verdict: Verdict,
     pub(super) cause: Cause,
-    pub(super) decisions: SmallVec<[RuleDecision; 2]>,
-    pub(super) passes: SmallVec<[(usize, Pass); 2]>,
-    pub(super) checks: SmallVec<[Check; 2]>,
+    pub(super) checks: Checks,
 }
 
 /// What a verdict hangs on.
@@ -79,17 +75,23 @@ impl Outcome {
     /// The limit that refused.
     pub fn limit(&self) -> Option<&Limit> {
         let Cause::Limit(rule) = self.cause else { return None };
-        let said = self.decisions.iter().find(|said| said.rule == rule)?;
-        self.snapshot.rules().get(rule)?.limits.get(said.decision.limit)
+        let check = self.checks.iter().find(|check| check.rule == rule)?;
+        self.snapshot.rules().get(rule)?.limits.get(check.said.as_ref()?.ruling.limit)
     }
 
     /// What every matching rule said, in the order of the rules; none after a list or a ban decided.
-    pub fn decisions(&self) -> impl Iterator<Item = (&Rule, &RuleDecision)> {
-        self.decisions.iter().filter_map(|said| Some((self.snapshot.rules().get(said.rule)?, said)))
+    pub fn decisions(&self) -> impl Iterator<Item = (&Rule, RuleDecision)> {
+        self.checks.iter().filter_map(|check| {
+            let said = check.said.as_ref()?;
+            let decision =
+                Decision { verdict: said.ruling.check.verdict(), limit: said.ruling.limit, status: said.status };
+            let said = RuleDecision { rule: check.rule, decision, shadow: check.shadow };
+            Some((self.snapshot.rules().get(check.rule)?, said))
+        })
     }
 
     /// Rules in shadow mode that would have refused.
-    pub fn would_refuse(&self) -> impl Iterator<Item = (&Rule, &RuleDecision)> {
+    pub fn would_refuse(&self) -> impl Iterator<Item = (&Rule, RuleDecision)> {
         self.decisions().filter(|(_, said)| said.shadow && !said.decision.is_admitted())
     }
 
@@ -107,17 +109,37 @@ impl Outcome {
 
     /// Ends the request with what it really cost, for the rules that reserved an estimate.
     pub fn settle(mut self, actual: u64) {
-        for (rule, pass) in self.passes.drain(..) {
-            let estimated = self.snapshot.rules().get(rule).map(|rule| &rule.cost);
-            if let Some(Cost::Estimate(_)) = estimated {
-                pass.settle(actual);
+        self.end(|rule, cost| if matches!(rule.cost, Cost::Estimate(_)) { actual } else { cost });
+    }
+
+    /// Undoes it: what was taken from every rule goes back, as far as that can be told apart from what
+    /// others took since.
+    pub fn give_back(mut self) {
+        self.end(|_, _| 0);
+    }
+
+    /// Ends everything that was taken; `actual` says what it really cost.
+    fn end(&mut self, actual: impl Fn(&Rule, u64) -> u64) {
+        for check in &mut self.checks {
+            let Some(taking) = check.said.as_mut().and_then(|said| said.taken.take()) else { continue };
+            if let Some(limiter) = &self.snapshot.state(check.rule).limiter {
+                let rule = &self.snapshot.rules()[check.rule];
+                limiter.end(check.key, &taking, actual(rule, taking.cost));
             }
         }
     }
 
-    /// Undoes it: what was taken from every rule goes back.
-    pub fn give_back(mut self) {
-        self.passes.drain(..).for_each(|(_, pass)| pass.give_back());
+    fn holds_something(&self) -> bool {
+        let taken = self.checks.iter().filter_map(|check| check.said.as_ref()?.taken.as_ref());
+        taken.into_iter().any(Taking::is_held)
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        if self.holds_something() {
+            self.end(|_, cost| cost);
+        }
     }
 }
 
@@ -126,7 +148,7 @@ impl fmt::Debug for Outcome {
         f.debug_struct("Outcome")
             .field("verdict", &self.verdict)
             .field("cause", &self.cause)
-            .field("decisions", &self.decisions)
+            .field("decisions", &self.decisions().map(|(_, said)| said).collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }

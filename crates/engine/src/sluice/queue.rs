@@ -10,7 +10,7 @@ use super::outcome::{Cause, Outcome};
 use crate::algorithm::Entry;
 use crate::clock::ClockHandle;
 use crate::decision::Decision;
-use crate::limiter::{Inner, Reason};
+use crate::limiter::{Inner, NO_STATE, Reason};
 use crate::table::KeyHash;
 use crate::time::Timestamp;
 use crate::wait::{Asked, InLine, Turn};
@@ -53,19 +53,13 @@ type Line = (Arc<Inner>, (KeyHash, u64));
 /// The line a refused request may wait in, and how long.
 fn line_of(outcome: &Outcome) -> Option<(Line, std::time::Duration)> {
     let Cause::Limit(rule) = outcome.cause else { return None };
-    if !all_let_wait(outcome) {
+    if !outcome.may_wait() {
         return None;
     }
     let queue = outcome.rule()?.on_limit.queue?;
     let check: &Check = outcome.checks.iter().find(|check| check.rule == rule)?;
     let limiter = outcome.snapshot.state(rule).limiter.as_ref()?;
     Some(((Arc::clone(limiter), (check.key, check.cost)), queue.max_wait))
-}
-
-/// Whether every rule that refuses lets the request wait.
-fn all_let_wait(outcome: &Outcome) -> bool {
-    let refusing = outcome.decisions().filter(|(_, said)| !said.shadow && !said.decision.is_admitted());
-    refusing.into_iter().all(|(rule, _)| rule.on_limit.queue.is_some())
 }
 
 impl Turn for RuleTurn {
@@ -85,17 +79,15 @@ impl Turn for RuleTurn {
     }
 
     fn ask(&mut self, now: Timestamp) -> Asked<Outcome> {
-        let Some(refused) = self.refused.take() else { return Asked::Refused(crate::limiter::NO_STATE) };
-        let Outcome { snapshot, checks, .. } = refused;
-        let ruled = decide::rule(&snapshot, &checks, now, Entry::Depart);
-        let worst = ruled.refused_by.and_then(|rule| ruled.decisions.iter().find(|said| said.rule == rule));
-        let decision = worst.map(|said| said.decision);
-        let outcome = ruled.into_outcome(snapshot, checks);
-        let Some(decision) = decision else {
-            decide::count(&outcome, now);
+        let Some(mut outcome) = self.refused.take() else { return Asked::Refused(NO_STATE) };
+        decide::rule_on(&mut outcome, now, Entry::Depart);
+        outcome.conclude();
+        if outcome.is_admitted() {
+            outcome.count(now);
             return Asked::Admitted(outcome);
-        };
-        let waits = all_let_wait(&outcome);
+        }
+        let decision = Decision { verdict: outcome.verdict, ..NO_STATE };
+        let waits = outcome.may_wait();
         self.refused = Some(outcome);
         if waits { Asked::NotYet(decision) } else { Asked::Refused(decision) }
     }
@@ -103,7 +95,7 @@ impl Turn for RuleTurn {
     fn refuse(&mut self, decision: Decision, _reason: Reason) -> Option<Outcome> {
         let mut outcome = self.refused.take()?;
         outcome.verdict = decision.verdict;
-        decide::count(&outcome, self.clock.now());
+        outcome.count(self.clock.now());
         Some(outcome)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::ban::{BanBook, Banned};
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
-use crate::limiter::{Builder, Inner};
+use crate::limiter::{Builder, Inner, KeyedCore};
 use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
 use crate::table::Table;
 use crate::time::Timestamp;
@@ -38,6 +38,8 @@ pub(super) struct Means<'a> {
 pub(super) struct RuleState {
     /// `None` for rules without limits of their own.
     pub(super) limiter: Option<Arc<Inner>>,
+    /// The limiter's table, reached without asking the limiter for it every time.
+    pub(super) core: Option<Arc<KeyedCore>>,
     pub(super) bans: Option<Arc<BanBook>>,
     pub(super) counters: Arc<Counters>,
 }
@@ -188,7 +190,8 @@ impl RuleState {
             }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
-        Ok(Self { limiter, bans, counters })
+        let core = limiter.as_ref().and_then(|limiter| limiter.core());
+        Ok(Self { limiter, core, bans, counters })
     }
 
     fn limiter(rule: &Rule, means: &Means<'_>, share: usize) -> Result<Arc<Inner>, RuleSetError> {

@@ -24,6 +24,7 @@
 
 mod bucket;
 mod huge_pages;
+mod prefetch;
 mod storage;
 
 use std::hash::{Hash, Hasher};
@@ -52,6 +53,7 @@ const MOST_KEYS: usize = 1 << 32;
 /// A table for one plan's states, whatever their size.
 pub(crate) struct Table {
     slots: Slots,
+    buckets: usize,
     seed: u64,
     forgotten: AtomicU64,
     /// Whether what is forgotten early is really forgotten, instead of being folded into the strict
@@ -70,8 +72,8 @@ enum Slots {
 
 /// What a table does with one bucket.
 pub(crate) trait Buckets: Send + Sync {
-    fn count(&self) -> usize;
     fn bytes(&self) -> usize;
+    fn prefetch(&self, index: usize);
     fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit;
     fn at_place(&self, index: usize, tag: u32, place: Place, act: &mut dyn FnMut(&mut [u64])) -> Visit;
     fn export(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
@@ -99,12 +101,12 @@ pub(crate) enum Visit {
 }
 
 impl<S: Storage> Buckets for Box<[Bucket<S>]> {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
     fn bytes(&self) -> usize {
         size_of_val::<[Bucket<S>]>(self) + self.iter().map(Bucket::heap_bytes).sum::<usize>()
+    }
+
+    fn prefetch(&self, index: usize) {
+        prefetch::prefetch(&self[index]);
     }
 
     fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit {
@@ -177,7 +179,7 @@ impl Table {
             13..=LARGEST_INLINE => boxed::<Inline<16>>(words, buckets),
             _ => boxed::<Heap>(words, buckets),
         };
-        Self { slots, seed, forgotten: AtomicU64::new(0), lenient: false, successor: OnceLock::new() }
+        Self { slots, buckets, seed, forgotten: AtomicU64::new(0), lenient: false, successor: OnceLock::new() }
     }
 
     /// The same table, made to forget without a trace.
@@ -204,11 +206,8 @@ impl Table {
         self.seed
     }
 
-    pub(crate) fn buckets(&self) -> usize {
-        match &self.slots {
-            Slots::One(buckets) => buckets.len(),
-            Slots::Many(buckets) => buckets.count(),
-        }
+    pub(crate) const fn buckets(&self) -> usize {
+        self.buckets
     }
 
     /// Bytes the table takes, whatever is in it.
@@ -228,6 +227,15 @@ impl Table {
         self.forgotten.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// Starts fetching a key's bucket from memory.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, key: KeyHash) {
+        match &self.slots {
+            Slots::One(buckets) => prefetch::prefetch(&buckets[key.bucket(buckets.len())]),
+            Slots::Many(buckets) => buckets.prefetch(key.bucket(self.buckets)),
+        }
+    }
+
     /// Hands the key's state to `act`, which says whether it changed it. An unknown key is given the
     /// state of a stranger and takes up room only if `act` changed that.
     #[inline]
@@ -241,7 +249,7 @@ impl Table {
         let ask = Ask { tag: key.tag(), now, plan, forgotten: &self.forgotten, lenient: self.lenient };
         match &self.slots {
             Slots::One(buckets) => buckets[key.bucket(buckets.len())].visit(&ask, &mut act),
-            Slots::Many(buckets) => buckets.visit(key.bucket(buckets.count()), &ask, &mut act),
+            Slots::Many(buckets) => buckets.visit(key.bucket(self.buckets), &ask, &mut act),
         }
     }
 
@@ -267,7 +275,7 @@ impl Table {
     pub(crate) fn at_place(&self, key: KeyHash, place: Place, mut act: impl FnMut(&mut [u64])) -> Visit {
         match &self.slots {
             Slots::One(buckets) => buckets[key.bucket(buckets.len())].at_place(key.tag(), place, &mut act),
-            Slots::Many(buckets) => buckets.at_place(key.bucket(buckets.count()), key.tag(), place, &mut act),
+            Slots::Many(buckets) => buckets.at_place(key.bucket(self.buckets), key.tag(), place, &mut act),
         }
     }
 
@@ -280,8 +288,7 @@ impl Table {
 
     /// Forgets one key.
     pub(crate) fn clear(&self, key: KeyHash) {
-        let buckets = self.many();
-        buckets.clear(key.bucket(buckets.count()), key.tag());
+        self.many().clear(key.bucket(self.buckets), key.tag());
     }
 
     /// Shows every state of a bucket with its tag; tag 0 is the strict slot.

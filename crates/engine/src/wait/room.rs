@@ -103,6 +103,7 @@ impl WaitRoom {
         self.waiting() > 0
     }
 
+    #[inline(never)]
     pub(crate) fn has_line(&self, key: KeyHash) -> bool {
         self.lines.lock().by_key.contains_key(&key)
     }

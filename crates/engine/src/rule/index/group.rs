@@ -106,12 +106,12 @@ impl Group {
 
     /// Adds the rules that may be for this request.
     pub(super) fn find(&self, request: &Request<'_>, candidates: &mut Candidates) {
-        candidates.extend(self.listed.iter().copied());
+        candidates.extend_from_slice(&self.listed);
         for table in &self.tables {
             let params = Params::new();
             let value = request.value(&table.attribute, &params);
             if let Some(entries) = value.and_then(|value| table.by_value.get(value.as_ref())) {
-                candidates.extend(entries.iter().copied());
+                candidates.extend_from_slice(entries);
             }
         }
     }

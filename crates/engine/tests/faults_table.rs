@@ -1,0 +1,44 @@
+//! Faults of the table: each test fails until the fault it describes is mended.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+mod support;
+
+use sluicegate_engine::clock::{Clock, ManualClock};
+use sluicegate_engine::{KeyedLimiter, Limiter};
+use sluicegate_testkit::bound::{self, Admitted};
+use support::*;
+
+/// A stranger takes over the strict slot's window with its end, which may be near. A window from first
+/// use is then shorter than it should be, and several such follow each other: more than twice the limit
+/// within the length of one.
+#[test]
+fn a_stranger_does_not_inherit_a_window_about_to_end() {
+    let clock = ManualClock::new();
+    let limiter: KeyedLimiter<u64> =
+        Limiter::builder().limit(fixed(4, secs(1))).clock(clock.clone()).build_keyed(1).unwrap();
+    let mut history = Vec::new();
+    let mut take = |cost| {
+        for _ in 0..cost {
+            if limiter.check(&0).is_allowed() {
+                history.push(Admitted { at: clock.now().as_nanos(), cost: 1 });
+            }
+        }
+    };
+    let touch = |keys: &[u64]| assert!(keys.iter().all(|key| limiter.check(key).is_allowed()));
+    let many: Vec<u64> = (1..=18).collect();
+    touch(&many);
+    clock.advance(ms(500));
+    // The nineteenth slot is taken; the next pushes a key whose window ends at 1 s into the strict slot.
+    touch(&[200, 100]);
+    clock.advance(ms(400));
+    take(4);
+    clock.advance(ms(100));
+    // Everybody starts anew; one more pushes out a key whose window ends at 1.5 s.
+    touch(&many[1..]);
+    touch(&[300]);
+    clock.advance(ms(400));
+    take(4);
+    clock.advance(ms(100));
+    take(4);
+    bound::any_window(&history, 8, 1_000_000_000).unwrap_or_else(|broken| panic!("{broken}"));
+}
