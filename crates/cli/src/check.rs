@@ -17,11 +17,10 @@ use crate::table::{Rows, draw};
 pub(crate) fn run(args: &Check, look: Look) -> Answer {
     match (rules::load(&args.file, look), args.format) {
         (Ok(loaded), format) => match rules::enforce(&loaded.settings) {
-            Ok((sluice, _)) => {
-                let bytes = sluice.bytes() as u64;
+            Ok(_) => {
                 let out = match format {
-                    Format::Table => page(&loaded, bytes, look),
-                    Format::Json => format!("{:#}\n", document(&loaded, bytes)),
+                    Format::Table => page(&loaded, look),
+                    Format::Json => format!("{:#}\n", document(&loaded)),
                 };
                 let doubtful = args.deny_warnings && !loaded.warnings.is_empty();
                 let exit = if doubtful { Exit::Bad } else { Exit::Done };
@@ -43,7 +42,7 @@ fn share(settings: &Settings) -> u64 {
     settings.memory / (keyed as u64).max(1)
 }
 
-fn page(loaded: &Loaded, bytes: u64, look: Look) -> String {
+fn page(loaded: &Loaded, look: Look) -> String {
     let Loaded { settings, warnings } = loaded;
     let mut page = String::new();
     if !settings.rules.is_empty() {
@@ -73,13 +72,15 @@ fn page(loaded: &Loaded, bytes: u64, look: Look) -> String {
     if let Some(note) = not_yet(settings) {
         let _ = writeln!(page, "{note}\n");
     }
+    let sized = settings.rules.iter().any(|rule| !rule.key.is_empty() && rule.max_keys.is_some());
     let _ = writeln!(
         page,
-        "{}, {}, {}; keys take {} of memory",
+        "{}, {}, {}; up to {} of memory for keys{}",
         counted(settings.rules.len() + alone(settings), "rule"),
         if listed == 1 { "1 list entry".to_owned() } else { format!("{listed} list entries") },
         counted(warnings.len(), "warning"),
-        describe::size(bytes),
+        describe::size(settings.memory),
+        if sized { ", not counting rules with `max_keys`" } else { "" },
     );
     page
 }
@@ -155,7 +156,7 @@ fn not_yet(settings: &Settings) -> Option<String> {
     (!read.is_empty()).then(|| format!("note: checked, but not acted upon in this version: {}", read.join(", ")))
 }
 
-fn document(loaded: &Loaded, bytes: u64) -> Value {
+fn document(loaded: &Loaded) -> Value {
     let Loaded { settings, warnings } = loaded;
     let entries = |list: &[sluicegate_config::settings::ListEntry]| -> Vec<String> {
         list.iter().map(|entry| entry.text.clone()).collect()
@@ -168,7 +169,7 @@ fn document(loaded: &Loaded, bytes: u64) -> Value {
             "while": adaptive.when.iter().map(condition).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "lists": { "allow": entries(&settings.lists.allow), "deny": entries(&settings.lists.deny) },
-        "memory": { "bytes_at_most": settings.memory, "bytes_taken": bytes },
+        "memory": settings.memory,
         "warnings": diagnostics(warnings),
     })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use sluicegate_config::{LARGEST_FILE, Loaded, Report, Settings};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
-use sluicegate_engine::sluice::RuleSetError;
+use sluicegate_engine::rule::Rule;
 
 use crate::answer::{Answer, Look};
 
@@ -45,18 +45,17 @@ fn stdin() -> Result<String, String> {
     })
 }
 
+/// Keys a rule remembers in virtual time. A handful of clients come here, whatever the file is made for:
+/// looking at a file must not take the memory that running it would.
+const FEW_KEYS: usize = 256;
+
 /// Puts rules in force, in virtual time.
 pub(crate) fn enforce(settings: &Settings) -> Result<(Sluice, ManualClock), Answer> {
     let clock = ManualClock::new();
-    let built = build(settings, &clock);
+    let rules = settings.rules.iter().cloned().map(|rule| {
+        let max_keys = (!rule.key.is_empty()).then_some(FEW_KEYS);
+        Rule { max_keys, ..rule }
+    });
+    let built = Sluice::builder().rules(rules).lists(settings.lists.conditions()).clock(clock.clone()).build();
     built.map(|sluice| (sluice, clock)).map_err(|error| Answer::failed(&error.to_string()))
-}
-
-fn build(settings: &Settings, clock: &ManualClock) -> Result<Sluice, RuleSetError> {
-    Sluice::builder()
-        .rules(settings.rules.iter().cloned())
-        .lists(settings.lists.conditions())
-        .memory(usize::try_from(settings.memory).unwrap_or(usize::MAX))
-        .clock(clock.clone())
-        .build()
 }
