@@ -9,7 +9,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
-use crate::algorithm::{Algorithm, Check, Entry, Status, Taken};
+use crate::algorithm::{Algorithm, Alignment, Check, Entry, Status, Taken};
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError, each_algorithm};
 use crate::table::Place;
@@ -27,6 +27,9 @@ pub(crate) struct Plan {
     /// Tells plans apart: what was taken under one is ended differently under another.
     id: u64,
     limits: SmallVec<[Limit; 2]>,
+    /// Tells each limit from others, and is passed on to the one that replaces it: what was taken from a
+    /// limit can be given back to whatever became of it, and to nothing else.
+    lineage: SmallVec<[u64; 2]>,
     words: usize,
     /// Whether callers hold something that they must give back.
     permits: bool,
@@ -69,14 +72,31 @@ impl Plan {
         Self::of(SmallVec::from_iter([limit]))
     }
 
+    /// The same plan in place of another: limits go on where those they replace stood.
+    #[must_use]
+    pub(crate) fn succeeding(mut self, old: &Self) -> Self {
+        for (lineage, predecessor) in self.lineage.iter_mut().zip(predecessors(&self.limits, &old.limits)) {
+            if let Some(index) = predecessor {
+                *lineage = old.lineage[index];
+            }
+        }
+        self
+    }
+
+    /// What tells this plan from any other.
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
+    }
+
     fn of(limits: SmallVec<[Limit; 2]>) -> Self {
         let words = limits.iter().map(Limit::words).sum();
         let permits = limits.iter().any(Limit::is_concurrency);
         let only_permits = limits.iter().all(Limit::is_concurrency);
         static MADE: AtomicU64 = AtomicU64::new(0);
-        let id = MADE.fetch_add(1, Ordering::Relaxed);
+        let id = MADE.fetch_add(1 + limits.len() as u64, Ordering::Relaxed);
+        let lineage = (1..).zip(&limits).map(|(nth, _)| id + nth).collect();
         let buckets: Option<_> = limits.iter().map(plain_bucket).collect();
-        Self { id, limits, words, permits, only_permits, buckets: buckets.unwrap_or_default() }
+        Self { id, limits, lineage, words, permits, only_permits, buckets: buckets.unwrap_or_default() }
     }
 
     /// The limits, in the order given.
@@ -180,7 +200,19 @@ impl Plan {
     /// Takes `cost` from every limit and answers what is needed to end it.
     pub(crate) fn take(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Taking {
         let marks = self.commit(state, now, cost, hold);
-        Taking { plan: self.id, at: now, cost, marks, held: hold, permits: self.permits_of(cost), place: Place::Own }
+        let holds = ((hold || self.permits) && cost > 0).then(|| self.holds_of(cost, hold));
+        Taking { plan: self.id, at: now, cost, marks, held: hold, holds, place: Place::Own }
+    }
+
+    fn holds_of(&self, cost: u64, hold: bool) -> Box<[(u64, u64)]> {
+        let holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, lineage)| match limit {
+            Limit::Concurrency(_) => Some((*lineage, self.permits_of(cost))),
+            Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if hold && bucket.is_reservable() => {
+                Some((*lineage, cost))
+            }
+            _ => None,
+        });
+        holding.collect()
     }
 
     /// Ends what was taken, from this plan or from one it replaced.
@@ -230,16 +262,41 @@ impl Plan {
     /// Gives back what a request took under an older plan and still holds: its permits, and its claim
     /// on tokens as far as they are still counted.
     fn release(&self, state: &mut [u64], taking: &Taking) {
-        if taking.permits > 0 {
-            self.give_back_permits(state, taking.permits);
-        }
-        if taking.held {
-            self.each_mut(state, |limit, part| {
-                if let (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) = (limit, part) {
-                    *out = out.saturating_sub(taking.cost);
-                }
-            });
-        }
+        let holds = taking.holds.as_deref().unwrap_or_default();
+        let mut lineage = self.lineage.iter();
+        self.each_mut(state, |limit, part| {
+            let lineage = lineage.next();
+            let Some((_, amount)) = holds.iter().find(|(of, _)| Some(of) == lineage) else { return };
+            match (limit, part) {
+                (Limit::Concurrency(_), [permits]) => *permits = permits.saturating_sub(*amount),
+                (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) => *out = out.saturating_sub(*amount),
+                _ => {}
+            }
+        });
+    }
+
+    /// Forgets everything but what is held: whoever holds it will give it back.
+    pub(crate) fn forgive(&self, state: &mut [u64], now: Timestamp) {
+        self.each_mut(state, |limit, part| match (limit, part) {
+            (Limit::Concurrency(_), _) => {}
+            (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), [arrival, out]) => {
+                *arrival = ticks(now).saturating_add(bucket.gcra().span(*out));
+            }
+            (_, part) => part.fill(0),
+        });
+    }
+
+    /// What a stranger makes of the state it shares with forgotten keys: a window that opens with a
+    /// key's first use opens now.
+    pub(crate) fn estrange(&self, state: &mut [u64], now: Timestamp) {
+        self.each_mut(state, |limit, part| {
+            if let (Limit::FixedWindow(window), [end, _]) = (limit, part)
+                && window.alignment() == Alignment::FirstUse
+                && *end > now.as_nanos()
+            {
+                *end = (now + window.window()).as_nanos();
+            }
+        });
     }
 
     /// Empties whatever is held: after a restart nobody is left to give it back.
@@ -258,6 +315,27 @@ impl Plan {
             rest = tail;
             each(limit, part);
         }
+    }
+
+    /// Takes `cost` from the limits that bound their line, and from no other.
+    pub(crate) fn fill_line(&self, state: &mut [u64], now: Timestamp, cost: u64) {
+        self.each_mut(state, |limit, part| {
+            if let Limit::LeakyBucket(bucket) = limit {
+                bucket.commit(part, now, cost, false);
+            }
+        });
+    }
+
+    /// The longest wait the clock alone imposes, whatever is held by others.
+    pub(crate) fn least_wait(&self, state: &[u64], now: Timestamp, cost: u64) -> Duration {
+        let waits = self.parts(state).map(|(limit, part)| {
+            let cost = self.cost_of(limit, cost);
+            match each_algorithm!(limit, algorithm => algorithm.check(part, now, cost, Entry::Depart)) {
+                Check::NotBefore(wait) => wait,
+                _ => 0,
+            }
+        });
+        Duration::from_nanos(waits.max().unwrap_or(0))
     }
 
     /// Whether a caller may join the line of every limit that bounds its line, given the state as it
@@ -394,7 +472,7 @@ impl Plan {
     pub(crate) fn adopt(&self, old: &Self, old_state: &[u64], now: Timestamp) -> SmallVec<[u64; 8]> {
         let mut state = SmallVec::from_elem(0, self.words);
         let mut rest: &mut [u64] = &mut state;
-        let predecessors = self.predecessors(old);
+        let predecessors = predecessors(&self.limits, &old.limits);
         for (limit, predecessor) in self.limits.iter().zip(predecessors) {
             let (part, tail) = rest.split_at_mut(limit.words());
             rest = tail;
@@ -405,27 +483,27 @@ impl Plan {
         }
         state
     }
+}
 
-    /// For each limit the position of the old one it stands for: the same, else one of its kind, else
-    /// whichever is left over.
-    fn predecessors(&self, old: &Self) -> SmallVec<[Option<usize>; 2]> {
-        let mut free: SmallVec<[bool; 4]> = SmallVec::from_elem(true, old.limits.len());
-        let mut found: SmallVec<[Option<usize>; 2]> = SmallVec::from_elem(None, self.limits.len());
-        let alike: [fn(&Limit, &Limit) -> bool; 3] =
-            [|a, b| a == b, |a, b| a.algorithm() == b.algorithm(), |a, b| !a.is_concurrency() && !b.is_concurrency()];
-        for alike in alike {
-            for (limit, slot) in self.limits.iter().zip(&mut found) {
-                if slot.is_none() {
-                    let index = (0..free.len()).find(|&index| free[index] && alike(limit, &old.limits[index]));
-                    if let Some(index) = index {
-                        free[index] = false;
-                        *slot = Some(index);
-                    }
+/// For each limit the position of the old one it stands for: the same, else one of its kind, else
+/// whichever is left over.
+fn predecessors(limits: &[Limit], old: &[Limit]) -> SmallVec<[Option<usize>; 2]> {
+    let mut free: SmallVec<[bool; 4]> = SmallVec::from_elem(true, old.len());
+    let mut found: SmallVec<[Option<usize>; 2]> = SmallVec::from_elem(None, limits.len());
+    let alike: [fn(&Limit, &Limit) -> bool; 3] =
+        [|a, b| a == b, |a, b| a.algorithm() == b.algorithm(), |a, b| !a.is_concurrency() && !b.is_concurrency()];
+    for alike in alike {
+        for (limit, slot) in limits.iter().zip(&mut found) {
+            if slot.is_none() {
+                let index = (0..free.len()).find(|&index| free[index] && alike(limit, &old[index]));
+                if let Some(index) = index {
+                    free[index] = false;
+                    *slot = Some(index);
                 }
             }
         }
-        found
     }
+    found
 }
 
 /// The arithmetic of a limit that is a token bucket in one word.
@@ -441,22 +519,45 @@ fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], n
         state.copy_from_slice(old_state);
         return;
     }
-    let full_at = each_algorithm!(old, algorithm => algorithm.full_at(old_state));
-    if full_at <= now {
+    if old_state.iter().all(|word| *word == 0) {
         return;
     }
     let left = each_algorithm!(old, algorithm => algorithm.status(old_state, now)).remaining;
-    let taken = match limit {
-        // A paced rate knows no amount left; it starts cold, and not before the old one would.
-        Limit::WarmUp(_) => u64::from(left == 0),
-        _ => limit.capacity().saturating_sub(left),
+    let wait = match each_algorithm!(old, algorithm => algorithm.check(old_state, now, 1, Entry::Depart)) {
+        Check::NotBefore(wait) => wait,
+        _ => 0,
+    };
+    let taken = match (limit, old) {
+        // A paced rate knows no amount left; it starts cold.
+        (Limit::WarmUp(_), _) => u64::from(wait > 0),
+        // And leaves none behind: what comes after it starts with one, or none.
+        (_, Limit::WarmUp(_)) => limit.capacity().saturating_sub(u64::from(wait == 0)),
+        _ => limit.capacity().saturating_sub(left).saturating_add(overdraft(old, old_state, now)),
     };
     each_algorithm!(limit, algorithm => algorithm.commit(state, now, taken, false));
+    match (limit, &mut *state) {
+        (Limit::WarmUp(_), [next, _]) => *next = (*next).max((now + Duration::from_nanos(wait)).as_nanos()),
+        // Full, but not fresh: the next change must not take it for never used.
+        (Limit::TokenBucket(_) | Limit::Bandwidth(_) | Limit::LeakyBucket(_), [arrival, ..]) => {
+            *arrival = (*arrival).max(ticks(now));
+        }
+        _ => {}
+    }
     if let ([_, out], [_, old_out]) = (state, old_state)
         && matches!(limit, Limit::TokenBucket(_) | Limit::Bandwidth(_))
         && matches!(old, Limit::TokenBucket(_) | Limit::Bandwidth(_))
     {
         *out = *old_out;
+    }
+}
+
+/// What was charged to a bucket beyond what it holds.
+fn overdraft(limit: &Limit, state: &[u64], now: Timestamp) -> u64 {
+    match (limit, state) {
+        (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), [arrival, ..]) => {
+            bucket.gcra().overdraft(*arrival, ticks(now))
+        }
+        _ => 0,
     }
 }
 
@@ -468,15 +569,17 @@ pub(crate) struct Taking {
     at: Timestamp,
     pub(crate) cost: u64,
     marks: Marks,
+    /// Whether tokens count as out until it ends.
     held: bool,
-    /// How many permits of each concurrency limit are among it.
-    permits: u64,
+    /// What must be given back whatever happens, by the lineage of the limit it belongs to: permits, and
+    /// tokens that count as out.
+    holds: Option<Box<[(u64, u64)]>>,
     pub(crate) place: Place,
 }
 
 impl Taking {
-    /// Whether somebody waits for it to end: permits, or tokens that count as out.
+    /// Whether somebody waits for it to end.
     pub(crate) const fn is_held(&self) -> bool {
-        self.permits > 0 || self.held
+        self.holds.is_some()
     }
 }

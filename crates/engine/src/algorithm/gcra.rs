@@ -127,6 +127,11 @@ impl Gcra {
         self.tolerance.saturating_sub(owed) / self.interval
     }
 
+    /// Tokens that were charged beyond an empty bucket.
+    pub(crate) const fn overdraft(&self, arrival: u64, now: u64) -> u64 {
+        arrival.saturating_sub(now).saturating_sub(self.tolerance).div_ceil(self.interval)
+    }
+
     /// A decision about this bucket alone, given the arrival time after it.
     #[inline(always)]
     pub(crate) const fn decision(&self, check: Check, arrival: u64, now: u64) -> Decision {

@@ -64,7 +64,7 @@ impl InterpolatedWindow {
     /// The part of the previous window that still counts, in nanoseconds.
     #[inline]
     const fn overlap(&self, window: u64, now: u64) -> u64 {
-        let into = now.saturating_sub(window * self.window);
+        let into = now.saturating_sub(window.saturating_mul(self.window));
         self.window - if into < self.window { into } else { self.window }
     }
 
@@ -91,7 +91,7 @@ impl Algorithm for InterpolatedWindow {
         }
         let now = nanos(now);
         let counts = self.at(state, now);
-        let start = counts.window * self.window;
+        let start = counts.window.saturating_mul(self.window);
         let wait_until = |after: u64| Check::NotBefore(start.saturating_add(after) - now);
         if let Some(room) = (self.limit - cost).checked_sub(counts.current) {
             let longest = self.longest_overlap(counts.previous, room);
@@ -150,7 +150,7 @@ impl Algorithm for InterpolatedWindow {
     }
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
-        let start = into[0].max(from[0]).saturating_sub(1) * self.window;
+        let start = into[0].max(from[0]).saturating_sub(1).saturating_mul(self.window);
         let (a, b) = (self.at(into, start), self.at(from, start));
         into[0] = into[0].max(from[0]);
         into[1] = a.previous.max(b.previous);

@@ -50,7 +50,7 @@ impl SlidingLog {
     /// Where the entry of this age stands: 0 is the oldest, `limit - 1` the newest.
     #[inline]
     const fn place(&self, state: &[u64], age: u64) -> usize {
-        1 + ((state[0] + age) % self.limit) as usize
+        1 + ((state[0] % self.limit + age) % self.limit) as usize
     }
 
     #[inline]
@@ -61,7 +61,7 @@ impl SlidingLog {
     fn push(&self, state: &mut [u64], expiry: u64) {
         let oldest = self.place(state, 0);
         state[oldest] = expiry;
-        state[0] = (state[0] + 1) % self.limit;
+        state[0] = (state[0] % self.limit + 1) % self.limit;
     }
 
     /// Charges more than there is room for: everything counts for a whole window from now.

@@ -74,12 +74,16 @@ impl Clock for ManualClock {
     }
 
     fn set_alarm(&self, at: Timestamp, waker: Waker) -> AlarmId {
-        let mut alarms = self.shared.alarms.lock();
-        if at <= self.now() {
+        let due = waker.clone();
+        let (id, late) = {
+            let mut alarms = self.shared.alarms.lock();
+            (alarms.set(at, waker), at <= self.now())
+        };
+        if late {
             // Due already: the next `set` would come too late for it.
-            waker.wake_by_ref();
+            due.wake();
         }
-        alarms.set(at, waker)
+        id
     }
 
     fn cancel_alarm(&self, id: AlarmId) {

@@ -113,7 +113,7 @@ impl Turn for Acquire {
         self.cost
     }
 
-    fn ask(&mut self, now: Timestamp) -> Asked<Pass> {
+    fn ask(&mut self, now: Timestamp, _waker: &Waker) -> Asked<Pass> {
         let tried = self.inner.take(self.key, now, self.cost, Entry::Depart);
         match tried.taken {
             Some(taking) => Asked::Admitted(Pass::new(&self.inner, self.key, taking, tried.decision)),

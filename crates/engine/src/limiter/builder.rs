@@ -84,7 +84,7 @@ impl Builder {
 
     /// A limiter that counts each key apart and remembers `capacity` of them, and never more.
     pub fn build_keyed<K: Hash + ?Sized>(self, capacity: usize) -> Result<KeyedLimiter<K>, LimitError> {
-        Ok(KeyedLimiter::from_inner(self.build_keyed_inner(capacity)?))
+        Ok(KeyedLimiter::from_inner(self.build_keyed_inner(Table::buckets_for(capacity)?)?))
     }
 
     /// A token bucket handed out to threads in slices of `slice` tokens.
@@ -109,9 +109,9 @@ impl Builder {
         Ok(self.finish(plan))
     }
 
-    pub(crate) fn build_keyed_inner(self, capacity: usize) -> Result<Arc<Inner>, LimitError> {
+    pub(crate) fn build_keyed_inner(self, buckets: usize) -> Result<Arc<Inner>, LimitError> {
         let plan = Self::plan(self.limits.clone(), self.reservable)?;
-        let table = self.table(&plan, Table::buckets_for(capacity)?, self.seed.unwrap_or_else(random_seed));
+        let table = self.table(&plan, buckets, self.seed.unwrap_or_else(random_seed));
         Ok(self.inner(Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))))
     }
 

@@ -86,6 +86,7 @@ impl Keyed {
         let now = clock.now();
         if let Some(bucket) = &core.bucket
             && cost <= bucket.burst()
+            && cost > 0
         {
             let ticks = ticks(now);
             let mut take = Err((0, 0));
@@ -97,7 +98,7 @@ impl Keyed {
                     }
                     Err(early) => Err((*arrival, early)),
                 };
-                take.is_ok() && cost > 0
+                take.is_ok()
             });
             if visit != Visit::Moved {
                 return match take {
@@ -147,20 +148,16 @@ impl Keyed {
         self.current(|core| core.table.at_place(key, place, |state| act(&core.plan, state)));
     }
 
-    pub(crate) fn clear(&self, key: KeyHash) {
-        self.core().table.clear(key);
-    }
-
-    /// Replaces the plan; every key's state is carried over, one bucket at a time, so that no decision
-    /// waits for more than one bucket.
-    pub(crate) fn change(&self, plan: Plan, now: Timestamp) {
+    /// Replaces the plan and the size of the table; every key's state is carried over, one bucket at a
+    /// time, so that no decision waits for more than one bucket.
+    pub(crate) fn change(&self, plan: Plan, buckets: usize, now: Timestamp) {
         let _alone = self.changing.lock();
         let old = self.core.load_full();
-        let mut table = Table::with_buckets(&plan, old.table.buckets(), old.table.seed());
+        let plan = plan.succeeding(&old.plan);
+        let mut table = Table::with_buckets(&plan, buckets, old.table.seed());
         if old.table.is_lenient() {
             table = table.lenient();
         }
-        table.add_forgotten(old.table.forgotten());
         let new = Arc::new(KeyedCore::new(plan, table));
         if old.table.successor.set(Arc::clone(&new)).is_err() {
             return;
@@ -168,6 +165,13 @@ impl Keyed {
         for bucket in 0..old.table.buckets() {
             old.table.move_bucket(bucket, &new.table, &new.plan, &old.plan, now);
         }
+        new.table.add_forgotten(old.table.forgotten());
         self.core.store(new);
+    }
+
+    /// The core, with nobody changing it while `look` does.
+    pub(crate) fn with_still_core<R>(&self, look: impl FnOnce(&KeyedCore) -> R) -> R {
+        let _alone = self.changing.lock();
+        look(&self.core.load())
     }
 }

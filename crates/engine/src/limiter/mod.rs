@@ -36,12 +36,14 @@ use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 pub use acquire::{Acquire, Acquiring};
 pub use builder::Builder;
 pub(crate) use keyed::KeyedCore;
 pub use pass::{Pass, Reason, Refused};
+pub(crate) use saved::checksum;
 pub use saved::{RestoreError, SavedState};
 pub use sliced::{Slice, SlicedLimiter};
 
@@ -98,7 +100,8 @@ pub(crate) struct Inner {
     store: Store,
     pub(crate) clock: ClockHandle,
     pub(crate) room: WaitRoom,
-    reservable: bool,
+    /// Whether what passes have taken counts as out until they end.
+    reservable: AtomicBool,
 }
 
 enum Store {
@@ -120,7 +123,7 @@ impl Inner {
     fn new(store: Store, clock: ClockHandle, room: WaitRoom, reservable: bool) -> Arc<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let id = MADE.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { id, store, clock, room, reservable })
+        Arc::new(Self { id, store, clock, room, reservable: AtomicBool::new(reservable) })
     }
 
     pub(crate) const fn id(&self) -> u64 {
@@ -216,7 +219,7 @@ impl Inner {
         let mut tried = Tried { decision: NO_STATE, taken: None };
         let place = self.visit(key, now, &mut |plan, state| {
             let ruling = plan.check(state, now, cost, entry);
-            tried.taken = ruling.admits().then(|| plan.take(state, now, cost, self.reservable));
+            tried.taken = ruling.admits().then(|| plan.take(state, now, cost, self.is_reservable()));
             tried.decision = plan.decision(ruling, state, now);
             tried.taken.is_some() && cost > 0
         });
@@ -230,7 +233,11 @@ impl Inner {
     pub(crate) fn end(&self, key: KeyHash, taking: &Taking, actual: u64) {
         let now = self.clock.now();
         self.at_place(key, taking.place, &mut |plan, state| plan.end(state, taking, actual, now));
-        self.room.wake(key);
+        match taking.place {
+            Place::Own => self.room.wake(key),
+            // Other keys share that state, and their callers may wait for it.
+            Place::Strict => self.room.disturb(),
+        }
     }
 
     /// The present core of a keyed limiter, for callers who ask often and can live with its being
@@ -256,8 +263,8 @@ impl Inner {
         }
     }
 
-    pub(crate) const fn is_reservable(&self) -> bool {
-        self.reservable
+    pub(crate) fn is_reservable(&self) -> bool {
+        self.reservable.load(Ordering::Relaxed)
     }
 
     /// The answer to a caller who does not want to wait while others do.
@@ -293,13 +300,20 @@ impl Inner {
         plan.statuses(&state, now)
     }
 
+    /// Exchanges the limits; the number of keys stays.
     pub(crate) fn change(&self, limits: Vec<Limit>) -> Result<(), LimitError> {
-        let plan = Builder::plan(limits, self.reservable)?;
+        self.rebuild(limits, self.is_reservable(), self.buckets())
+    }
+
+    /// Exchanges the limits, whether they are reservable, and how many buckets of keys there are.
+    pub(crate) fn rebuild(&self, limits: Vec<Limit>, reservable: bool, buckets: usize) -> Result<(), LimitError> {
+        let plan = Builder::plan(limits, reservable)?;
         let now = self.clock.now();
         match &self.store {
             Store::Unkeyed(state) => state.change(plan, now),
-            Store::Keyed(states) => states.change(plan, now),
+            Store::Keyed(states) => states.change(plan, buckets, now),
         }
+        self.reservable.store(reservable, Ordering::Relaxed);
         self.room.disturb();
         Ok(())
     }
@@ -326,15 +340,17 @@ impl Inner {
         }
     }
 
+    /// Forgets one key, but for what is held.
     pub(crate) fn forget(&self, key: KeyHash) {
-        match &self.store {
-            Store::Unkeyed(state) => state.visit(&mut |_, words| {
-                words.fill(0);
-                true
-            }),
-            Store::Keyed(states) => states.clear(key),
-        }
+        let now = self.clock.now();
+        self.at_place(key, Place::Own, &mut |plan, state| plan.forgive(state, now));
         self.room.disturb();
+    }
+
+    /// The longest wait the clock alone imposes on a caller, whatever others hold.
+    pub(crate) fn least_wait(&self, key: KeyHash, now: Timestamp, cost: u64) -> Duration {
+        let (plan, state) = self.snapshot(key, now);
+        plan.least_wait(&state, now, cost)
     }
 }
 
@@ -396,7 +412,7 @@ impl Limiter {
         self.inner.change(limits.into())
     }
 
-    /// Forgets everything: the limits are as if never used.
+    /// Forgets everything but permits and reservations that are out: the limits are as if never used.
     pub fn reset(&self) {
         self.inner.forget(NO_KEY);
     }
@@ -453,7 +469,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         self.inner.change(limits.into())
     }
 
-    /// Forgets one key, which then is as if never seen.
+    /// Forgets one key, which then is as if never seen, but for what it holds. A key that shares the
+    /// strict slot with others stays as it is.
     pub fn reset(&self, key: &K) {
         self.inner.forget(self.inner.hash(key));
     }

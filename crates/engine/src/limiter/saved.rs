@@ -58,9 +58,6 @@ pub enum RestoreError {
     /// Saved with keys and restored without, or the other way round.
     #[error("the saved state is of another kind of limiter (keyed or not)")]
     OtherKind,
-    /// Saved for another number of keys.
-    #[error("the saved state is for a table of another capacity: keep the capacity, or start fresh")]
-    OtherCapacity,
     /// Saved at a moment that has not come yet.
     #[error("the saved state is from the future: check the machine's clock")]
     FromTheFuture,
@@ -104,7 +101,8 @@ impl std::fmt::Debug for SavedState {
     }
 }
 
-fn checksum(body: &[u8]) -> u64 {
+/// What tells whether bytes are as they were written. Guards against accidents, not against intent.
+pub(crate) fn checksum(body: &[u8]) -> u64 {
     const SECRETS: RapidSecrets = RapidSecrets::seed(0);
     rapidhash_v3_seeded(body, &SECRETS)
 }
@@ -163,9 +161,7 @@ impl Inner {
                 plan.drop_holds(&mut state);
                 writer.words(&state[..plan.words()]);
             }
-            Store::Keyed(states) => {
-                let core = states.core();
-                let KeyedCore { plan, table, .. } = &*core;
+            Store::Keyed(states) => states.with_still_core(|KeyedCore { plan, table, .. }| {
                 header(&mut writer, plan, table.seed(), table.buckets());
                 for bucket in 0..table.buckets() {
                     table.export(bucket, |tag, state| {
@@ -178,7 +174,7 @@ impl Inner {
                         }
                     });
                 }
-            }
+            }),
         }
         writer.finish()
     }
@@ -217,7 +213,7 @@ impl Builder {
         Ok(Limiter { inner: self.restore_inner(saved, 0)? })
     }
 
-    /// A keyed limiter that goes on where a saved one of the same capacity stood.
+    /// A keyed limiter that goes on where a saved one stood, of whatever capacity that was.
     pub fn restore_keyed<K: Hash + ?Sized>(
         self,
         saved: &SavedState,
@@ -236,16 +232,16 @@ impl Builder {
         if (buckets == 0) != (wanted == 0) {
             return Err(RestoreError::OtherKind);
         }
-        if buckets != wanted {
-            return Err(RestoreError::OtherCapacity);
+        if buckets > (1 << 32) {
+            return Err(RestoreError::Damaged);
         }
         let changed = plan.limits() != limits;
         let store = if buckets == 0 {
             let words = reader.words(plan.words())?;
             Store::Unkeyed(Unkeyed::new(plan, &words))
         } else {
-            let table = self.table(&plan, buckets, seed);
-            reader.fill(&plan, &table, now)?;
+            let table = self.table(&plan, wanted, seed);
+            reader.fill(&plan, &table, buckets, now)?;
             Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))
         };
         let inner = self.inner(store);
@@ -258,15 +254,15 @@ impl Builder {
 
 impl Reader<'_> {
     /// Reads the states of all keys into a table.
-    fn fill(&mut self, plan: &Plan, table: &Table, now: Timestamp) -> Result<(), RestoreError> {
+    fn fill(&mut self, plan: &Plan, table: &Table, buckets: usize, now: Timestamp) -> Result<(), RestoreError> {
         while !self.rest.is_empty() {
             let bucket = usize::try_from(self.word()?).map_err(|_| RestoreError::Damaged)?;
             let tag = u32::try_from(self.word()?).map_err(|_| RestoreError::Damaged)?;
             let state = self.words(plan.words())?;
-            if bucket >= table.buckets() {
+            if bucket >= buckets {
                 return Err(RestoreError::Damaged);
             }
-            table.import(plan, bucket, tag, &state, now);
+            table.import_from(plan, buckets, bucket, tag, &state, now);
         }
         Ok(())
     }

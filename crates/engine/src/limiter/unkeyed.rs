@@ -84,8 +84,9 @@ impl Core {
 #[inline(always)]
 fn decide_word(bucket: &Gcra, word: &Word, now: Timestamp, cost: u64) -> Result<Decision, Moved> {
     let now = ticks(now);
-    if cost > bucket.burst() {
-        return Ok(bucket.decision(Check::Never, word.read()?, now));
+    if cost == 0 || cost > bucket.burst() {
+        let check = if cost == 0 { Check::Now } else { Check::Never };
+        return Ok(bucket.decision(check, word.read()?, now));
     }
     Ok(match word.take(bucket, now, cost)? {
         Take::Taken(arrival) => bucket.decision(Check::Now, arrival, now),
@@ -145,7 +146,7 @@ impl Unkeyed {
         let _alone = self.changing.lock();
         let latest = self.latest.load_full();
         let old = latest.as_deref().unwrap_or(&self.first);
-        let plan = Arc::new(plan);
+        let plan = Arc::new(plan.succeeding(&old.plan));
         let succeed = |words: &[u64]| {
             let words = plan.adopt(&old.plan, words, now);
             self.latest.store(Some(Arc::new(Core::new(Arc::clone(&plan), &words))));

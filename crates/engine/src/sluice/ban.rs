@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::snapshot::worth_resizing;
 use super::{RuleSetError, in_rule};
 use crate::algorithm::{Algorithm, Alignment, FixedWindow};
 use crate::clock::ClockHandle;
 use crate::limit::Limit;
 use crate::limiter::{Builder, Inner, RestoreError, SavedState};
+use crate::plan::Plan;
 use crate::rule::{Ban, Rule};
 use crate::table::KeyHash;
 use crate::time::Timestamp;
@@ -52,11 +54,26 @@ impl BanBook {
         }
     }
 
-    pub(super) fn new(rule: &Rule, ban: Ban, builder: Builder, keys: usize) -> Result<Self, RuleSetError> {
+    pub(super) fn new(rule: &Rule, ban: Ban, builder: Builder, buckets: usize) -> Result<Self, RuleSetError> {
         let (refusals, term) = windows(ban).ok_or_else(|| RuleSetError::Ban { rule: rule.name.clone() })?;
         let limits = [Limit::FixedWindow(refusals), Limit::FixedWindow(term)];
-        let states = builder.limits(limits).lenient().build_keyed_inner(keys).map_err(in_rule(rule))?;
+        let states = builder.limits(limits).lenient().build_keyed_inner(buckets).map_err(in_rule(rule))?;
         Ok(Self { ban, refusals, term, states, listed: Mutex::default() })
+    }
+
+    /// What a key of such a book takes.
+    pub(super) fn plan(ban: Ban) -> Option<Plan> {
+        let (refusals, term) = windows(ban)?;
+        Builder::plan(vec![Limit::FixedWindow(refusals), Limit::FixedWindow(term)], false).ok()
+    }
+
+    /// Changes how many keys it remembers, where that is worth it.
+    pub(super) fn resize(&self, buckets: usize) {
+        if worth_resizing(self.states.buckets(), buckets) {
+            let limits = vec![Limit::FixedWindow(self.refusals), Limit::FixedWindow(self.term)];
+            // The limits are those it was made with.
+            let _ = self.states.rebuild(limits, false, buckets);
+        }
     }
 
     /// How much longer the key is banned.

@@ -105,7 +105,8 @@ impl SluiceBuilder {
         self
     }
 
-    /// Goes on where a saved sluice stood, rule by rule, as far as the rules still fit.
+    /// Goes on where a saved sluice stood, rule by rule, as far as the rules still fit;
+    /// [`Sluice::started_fresh`] tells which do not.
     pub fn restore(mut self, saved: SavedRules) -> Self {
         self.saved = Some(saved);
         self
@@ -116,14 +117,13 @@ impl SluiceBuilder {
         let seed = self.saved.as_ref().map_or_else(random_seed, |saved| saved.seed);
         let means = Means { clock: &self.clock, memory: self.memory, seed };
         let mut snapshot = Snapshot::build(self.rules, self.lists, &means, None)?;
-        if let Some(saved) = &self.saved {
-            snapshot.restore(saved, &self.clock);
-        }
+        let started_fresh = self.saved.as_ref().map(|saved| snapshot.restore(saved, &self.clock)).unwrap_or_default();
         let shared = Shared {
             snapshot: ArcSwap::from_pointee(snapshot),
             clock: self.clock,
             memory: self.memory,
             replacing: Mutex::new(()),
+            started_fresh,
         };
         Ok(Sluice { shared: Arc::new(shared) })
     }

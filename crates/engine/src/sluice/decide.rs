@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Waker;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
-use crate::algorithm::{Entry, Status};
+use crate::algorithm::{self, Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
+use crate::limiter::Inner;
 use crate::plan::{Ruling, Taking};
 use crate::rule::key::{hash_key, readable_key};
 use crate::rule::{Cost, ListHit, Params, Request, Rule};
@@ -47,19 +49,36 @@ impl Said {
 /// The questions about one request, in the order of the rules.
 pub(super) type Checks = SmallVec<[Check; 2]>;
 
+/// How a request asks the rules it meets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// For an answer at once; a place in a paced line may be part of it.
+    AtOnce,
+    /// To wait here where a rule has a queue: then only to be let in if its turn has come.
+    ToWait,
+}
+
 pub(super) fn decide(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &ClockHandle) -> Outcome {
+    let (outcome, now) = decide_uncounted(snapshot, request, clock, Asking::AtOnce);
+    outcome.count(now);
+    outcome
+}
+
+/// Decides without counting what the rules said, for those who may ask again.
+pub(super) fn decide_uncounted(
+    snapshot: Arc<Snapshot>,
+    request: &Request<'_>,
+    clock: &ClockHandle,
+    asking: Asking,
+) -> (Outcome, Timestamp) {
     let mut outcome = Outcome { snapshot, verdict: Verdict::Allowed, cause: Cause::Rules, checks: Checks::new() };
-    match outcome.snapshot.lists().check(request) {
-        Some(ListHit::Allow(entry)) => {
-            outcome.cause = Cause::AllowList(entry);
-            return outcome;
-        }
-        Some(ListHit::Deny(entry)) => {
-            outcome.verdict = Verdict::Denied { retry_after: None };
-            outcome.cause = Cause::DenyList(entry);
-            return outcome;
-        }
-        None => {}
+    let hit = outcome.snapshot.lists().check(request);
+    if let Some(hit) = hit {
+        (outcome.verdict, outcome.cause) = match hit {
+            ListHit::Allow(entry) => (Verdict::Allowed, Cause::AllowList(entry)),
+            ListHit::Deny(entry) => (Verdict::Denied { retry_after: None }, Cause::DenyList(entry)),
+        };
+        return (outcome, clock.now());
     }
     select(&outcome.snapshot, request, &mut outcome.checks, |_, _| {});
     let now = clock.now();
@@ -67,20 +86,16 @@ pub(super) fn decide(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &Clo
         outcome.snapshot.state(rule).counters.banned.fetch_add(1, Ordering::Relaxed);
         outcome.verdict = Verdict::Denied { retry_after: Some(remaining) };
         outcome.cause = Cause::Ban(rule);
-        return outcome;
+        return (outcome, now);
     }
     if !stand_behind_lines(&mut outcome, now) {
-        rule_on(&mut outcome, now, Entry::Enqueue);
+        rule_on(&mut outcome, now, asking);
     }
     outcome.conclude();
     if !outcome.is_admitted() {
         name_for_bans(&mut outcome, request);
-        if outcome.may_wait() {
-            return outcome;
-        }
     }
-    outcome.count(now);
-    outcome
+    (outcome, now)
 }
 
 /// Collects the checks of a request. `each` sees every matching rule, also those whose key it lacks.
@@ -138,7 +153,7 @@ fn stand_behind_lines(outcome: &mut Outcome, now: Timestamp) -> bool {
 }
 
 /// Decides all checks: the enforced ones together, then the shadow ones each by itself.
-pub(super) fn rule_on(outcome: &mut Outcome, now: Timestamp, entry: Entry) {
+pub(super) fn rule_on(outcome: &mut Outcome, now: Timestamp, asking: Asking) {
     let snapshot = &*outcome.snapshot;
     let checks = &mut outcome.checks;
     let mut enforced: SmallVec<[(u64, usize); 8]> = SmallVec::new();
@@ -152,7 +167,7 @@ pub(super) fn rule_on(outcome: &mut Outcome, now: Timestamp, entry: Entry) {
     }
     // Everybody takes limiters in the same order, so nobody waits in a circle.
     enforced.sort_unstable();
-    let mut together = Together { snapshot, checks, order: &enforced, now, entry };
+    let mut together = Together { snapshot, checks, order: &enforced, now, asking };
     if together.ask(0, true) {
         for check in checks.iter_mut().filter(|check| check.shadow) {
             if let Some(limiter) = &snapshot.state(check.rule).limiter {
@@ -171,7 +186,7 @@ struct Together<'a> {
     /// Which checks, by their limiter.
     order: &'a [(u64, usize)],
     now: Timestamp,
-    entry: Entry,
+    asking: Asking,
 }
 
 impl Together<'_> {
@@ -181,7 +196,9 @@ impl Together<'_> {
         let (key, cost) = (self.checks[index].key, self.checks[index].cost);
         let rule_state = self.snapshot.state(self.checks[index].rule);
         let Some(limiter) = &rule_state.limiter else { return self.ask(from + 1, so_far) };
-        let (now, entry) = (self.now, self.entry);
+        let now = self.now;
+        let queues = || self.snapshot.rules()[self.checks[index].rule].on_limit.queue.is_some();
+        let entry = if self.asking == Asking::ToWait && queues() { Entry::Depart } else { Entry::Enqueue };
         let mut all = false;
         let place = limiter.visit_known(rule_state.core.as_deref(), key, now, &mut |plan, state| {
             let mut ruling = plan.check(state, now, cost, entry);
@@ -214,10 +231,30 @@ impl Outcome {
         }
     }
 
+    /// The rules that refuse.
+    pub(super) fn refusing(&self) -> impl Iterator<Item = &Rule> {
+        let refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());
+        refusing.map(|check| &self.snapshot.rules()[check.rule])
+    }
+
     /// Whether every rule that refuses lets the request wait.
     pub(super) fn may_wait(&self) -> bool {
-        let mut refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses()).peekable();
-        refusing.peek().is_some() && refusing.all(|check| self.snapshot.rules()[check.rule].on_limit.queue.is_some())
+        !self.is_admitted() && self.refusing().all(|rule| rule.on_limit.queue.is_some())
+    }
+
+    /// Asks to be woken when something is given back that other limiters than this one wait for. Answers
+    /// whether there is any.
+    pub(super) fn watch_other_holders(&self, own: &Arc<Inner>, waker: &Waker) -> bool {
+        let mut watching = false;
+        for check in self.checks.iter().filter(|check| !check.shadow && check.is_held_up()) {
+            if let Some(limiter) = &self.snapshot.state(check.rule).limiter
+                && !Arc::ptr_eq(limiter, own)
+            {
+                limiter.room.watch(check.key, waker);
+                watching = true;
+            }
+        }
+        watching
     }
 
     /// Counts what every rule said, and refusals towards bans.
@@ -241,6 +278,11 @@ impl Outcome {
 }
 
 impl Check {
+    /// Whether it is refused until somebody gives back what they hold.
+    fn is_held_up(&self) -> bool {
+        self.said.as_ref().is_some_and(|said| said.ruling.check == algorithm::Check::Held)
+    }
+
     fn refuses(&self) -> bool {
         self.said.as_ref().is_some_and(|said| !said.ruling.admits())
     }

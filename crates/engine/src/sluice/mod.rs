@@ -69,6 +69,7 @@ struct Shared {
     /// Bytes for the keys of all rules.
     memory: usize,
     replacing: Mutex<()>,
+    started_fresh: Vec<String>,
 }
 
 impl Sluice {
@@ -82,9 +83,15 @@ impl Sluice {
         decide::decide(self.shared.snapshot.load_full(), request, &self.shared.clock)
     }
 
+    /// Names of rules whose saved state did not fit them any more when the sluice was restored; these
+    /// started fresh.
+    pub fn started_fresh(&self) -> &[String] {
+        &self.shared.started_fresh
+    }
+
     /// Decides about a request and, where its rule says so, waits for its turn.
     pub fn admit(&self, request: &Request<'_>) -> Admission {
-        Admission::new(self.decide(request), self.shared.clock.clone())
+        Admission::new(self.shared.snapshot.load_full(), request, &self.shared.clock)
     }
 
     /// Which rules match a request, with which key, and what they would decide. Takes nothing.

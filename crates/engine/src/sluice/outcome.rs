@@ -103,8 +103,8 @@ impl Outcome {
     /// The highest class any matching rule gives the request.
     pub fn priority(&self) -> Priority {
         let of_rule = |check: &Check| self.snapshot.rules().get(check.rule).map(|rule| rule.priority);
-        let enforced = self.checks.iter().filter_map(of_rule).filter(|class| *class != Priority::Normal);
-        enforced.max().unwrap_or_default()
+        let classes = self.checks.iter().filter(|check| !check.shadow).filter_map(of_rule);
+        classes.filter(|class| *class != Priority::Normal).max().unwrap_or_default()
     }
 
     /// Ends the request with what it really cost, for the rules that reserved an estimate.

@@ -3,14 +3,16 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use super::decide::{self, Check};
+use super::decide::{self, Asking, Check};
 use super::outcome::{Cause, Outcome};
-use crate::algorithm::Entry;
+use super::snapshot::Snapshot;
 use crate::clock::ClockHandle;
 use crate::decision::Decision;
 use crate::limiter::{Inner, NO_STATE, Reason};
+use crate::rule::Request;
 use crate::table::KeyHash;
 use crate::time::Timestamp;
 use crate::wait::{Asked, InLine, Turn};
@@ -18,7 +20,9 @@ use crate::wait::{Asked, InLine, Turn};
 /// A request that is decided, or waits to be. Await it for the [`Outcome`].
 ///
 /// A request that several rules refuse waits in the line of the one with the longest wait, provided
-/// that every one of them lets it wait. Dropping it leaves the line.
+/// that every one of them lets it wait, and no longer than any of them lets it. First in, first out
+/// holds within that line: whoever is first in it may pass callers who wait for another rule's key, as
+/// two who waited for each other's line would otherwise never move. Dropping it leaves the line.
 #[must_use = "futures do nothing unless polled"]
 pub struct Admission(State);
 
@@ -38,28 +42,40 @@ struct RuleTurn {
 }
 
 impl Admission {
-    pub(super) fn new(outcome: Outcome, clock: ClockHandle) -> Self {
-        let Some((turn, within)) = line_of(&outcome) else {
-            return Self(State::Decided(Some(outcome)));
-        };
-        let (limiter, check) = turn;
-        let turn = RuleTurn { key: check.0, cost: check.1, limiter, refused: Some(outcome), clock };
-        Self(State::Waiting(InLine::new(turn, Some(within))))
+    pub(super) fn new(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &ClockHandle) -> Self {
+        let (outcome, now) = decide::decide_uncounted(snapshot, request, clock, Asking::ToWait);
+        match line_of(&outcome) {
+            Some(line) => {
+                let Line { limiter, key, cost, longest } = line;
+                let turn = RuleTurn { refused: Some(outcome), limiter, key, cost, clock: clock.clone() };
+                Self(State::Waiting(InLine::new(turn, Some(longest))))
+            }
+            None => {
+                outcome.count(now);
+                Self(State::Decided(Some(outcome)))
+            }
+        }
     }
 }
 
-type Line = (Arc<Inner>, (KeyHash, u64));
+/// Where a refused request waits.
+struct Line {
+    limiter: Arc<Inner>,
+    key: KeyHash,
+    cost: u64,
+    /// How long at most: the shortest time any refusing rule allows.
+    longest: Duration,
+}
 
-/// The line a refused request may wait in, and how long.
-fn line_of(outcome: &Outcome) -> Option<(Line, std::time::Duration)> {
+fn line_of(outcome: &Outcome) -> Option<Line> {
     let Cause::Limit(rule) = outcome.cause else { return None };
     if !outcome.may_wait() {
         return None;
     }
-    let queue = outcome.rule()?.on_limit.queue?;
     let check: &Check = outcome.checks.iter().find(|check| check.rule == rule)?;
-    let limiter = outcome.snapshot.state(rule).limiter.as_ref()?;
-    Some(((Arc::clone(limiter), (check.key, check.cost)), queue.max_wait))
+    let limiter = Arc::clone(outcome.snapshot.state(rule).limiter.as_ref()?);
+    let longest = outcome.refusing().filter_map(|rule| Some(rule.on_limit.queue?.max_wait)).min()?;
+    Some(Line { limiter, key: check.key, cost: check.cost, longest })
 }
 
 impl Turn for RuleTurn {
@@ -78,10 +94,15 @@ impl Turn for RuleTurn {
         self.cost
     }
 
-    fn ask(&mut self, now: Timestamp) -> Asked<Outcome> {
+    fn ask(&mut self, now: Timestamp, waker: &Waker) -> Asked<Outcome> {
         let Some(mut outcome) = self.refused.take() else { return Asked::Refused(NO_STATE) };
-        decide::rule_on(&mut outcome, now, Entry::Depart);
+        decide::rule_on(&mut outcome, now, Asking::ToWait);
         outcome.conclude();
+        if !outcome.is_admitted() && outcome.watch_other_holders(&self.limiter, waker) {
+            // What is held elsewhere may have been given back before anybody knew that we wait for it.
+            decide::rule_on(&mut outcome, now, Asking::ToWait);
+            outcome.conclude();
+        }
         if outcome.is_admitted() {
             outcome.count(now);
             return Asked::Admitted(outcome);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Sluice;
 use super::snapshot::{Snapshot, builder};
 use crate::clock::ClockHandle;
-use crate::limiter::{RestoreError, SavedState};
+use crate::limiter::{RestoreError, SavedState, checksum};
 
 /// The state of all rules, by name: limits and bans. Holds no keys, only their hashes and the seed
 /// these were made with: keep it where others cannot read it.
@@ -54,12 +54,21 @@ impl SavedRules {
                 part(state.as_ref().map_or(&[], SavedState::as_bytes));
             }
         }
+        let sum = checksum(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
         bytes
     }
 
     /// Checks that bytes are saved rules, whole and unchanged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RestoreError> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or(RestoreError::Unknown)?;
+        if !bytes.starts_with(MAGIC) {
+            return Err(RestoreError::Unknown);
+        }
+        let (body, sum) = bytes.split_last_chunk::<8>().ok_or(RestoreError::Damaged)?;
+        if u64::from_le_bytes(*sum) != checksum(body) {
+            return Err(RestoreError::Damaged);
+        }
+        let rest = body.strip_prefix(MAGIC).ok_or(RestoreError::Damaged)?;
         let (seed, mut rest) = rest.split_first_chunk::<8>().ok_or(RestoreError::Damaged)?;
         let mut part = || -> Result<&[u8], RestoreError> {
             let (len, tail) = rest.split_first_chunk::<8>().ok_or(RestoreError::Damaged)?;

@@ -11,6 +11,7 @@ use crate::limiter::{Builder, Inner, KeyedCore};
 use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
 use crate::table::Table;
 use crate::time::Timestamp;
+use crate::wait::Bounds;
 
 /// Keys a rule remembers if neither it nor the memory says otherwise.
 const DEFAULT_KEYS: usize = 1 << 18;
@@ -88,6 +89,9 @@ impl Snapshot {
             }
             rule.target.check().map_err(|source| RuleSetError::Target { rule: rule.name.clone(), source })?;
             BanBook::check(rule)?;
+            if !rule.key.is_empty() {
+                Table::buckets_for(rule.max_keys.unwrap_or(1)).map_err(in_rule(rule))?;
+            }
         }
         let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
         let share = means.memory / keyed.max(1);
@@ -168,13 +172,11 @@ impl RuleState {
         share: usize,
         old: Option<(&Rule, &Self)>,
     ) -> Result<Self, RuleSetError> {
-        let old = old.filter(|(old, _)| old.key == rule.key && estimates(old) == estimates(rule));
+        let old = old.filter(|(old, _)| old.key == rule.key);
         let limiter = match (old, rule.limits.is_empty()) {
             (_, true) => None,
             (Some((old_rule, Self { limiter: Some(limiter), .. })), false) => {
-                if old_rule.limits != rule.limits {
-                    limiter.change(rule.limits.clone()).map_err(in_rule(rule))?;
-                }
+                go_on(limiter, old_rule, rule, share)?;
                 Some(Arc::clone(limiter))
             }
             _ => Some(Self::limiter(rule, means, share)?),
@@ -182,11 +184,12 @@ impl RuleState {
         let bans = match (rule.ban, old) {
             (None, _) => None,
             (Some(ban), Some((old_rule, Self { bans: Some(bans), .. }))) if old_rule.ban == Some(ban) => {
+                bans.resize(buckets(rule, share)?);
                 Some(Arc::clone(bans))
             }
             (Some(ban), _) => {
                 let builder = Builder::default().clock(means.clock.clone()).seed(means.seed);
-                Some(Arc::new(BanBook::new(rule, ban, builder, capacity(rule, share)?)?))
+                Some(Arc::new(BanBook::new(rule, ban, builder, buckets(rule, share)?)?))
             }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
@@ -199,16 +202,36 @@ impl RuleState {
         if rule.key.is_empty() {
             return builder.build_inner().map_err(in_rule(rule));
         }
-        builder.build_keyed_inner(capacity(rule, share)?).map_err(in_rule(rule))
+        builder.build_keyed_inner(buckets(rule, share)?).map_err(in_rule(rule))
     }
+}
+
+/// Lets a rule's limiter go on under the rule's new form, with what that has changed.
+fn go_on(limiter: &Inner, old: &Rule, rule: &Rule, share: usize) -> Result<(), RuleSetError> {
+    limiter.room.set_per_key(most_waiting(rule));
+    let buckets = if rule.key.is_empty() { 0 } else { buckets(rule, share)? };
+    let same = old.limits == rule.limits && estimates(old) == estimates(rule);
+    if same && !worth_resizing(limiter.buckets(), buckets) {
+        return Ok(());
+    }
+    limiter.rebuild(rule.limits.clone(), estimates(rule), buckets).map_err(in_rule(rule))
+}
+
+/// Whether a table should change its size: it must not be larger than its share, and need not grow for
+/// a little.
+pub(super) const fn worth_resizing(present: usize, wanted: usize) -> bool {
+    wanted < present || wanted > present * 2
+}
+
+/// How many may wait on one key of a rule.
+fn most_waiting(rule: &Rule) -> usize {
+    rule.on_limit.queue.map_or(Bounds::default().per_key, |queue| queue.max_waiting as usize)
 }
 
 /// A builder of the rule's limiter.
 pub(super) fn builder(rule: &Rule, clock: &ClockHandle) -> Builder {
-    let mut builder = Builder::default().limits(rule.limits.iter().copied()).clock(clock.clone());
-    if let Some(queue) = rule.on_limit.queue {
-        builder = builder.max_waiting(queue.max_waiting as usize);
-    }
+    let builder = Builder::default().limits(rule.limits.iter().copied()).clock(clock.clone());
+    let builder = builder.max_waiting(most_waiting(rule));
     if estimates(rule) { builder.reservable() } else { builder }
 }
 
@@ -217,14 +240,25 @@ const fn estimates(rule: &Rule) -> bool {
     matches!(rule.cost, Cost::Estimate(_))
 }
 
-/// How many keys a rule remembers within its share of memory.
-pub(super) fn capacity(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
+/// How many keys a rule remembers within its share of memory, its bans included.
+fn capacity(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
     if let Some(keys) = rule.max_keys {
         return Ok(keys);
     }
-    let plan = match rule.limits.is_empty() {
-        true => return Ok(1),
-        false => Builder::plan(rule.limits.clone(), estimates(rule)).map_err(in_rule(rule))?,
-    };
-    Ok((share / Table::bytes_per_key(&plan)).clamp(1, DEFAULT_KEYS))
+    let mut bytes = 0;
+    if !rule.limits.is_empty() {
+        let plan = Builder::plan(rule.limits.clone(), estimates(rule)).map_err(in_rule(rule))?;
+        bytes += Table::bytes_per_key(&plan);
+    }
+    if let Some(plan) = rule.ban.and_then(BanBook::plan) {
+        bytes += Table::bytes_per_key(&plan);
+    }
+    Ok((share / bytes.max(1)).clamp(1, DEFAULT_KEYS))
+}
+
+/// How many buckets a rule's table has.
+fn buckets(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
+    // Rounded down where the share decides, so that the share is kept.
+    let buckets = Table::buckets_for(capacity(rule, share)?).map_err(in_rule(rule))?;
+    Ok(if rule.max_keys.is_none() { buckets.saturating_sub(1).max(1) } else { buckets })
 }

@@ -101,14 +101,6 @@ impl<S: Storage> Bucket<S> {
         }
     }
 
-    pub(super) fn clear(&self, tag: u32) {
-        let mut shelf = self.0.lock();
-        if let Some(slot) = shelf.find(tag) {
-            shelf.states.state_mut(slot).fill(0);
-            shelf.tags[slot] = 0;
-        }
-    }
-
     pub(super) fn heap_bytes(&self) -> usize {
         self.0.lock().states.heap_bytes()
     }
@@ -151,6 +143,7 @@ impl<S: Storage> Shelf<S> {
         if strict_full_at > ask.now {
             let words = ask.plan.words();
             state.copy_from_slice(&self.states.state(STRICT)[..words]);
+            ask.plan.estrange(&mut state, ask.now);
         }
         if act(&mut state) { self.keep(ask, &state) } else { Place::Own }
     }

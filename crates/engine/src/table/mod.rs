@@ -79,7 +79,6 @@ pub(crate) trait Buckets: Send + Sync {
     fn export(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
     fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp);
     fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
-    fn clear(&self, index: usize, tag: u32);
 }
 
 /// What a visit needs to know besides the key.
@@ -127,10 +126,6 @@ impl<S: Storage> Buckets for Box<[Bucket<S>]> {
 
     fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64])) {
         self[index].hand_over(each);
-    }
-
-    fn clear(&self, index: usize, tag: u32) {
-        self[index].clear(tag);
     }
 }
 
@@ -286,11 +281,6 @@ impl Table {
         }
     }
 
-    /// Forgets one key.
-    pub(crate) fn clear(&self, key: KeyHash) {
-        self.many().clear(key.bucket(self.buckets), key.tag());
-    }
-
     /// Shows every state of a bucket with its tag; tag 0 is the strict slot.
     pub(crate) fn export(&self, bucket: usize, mut each: impl FnMut(u32, &[u64])) {
         self.many().export(bucket, &mut each);
@@ -301,12 +291,35 @@ impl Table {
         self.many().import(bucket, plan, tag, state, now);
     }
 
-    /// Moves one bucket to a table of the same number of buckets, converting its states on the way.
+    /// Moves one bucket to another table, converting its states on the way.
     pub(crate) fn move_bucket(&self, bucket: usize, to: &Self, to_plan: &Plan, from_plan: &Plan, now: Timestamp) {
         self.many().hand_over(bucket, &mut |tag, state| {
             let state = to_plan.adopt(from_plan, state, now);
-            to.import(to_plan, bucket, tag, &state, now);
+            to.import_from(to_plan, self.buckets, bucket, tag, &state, now);
         });
+    }
+
+    /// Takes in a state from a bucket of a table with another number of them.
+    ///
+    /// A bucket's number tells only the upper bits of a key's hash, so the key may belong to one of
+    /// several buckets here. All of them get the state: the right one is then among them, and the others
+    /// hold a key that nobody will ask for and that recovers like any other.
+    pub(crate) fn import_from(
+        &self,
+        plan: &Plan,
+        buckets: usize,
+        bucket: usize,
+        tag: u32,
+        state: &[u64],
+        now: Timestamp,
+    ) {
+        // The least and the greatest upper half of a hash that falls into the bucket there.
+        let least = |bucket: usize| ((bucket as u128) << 32).div_ceil(buckets as u128);
+        let (least, greatest) = (least(bucket), least(bucket + 1).saturating_sub(1));
+        let here = |upper: u128| ((upper * self.buckets as u128) >> 32) as usize;
+        for bucket in here(least)..=here(greatest).min(self.buckets - 1) {
+            self.import(plan, bucket, tag, state, now);
+        }
     }
 }
 

@@ -26,8 +26,8 @@ pub(crate) trait Turn: Unpin {
     fn key(&self) -> KeyHash;
     /// What it takes from that limiter.
     fn cost(&self) -> u64;
-    /// Asks to be let in now.
-    fn ask(&mut self, now: Timestamp) -> Asked<Self::Pass>;
+    /// Asks to be let in now. If that hangs on something held elsewhere, `waker` is to be told.
+    fn ask(&mut self, now: Timestamp, waker: &Waker) -> Asked<Self::Pass>;
     /// Is told that it is not let in.
     fn refuse(&mut self, decision: Decision, reason: Reason) -> Self::Refusal;
 }
@@ -60,18 +60,18 @@ impl<T: Turn> InLine<T> {
     }
 
     /// Takes at once, or joins the line. Answers how it ended unless it is in line now.
-    fn arrive(&mut self, now: Timestamp, deadline: Timestamp) -> Option<Result<T::Pass, T::Refusal>> {
+    fn arrive(&mut self, now: Timestamp, deadline: Timestamp, waker: &Waker) -> Option<Result<T::Pass, T::Refusal>> {
         let (key, cost) = (self.turn.key(), self.turn.cost());
         let decision = if cost > 0 && self.turn.limiter().has_line(key) {
             self.turn.limiter().behind_line(key, now, cost)
         } else {
-            match self.turn.ask(now) {
+            match self.turn.ask(now, waker) {
                 Asked::Admitted(pass) => return Some(Ok(pass)),
                 Asked::Refused(decision) => return Some(Err(self.turn.refuse(decision, Reason::Limit))),
                 Asked::NotYet(decision) => decision,
             }
         };
-        if let Some(reason) = hopeless(&decision, now, deadline) {
+        if let Some(reason) = self.hopeless(&decision, now, deadline) {
             return Some(Err(self.turn.refuse(decision, reason)));
         }
         let limiter = self.turn.limiter();
@@ -95,22 +95,23 @@ impl<T: Turn> InLine<T> {
         let (key, cost) = (self.turn.key(), self.turn.cost());
         if !self.turn.limiter().room.is_first(key, ticket, waker) {
             if now > deadline {
+                self.leave(None);
                 let decision = self.turn.limiter().behind_line(key, now, cost);
-                return self.give_up(decision, Reason::Deadline);
+                return Poll::Ready(Err(self.turn.refuse(decision, Reason::Deadline)));
             }
             // The one before may still leave at the very moment of the deadline.
             self.wake_at(deadline + Duration::from_nanos(1), waker);
             return Poll::Pending;
         }
-        let decision = match self.turn.ask(now) {
+        let decision = match self.turn.ask(now, waker) {
             Asked::Admitted(pass) => {
-                self.leave(true);
+                self.leave(Some(now));
                 return Poll::Ready(Ok(pass));
             }
             Asked::Refused(decision) => return self.give_up(decision, Reason::Limit),
             Asked::NotYet(decision) => decision,
         };
-        if let Some(reason) = hopeless(&decision, now, deadline) {
+        if let Some(reason) = self.hopeless(&decision, now, deadline) {
             return self.give_up(decision, reason);
         }
         let turn = decision.wait().map_or(deadline, |wait| now + wait);
@@ -118,8 +119,22 @@ impl<T: Turn> InLine<T> {
         Poll::Pending
     }
 
+    /// Why there is no point in waiting any longer, if there is none.
+    fn hopeless(&self, decision: &Decision, now: Timestamp, deadline: Timestamp) -> Option<Reason> {
+        let least = match decision.verdict {
+            Verdict::Allowed | Verdict::Wait(_) => return None,
+            Verdict::Never => return Some(Reason::Limit),
+            Verdict::Denied { retry_after: Some(wait) } => wait,
+            Verdict::Denied { retry_after: None } if now >= deadline => return Some(Reason::Deadline),
+            Verdict::Denied { retry_after: None } => {
+                self.turn.limiter().least_wait(self.turn.key(), now, self.turn.cost())
+            }
+        };
+        (now + least > deadline).then_some(Reason::Deadline)
+    }
+
     fn give_up(&mut self, decision: Decision, reason: Reason) -> Poll<Result<T::Pass, T::Refusal>> {
-        self.leave(false);
+        self.leave(None);
         Poll::Ready(Err(self.turn.refuse(decision, reason)))
     }
 
@@ -136,10 +151,10 @@ impl<T: Turn> InLine<T> {
         }
     }
 
-    fn leave(&mut self, in_turn: bool) {
+    fn leave(&mut self, admitted_at: Option<Timestamp>) {
         self.stop_alarm();
         if let Some(ticket) = self.place.take() {
-            self.turn.limiter().room.leave(self.turn.key(), ticket, in_turn);
+            self.turn.limiter().room.leave(self.turn.key(), ticket, admitted_at);
         }
     }
 }
@@ -152,7 +167,7 @@ impl<T: Turn> Future for InLine<T> {
         let now = this.turn.limiter().clock.now();
         let deadline = *this.deadline.get_or_insert_with(|| this.within.map_or(NO_DEADLINE, |span| now + span));
         if this.place.is_none()
-            && let Some(result) = this.arrive(now, deadline)
+            && let Some(result) = this.arrive(now, deadline, context.waker())
         {
             return Poll::Ready(result);
         }
@@ -160,18 +175,8 @@ impl<T: Turn> Future for InLine<T> {
     }
 }
 
-/// Why there is no point in waiting any longer, if there is none.
-fn hopeless(decision: &Decision, now: Timestamp, deadline: Timestamp) -> Option<Reason> {
-    match decision.verdict {
-        Verdict::Never => Some(Reason::Limit),
-        Verdict::Denied { retry_after: Some(wait) } if now + wait > deadline => Some(Reason::Deadline),
-        Verdict::Denied { retry_after: None } if now >= deadline => Some(Reason::Deadline),
-        _ => None,
-    }
-}
-
 impl<T: Turn> Drop for InLine<T> {
     fn drop(&mut self) {
-        self.leave(false);
+        self.leave(None);
     }
 }

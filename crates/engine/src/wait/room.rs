@@ -31,28 +31,44 @@ impl Default for Bounds {
 
 /// Lines of waiting callers.
 pub(crate) struct WaitRoom {
-    bounds: Bounds,
+    per_key: AtomicUsize,
+    total: usize,
     /// Callers in all lines; lets those who do not wait pass without taking the lock.
     waiting: AtomicUsize,
+    /// Wakers of callers who wait elsewhere but need something that is held here.
+    watching: AtomicUsize,
     lines: Mutex<Lines>,
 }
 
 #[derive(Default)]
 struct Lines {
     by_key: HashMap<KeyHash, Line>,
+    watchers: Vec<(KeyHash, Waker)>,
     tickets: u64,
 }
 
 #[derive(Default)]
 struct Line {
     waiters: VecDeque<Waiter>,
-    /// The state after all of them have left, and when the last one does. `None` when unknown.
-    end: Option<(Vec<u64>, Timestamp)>,
+    /// What is foretold. `None` when nothing is.
+    end: Option<End>,
+}
+
+/// What is foretold of a line.
+struct End {
+    /// The plan it was foretold by.
+    plan: u64,
+    /// The state after everybody has left.
+    state: Vec<u64>,
+    /// When the last one does.
+    at: Timestamp,
 }
 
 struct Waiter {
     ticket: Ticket,
     cost: u64,
+    /// When its turn was foretold to come.
+    turn: Option<Timestamp>,
     waker: Option<Waker>,
 }
 
@@ -73,11 +89,11 @@ impl Line {
     /// The state after everybody in line has left and when that is, starting from the present state.
     /// The moment is `None` if no clock can tell.
     fn end(&self, plan: &Plan, state: &mut [u64], now: Timestamp) -> Option<Timestamp> {
-        if let Some((end, at)) = &self.end
-            && end.len() == state.len()
+        if let Some(end) = &self.end
+            && end.plan == plan.id()
         {
-            state.copy_from_slice(end);
-            return Some((*at).max(now));
+            state.copy_from_slice(&end.state);
+            return Some(end.at.max(now));
         }
         self.waiters.iter().try_fold(now, |at, waiter| plan.forecast(state, at, waiter.cost))
     }
@@ -91,7 +107,18 @@ impl Line {
 
 impl WaitRoom {
     pub(crate) fn new(bounds: Bounds) -> Self {
-        Self { bounds, waiting: AtomicUsize::new(0), lines: Mutex::default() }
+        Self {
+            per_key: AtomicUsize::new(bounds.per_key),
+            total: bounds.total,
+            waiting: AtomicUsize::new(0),
+            watching: AtomicUsize::new(0),
+            lines: Mutex::default(),
+        }
+    }
+
+    /// Changes how many may wait on one key. Those who wait already stay.
+    pub(crate) fn set_per_key(&self, callers: usize) {
+        self.per_key.store(callers, Ordering::Relaxed);
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -135,19 +162,23 @@ impl WaitRoom {
         deadline: Timestamp,
     ) -> Result<Ticket, CannotJoin> {
         let mut lines = self.lines.lock();
-        if self.waiting() >= self.bounds.total {
+        if self.waiting() >= self.total {
             return Err(CannotJoin::Full);
         }
-        let mut end = Some(now);
-        if let Some(line) = lines.by_key.get(&key) {
-            if line.waiters.len() >= self.bounds.per_key {
-                return Err(CannotJoin::Full);
-            }
-            end = line.end(plan, &mut state, now);
-        } else if self.bounds.per_key == 0 {
+        let line = lines.by_key.get(&key);
+        let ahead = line.map_or(0, |line| line.waiters.len());
+        if ahead >= self.per_key.load(Ordering::Relaxed) {
             return Err(CannotJoin::Full);
         }
-        if end.is_some() && !plan.line_has_room(&state, now, cost) {
+        let present = state.clone();
+        let end = line.map_or(Some(now), |line| line.end(plan, &mut state, now));
+        if end.is_none() {
+            // Nobody can tell when those ahead will leave, but how many they are counts all the same.
+            state = present;
+            let waiters = line.iter().flat_map(|line| &line.waiters);
+            waiters.for_each(|waiter| plan.fill_line(&mut state, now, waiter.cost));
+        }
+        if !plan.line_has_room(&state, now, cost) {
             return Err(CannotJoin::Full);
         }
         let turn = end.and_then(|end| plan.forecast(&mut state, end, cost));
@@ -159,8 +190,8 @@ impl WaitRoom {
         lines.tickets += 1;
         let ticket = Ticket(lines.tickets);
         let line = lines.by_key.entry(key).or_default();
-        line.waiters.push_back(Waiter { ticket, cost, waker: None });
-        line.end = turn.map(|turn| (state, turn));
+        line.waiters.push_back(Waiter { ticket, cost, turn, waker: None });
+        line.end = turn.map(|at| End { plan: plan.id(), state, at });
         self.waiting.fetch_add(1, Ordering::Relaxed);
         Ok(ticket)
     }
@@ -179,15 +210,16 @@ impl WaitRoom {
         line.waiters.front().is_none_or(|first| first.ticket == ticket)
     }
 
-    /// Leaves the line. Out of turn, everybody behind moves up, and what was foretold is void.
-    pub(crate) fn leave(&self, key: KeyHash, ticket: Ticket, in_turn: bool) {
+    /// Leaves the line, let in at a moment or not at all. Unless it is the moment that was foretold, what
+    /// was foretold to those behind is void.
+    pub(crate) fn leave(&self, key: KeyHash, ticket: Ticket, admitted_at: Option<Timestamp>) {
         let next = {
             let mut lines = self.lines.lock();
             let Some(line) = lines.by_key.get_mut(&key) else { return };
             let Some(place) = line.waiters.iter().position(|waiter| waiter.ticket == ticket) else { return };
-            line.waiters.remove(place);
+            let waiter = line.waiters.remove(place);
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            if !in_turn {
+            if admitted_at.is_none() || waiter.and_then(|waiter| waiter.turn) != admitted_at {
                 line.end = None;
             }
             let next = if place == 0 { line.waiters.front().and_then(|first| first.waker.clone()) } else { None };
@@ -201,18 +233,39 @@ impl WaitRoom {
         }
     }
 
-    /// Something was given back: the first in line may go sooner than foretold.
-    #[inline]
-    pub(crate) fn wake(&self, key: KeyHash) {
-        if self.is_occupied() {
-            let first = self.lines.lock().by_key.get_mut(&key).and_then(Line::reconsider);
-            first.into_iter().for_each(Waker::wake);
+    /// Asks to be woken, once, when something of this key is given back.
+    pub(crate) fn watch(&self, key: KeyHash, waker: &Waker) {
+        let mut lines = self.lines.lock();
+        let known = lines.watchers.iter().any(|(watched, known)| *watched == key && known.will_wake(waker));
+        if !known {
+            lines.watchers.push((key, waker.clone()));
+            self.watching.store(lines.watchers.len(), Ordering::Relaxed);
         }
     }
 
-    /// The limits have changed: whatever was foretold is void.
+    /// Something was given back: the first in line may go sooner than foretold.
+    #[inline]
+    pub(crate) fn wake(&self, key: KeyHash) {
+        if self.is_occupied() || self.watching.load(Ordering::Relaxed) > 0 {
+            self.wake_those(|line_key| line_key == key);
+        }
+    }
+
+    /// Whatever was foretold, to anybody, is void.
     pub(crate) fn disturb(&self) {
-        let first: Vec<Waker> = self.lines.lock().by_key.values_mut().filter_map(Line::reconsider).collect();
-        first.into_iter().for_each(Waker::wake);
+        self.wake_those(|_| true);
+    }
+
+    fn wake_those(&self, concerned: impl Fn(KeyHash) -> bool) {
+        let mut wakers = Vec::new();
+        {
+            let mut lines = self.lines.lock();
+            let Lines { by_key, watchers, .. } = &mut *lines;
+            let concerned_lines = by_key.iter_mut().filter(|(key, _)| concerned(**key));
+            wakers.extend(concerned_lines.filter_map(|(_, line)| line.reconsider()));
+            wakers.extend(watchers.extract_if(.., |(key, _)| concerned(*key)).map(|(_, waker)| waker));
+            self.watching.store(watchers.len(), Ordering::Relaxed);
+        }
+        wakers.into_iter().for_each(Waker::wake);
     }
 }

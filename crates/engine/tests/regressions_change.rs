@@ -1,4 +1,4 @@
-//! Faults of changing limits: each test fails until the fault it describes is mended.
+//! Faults of `change` that were found once: each test explains the one it guards against.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
