@@ -101,7 +101,7 @@ fn shown(args: &args::Demo, look: Look) -> Result<String, Answer> {
     }
     let _ = write!(
         page,
-        "\nNext, try:\n\
+        "\nNext, try (`cargo install --path crates/cli` installs the command):\n\
         \x20 sluicegate check {name}\n\
         \x20 sluicegate explain {name} --request 'POST /api/orders' --ip 203.0.113.7 --attribute account=alice --repeat 5\n\
         \x20 sluicegate demo FILE    with a copy of the file in which you changed a limit\n"
