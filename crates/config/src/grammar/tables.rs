@@ -72,8 +72,9 @@ pub(crate) static RULE: Section = Section {
             "What is counted apart: one attribute, or several together.";
         "limits": Shape::List(&LIMIT), Default("none: only with `adaptive`"), "[300/1m, 100/5s]",
             "The limits. A request must fit all of them, and takes from all or from none.";
-        "cost": Shape::Either(&[Shape::Count(1, ANY), Shape::Attribute]), Default("1"), "header['x-tokens']",
-            "What one request takes: a number, or the attribute that holds it.";
+        "cost": Shape::Either(&[Shape::Count(1, ANY), Shape::Attribute, Shape::Section(&COST)]),
+            Default("1"), "header['x-tokens']",
+            "What one request takes: a number, the attribute that holds it, or an estimate that is settled later.";
         "ban": Shape::Section(&BAN), Default("nobody is banned"), "{ after: 3 refusals in 1m, for: 10m }",
             "Shuts out a key that keeps running into the limits.";
         "priority": Shape::Word(&[
@@ -116,6 +117,16 @@ pub(crate) static KEY: Section = Section {
             "Leading bits of an IPv6 address that count as one client.";
         "ipv4_prefix": Shape::Count(1, 32), Default("32"), "24",
             "Leading bits of an IPv4 address that count as one client.";
+    },
+};
+
+/// A cost in its long form.
+pub(crate) static COST: Section = Section {
+    name: "a cost",
+    doc: "A cost that is known only when the request is over, such as the tokens of a language model.",
+    fields: fields! {
+        "estimate": Shape::Count(1, ANY), Required, "4000",
+            "What is reserved when the request comes; what it really took is settled when it ends.";
     },
 };
 
@@ -425,6 +436,7 @@ pub(crate) static ALL: &[&Section] = &[
     &FILE,
     &RULE,
     &KEY,
+    &COST,
     &TOKEN_BUCKET,
     &LEAKY_BUCKET,
     &FIXED_WINDOW,

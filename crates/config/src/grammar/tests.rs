@@ -9,6 +9,7 @@ const EVERYTHING: &str = "
 rules:
   - name: a
     key: [{ attribute: client.ip }]
+    cost: {}
     cluster: {}
     ban: {}
     on_limit: { queue: {}, then: { redirect: {} }, degrade: {} }

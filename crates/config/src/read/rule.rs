@@ -222,6 +222,7 @@ fn cost(item: Item<'_>) -> Option<Cost> {
     match item.shape {
         Shape::Count(..) => item.count().map(Cost::Fixed),
         Shape::Attribute => item.attribute().map(Cost::Attribute),
+        Shape::Section(_) => item.section()?.count("estimate").map(Cost::Estimate),
         _ => {
             item.mismatch(None);
             None

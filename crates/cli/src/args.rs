@@ -1,0 +1,98 @@
+//! The arguments as they are typed.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::question::{self, Line};
+
+/// Flow control for services: check rules, ask what they would do, see them at work.
+#[derive(Debug, Parser)]
+#[command(name = "sluicegate", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 the rules are bad, 2 wrong usage.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what a rule file says, and warn of what cannot match or cannot happen
+    Check(Check),
+    /// Show which rules match a request, with which key, and what they would decide
+    Explain(Box<Explain>),
+    /// Show rules at work: a few clients, some seconds, in virtual time
+    Demo(Demo),
+    /// Print the JSON schema of the rule file, for editors
+    Schema,
+    /// Print the reference of the rule file, in Markdown
+    Reference,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The rule file; - reads from standard input
+    pub(crate) file: PathBuf,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+    /// End with exit code 1 if there are warnings
+    #[arg(long)]
+    pub(crate) deny_warnings: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The rule file; - reads from standard input
+    pub(crate) file: PathBuf,
+    /// Method and path, with or without a query: 'POST /api/orders?draft=1'
+    #[arg(long, value_name = "METHOD PATH", value_parser = question::line)]
+    pub(crate) request: Line,
+    /// The client's address
+    #[arg(long, value_parser = question::ip)]
+    pub(crate) ip: Option<IpAddr>,
+    /// A header; may be given several times
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = question::header)]
+    pub(crate) headers: Vec<(String, String)>,
+    /// A cookie; may be given several times
+    #[arg(long = "cookie", value_name = "NAME=VALUE", value_parser = question::cookie)]
+    pub(crate) cookies: Vec<(String, String)>,
+    /// Any other attribute that rules name; may be given several times
+    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = question::attribute)]
+    pub(crate) attributes: Vec<(String, String)>,
+    /// The host asked for; also taken from a header of that name
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+    /// The service called
+    #[arg(long)]
+    pub(crate) service: Option<String>,
+    /// The request goes out: ask the rules of the calling side
+    #[arg(long)]
+    pub(crate) outbound: bool,
+    /// What the request costs, before rules multiply it
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = question::cost)]
+    pub(crate) cost: u64,
+    /// Explain the Nth of so many identical requests at the same instant; the ones before it are
+    /// still under way
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS))]
+    pub(crate) repeat: u32,
+}
+
+/// Each earlier request is kept under way, so there is a most.
+const MOST_REPEATS: i64 = 100_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// A rule file of your own; without it, a small shop's. - reads from standard input
+    pub(crate) file: Option<PathBuf>,
+}

@@ -1,0 +1,211 @@
+//! `sluicegate check`: what a rule file says, and what is doubtful about it.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use sluicegate_config::settings::{AdaptiveRule, Comparison, Condition, Signal, Store, Threshold};
+use sluicegate_config::{Diagnostic, Loaded, Report, Settings, Severity};
+use sluicegate_engine::limit::parse::{Bytes, Span};
+use sluicegate_engine::rule::{Rule, Scope, Side};
+
+use crate::answer::{Answer, Exit, Look};
+use crate::args::{Check, Format};
+use crate::describe::{self, counted};
+use crate::rules::{self, Unusable};
+use crate::table::{Rows, draw};
+
+pub(crate) fn run(args: &Check, look: Look) -> Answer {
+    match (rules::load(&args.file, look), args.format) {
+        (Ok(loaded), format) => match rules::enforce(&loaded.settings) {
+            Ok(_) => {
+                let out = match format {
+                    Format::Table => page(&loaded, look),
+                    Format::Json => format!("{:#}\n", document(&loaded)),
+                };
+                let doubtful = args.deny_warnings && !loaded.warnings.is_empty();
+                let exit = if doubtful { Exit::Bad } else { Exit::Done };
+                Answer { exit, ..Answer::done(out) }
+            }
+            Err(answer) => answer,
+        },
+        (Err(Unusable { answer, report: Some(report) }), Format::Json) => {
+            let out = format!("{:#}\n", json!({ "usable": false, "errors": diagnostics(&report) }));
+            Answer { out, err: String::new(), ..answer }
+        }
+        (Err(unusable), _) => unusable.answer,
+    }
+}
+
+/// What each rule that leaves it open gets of the memory.
+fn share(settings: &Settings) -> u64 {
+    let keyed = settings.rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
+    settings.memory / (keyed as u64).max(1)
+}
+
+fn page(loaded: &Loaded, look: Look) -> String {
+    let Loaded { settings, warnings } = loaded;
+    let mut page = String::new();
+    if !settings.rules.is_empty() {
+        let share = share(settings);
+        let rows = settings.rules.iter().map(|rule| row(rule, share)).collect();
+        let header = ["rule", "for", "key", "limits", "cost", "over the limit", "mode", "scope", "remembers"];
+        page.push_str(&draw(Rows::Ruled, header, rows));
+        page.push('\n');
+    }
+    if !settings.adaptive.is_empty() {
+        let rows = settings.adaptive.iter().map(adaptive_row).collect();
+        page.push_str(&draw(Rows::Ruled, ["rule", "for", "holds only while", "limit"], rows));
+        page.push('\n');
+    }
+    for (list, entries) in [("allow", &settings.lists.allow), ("deny", &settings.lists.deny)] {
+        for entry in entries {
+            let _ = writeln!(page, "{list:<5}  {}", entry.text);
+        }
+    }
+    let listed = settings.lists.allow.len() + settings.lists.deny.len();
+    if listed > 0 {
+        page.push('\n');
+    }
+    if !warnings.is_empty() {
+        let _ = writeln!(page, "{}\n", warnings.render(look.out));
+    }
+    if let Some(note) = not_yet(settings) {
+        let _ = writeln!(page, "{note}\n");
+    }
+    let sized = settings.rules.iter().any(|rule| !rule.key.is_empty() && rule.max_keys.is_some());
+    let _ = writeln!(
+        page,
+        "{}, {}, {}; up to {} of memory for keys{}",
+        counted(settings.rules.len() + alone(settings), "rule"),
+        if listed == 1 { "1 list entry".to_owned() } else { format!("{listed} list entries") },
+        counted(warnings.len(), "warning"),
+        describe::size(settings.memory),
+        if sized { ", not counting rules with `max_keys`" } else { "" },
+    );
+    page
+}
+
+/// Adaptive rules without limits of their own: they are not among the rules.
+fn alone(settings: &Settings) -> usize {
+    let known = |name: &str| settings.rules.iter().any(|rule| rule.name == name);
+    settings.adaptive.iter().filter(|adaptive| !known(&adaptive.rule.name)).count()
+}
+
+fn row(rule: &Rule, share: u64) -> [String; 9] {
+    [
+        rule.name.clone(),
+        describe::requests(rule),
+        describe::key(rule),
+        describe::limits(rule),
+        describe::cost(&rule.cost),
+        describe::on_limit(&rule.on_limit),
+        describe::mode(rule).to_owned(),
+        describe::scope(rule.scope),
+        describe::remembered(rule, share),
+    ]
+}
+
+fn adaptive_row(adaptive: &AdaptiveRule) -> [String; 4] {
+    let rule = &adaptive.rule;
+    let when: Vec<String> = adaptive.when.iter().map(condition).collect();
+    [rule.name.clone(), describe::requests(rule), when.join("\n"), describe::limits(rule)]
+}
+
+fn condition(condition: &Condition) -> String {
+    let signal = match condition.signal {
+        Signal::Load1 => "load1",
+        Signal::Load5 => "load5",
+        Signal::LoadPerCore => "load_per_core",
+        Signal::Cpu => "cpu",
+        Signal::CpuPressure => "cpu_pressure",
+        Signal::Memory => "memory",
+        Signal::AverageResponseTime => "avg_rt",
+        Signal::InFlight => "in_flight",
+        Signal::RequestsPerSecond => "rps",
+        Signal::Connections => "connections",
+        Signal::Traffic => "traffic",
+        _ => "signal",
+    };
+    let sign = match condition.comparison {
+        Comparison::Above => ">",
+        Comparison::AtLeast => ">=",
+        Comparison::Below => "<",
+        Comparison::AtMost => "<=",
+    };
+    let value = match condition.value {
+        Threshold::Number(number) => number.to_string(),
+        Threshold::Share(share) => format!("{}%", (share * 10_000.0).round() / 100.0),
+        Threshold::Time(time) => Span(time).to_string(),
+        Threshold::BytesPerSecond(bytes) => format!("{}/s", Bytes(bytes)),
+    };
+    format!("{signal} {sign} {value}")
+}
+
+/// What the file asks for and this version only reads.
+fn not_yet(settings: &Settings) -> Option<String> {
+    let clustered = settings.rules.iter().any(|rule| matches!(rule.scope, Scope::Cluster { .. }));
+    let parts = [
+        ("gateway", settings.gateway.is_some()),
+        ("server", settings.server.is_some()),
+        ("admin", settings.admin.is_some()),
+        ("store", settings.store != Store::Memory),
+        ("scope: cluster", clustered),
+        ("adaptive", !settings.adaptive.is_empty()),
+    ];
+    let read: Vec<&str> = parts.iter().filter(|(_, asked)| *asked).map(|(name, _)| *name).collect();
+    (!read.is_empty()).then(|| format!("note: checked, but not acted upon in this version: {}", read.join(", ")))
+}
+
+fn document(loaded: &Loaded) -> Value {
+    let Loaded { settings, warnings } = loaded;
+    let entries = |list: &[sluicegate_config::settings::ListEntry]| -> Vec<String> {
+        list.iter().map(|entry| entry.text.clone()).collect()
+    };
+    json!({
+        "usable": true,
+        "rules": settings.rules.iter().map(rule_document).collect::<Vec<_>>(),
+        "adaptive": settings.adaptive.iter().map(|adaptive| json!({
+            "rule": rule_document(&adaptive.rule),
+            "while": adaptive.when.iter().map(condition).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "lists": { "allow": entries(&settings.lists.allow), "deny": entries(&settings.lists.deny) },
+        "memory": settings.memory,
+        "warnings": diagnostics(warnings),
+    })
+}
+
+fn rule_document(rule: &Rule) -> Value {
+    json!({
+        "name": rule.name,
+        "side": match rule.side { Side::Inbound => "inbound", Side::Outbound => "outbound" },
+        "match": rule.target.to_string(),
+        "when": rule.when.as_ref().map(ToString::to_string),
+        "key": rule.key.iter().map(|part| part.attribute.to_string()).collect::<Vec<_>>(),
+        "limits": rule.limits.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "cost": describe::cost(&rule.cost),
+        "ban": rule.ban.map(|ban| json!({
+            "after": ban.after,
+            "within": Span(ban.within).to_string(),
+            "for": Span(ban.lasting).to_string(),
+        })),
+        "on_limit": describe::on_limit(&rule.on_limit).replace('\n', ", "),
+        "mode": describe::mode(rule),
+        "scope": describe::scope(rule.scope).replace('\n', ", "),
+        "max_keys": rule.max_keys,
+    })
+}
+
+fn diagnostics(report: &Report) -> Vec<Value> {
+    let shown = |it: &Diagnostic| {
+        json!({
+            "severity": match it.severity { Severity::Error => "error", Severity::Warning => "warning" },
+            "file": it.file,
+            "line": it.line,
+            "column": it.column,
+            "message": it.message,
+            "label": it.label,
+            "help": it.help,
+        })
+    };
+    report.diagnostics().iter().map(shown).collect()
+}

@@ -1,0 +1,46 @@
+//! From a rule file to rules in force.
+
+use std::path::Path;
+
+use sluicegate_config::Report;
+use sluicegate_engine::Sluice;
+use sluicegate_engine::sluice::RuleSetError;
+use thiserror::Error;
+
+/// Why a rule file could not be put in force.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file cannot be read or has faults: all of them, each with its place and remedy.
+    #[error("{0}")]
+    File(Report),
+    /// The rules do not go together.
+    #[error(transparent)]
+    Rules(#[from] RuleSetError),
+}
+
+/// Reads a rule file and puts its rules and lists in force, within the memory it allows.
+///
+/// Warnings are dropped: to see them, read the file with [`config::load`](crate::config::load), which
+/// also has the settings that no library needs. To exchange the rules later, hand those of another file
+/// to [`Sluice::replace`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = std::env::temp_dir().join("sluicegate-load");
+/// # std::fs::create_dir_all(&folder)?;
+/// # let file = folder.join("rules.yaml");
+/// # std::fs::write(&file, "rules: [{ name: total, limit: [10/s] }]")?;
+/// let error = sluicegate::load(&file).unwrap_err(); // `limit` where it must say `limits`
+/// assert!(error.to_string().contains("did you mean `limits`?"));
+/// # std::fs::write(&file, "rules: [{ name: total, limits: [10/s] }]")?;
+/// # sluicegate::load(&file)?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn load(path: impl AsRef<Path>) -> Result<Sluice, LoadError> {
+    let settings = sluicegate_config::load(path).map_err(LoadError::File)?.settings;
+    let lists = settings.lists.conditions();
+    let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);
+    Ok(Sluice::builder().rules(settings.rules).lists(lists).memory(memory).build()?)
+}
