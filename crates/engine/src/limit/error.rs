@@ -110,6 +110,12 @@ pub enum LimitError {
         /// The most possible.
         most: usize,
     },
+    /// No memory for so many keys.
+    #[error("there is no memory for {keys} keys: remember fewer")]
+    Memory {
+        /// How many.
+        keys: usize,
+    },
 }
 
 impl LimitError {

@@ -111,13 +111,13 @@ impl Builder {
 
     pub(crate) fn build_keyed_inner(self, buckets: usize) -> Result<Arc<Inner>, LimitError> {
         let plan = Self::plan(self.limits.clone(), self.reservable)?;
-        let table = self.table(&plan, buckets, self.seed.unwrap_or_else(random_seed));
+        let table = self.table(&plan, buckets, self.seed.unwrap_or_else(random_seed))?;
         Ok(self.inner(Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))))
     }
 
-    pub(super) fn table(&self, plan: &Plan, buckets: usize, seed: u64) -> Table {
-        let table = Table::with_buckets(plan, buckets, seed);
-        if self.lenient { table.lenient() } else { table }
+    pub(super) fn table(&self, plan: &Plan, buckets: usize, seed: u64) -> Result<Table, LimitError> {
+        let table = Table::with_buckets(plan, buckets, seed)?;
+        Ok(if self.lenient { table.lenient() } else { table })
     }
 
     pub(super) fn finish(self, plan: Plan) -> Arc<Inner> {

@@ -7,6 +7,7 @@ use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::clock::ClockHandle;
 use crate::decision::Decision;
+use crate::limit::LimitError;
 use crate::plan::Plan;
 use crate::table::{KeyHash, Place, Table, Visit};
 use crate::time::Timestamp;
@@ -150,23 +151,25 @@ impl Keyed {
 
     /// Replaces the plan and the size of the table; every key's state is carried over, one bucket at a
     /// time, so that no decision waits for more than one bucket.
-    pub(crate) fn change(&self, plan: Plan, buckets: usize, now: Timestamp) {
+    pub(crate) fn change(&self, plan: Plan, buckets: usize, now: Timestamp) -> Result<(), LimitError> {
         let _alone = self.changing.lock();
         let old = self.core.load_full();
         let plan = plan.succeeding(&old.plan);
-        let mut table = Table::with_buckets(&plan, buckets, old.table.seed());
+        let mut table = Table::with_buckets(&plan, buckets, old.table.seed())?;
         if old.table.is_lenient() {
             table = table.lenient();
         }
         let new = Arc::new(KeyedCore::new(plan, table));
         if old.table.successor.set(Arc::clone(&new)).is_err() {
-            return;
+            // Only a change sets it, and changes come one after the other.
+            return Ok(());
         }
         for bucket in 0..old.table.buckets() {
             old.table.move_bucket(bucket, &new.table, &new.plan, &old.plan, now);
         }
         new.table.add_forgotten(old.table.forgotten());
         self.core.store(new);
+        Ok(())
     }
 
     /// The core, with nobody changing it while `look` does.

@@ -320,7 +320,7 @@ impl Inner {
         let now = self.clock.now();
         match &self.store {
             Store::Unkeyed(state) => state.change(plan, now),
-            Store::Keyed(states) => states.change(plan, buckets, now),
+            Store::Keyed(states) => states.change(plan, buckets, now)?,
         }
         self.reservable.store(reservable, Ordering::Relaxed);
         self.room.disturb();

@@ -240,7 +240,7 @@ impl Builder {
             let words = reader.words(plan.words())?;
             Store::Unkeyed(Unkeyed::new(plan, &words))
         } else {
-            let table = self.table(&plan, wanted, seed);
+            let table = self.table(&plan, wanted, seed)?;
             reader.fill(&plan, &table, buckets, now)?;
             Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))
         };

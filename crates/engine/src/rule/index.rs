@@ -112,7 +112,9 @@ impl RuleIndex {
     /// pattern captured. `rules` are those the index was built from.
     pub fn matching(&self, rules: &[Rule], request: &Request<'_>, mut found: impl FnMut(usize, &Params<'_>)) {
         let mut params = Params::new();
-        for entry in self.candidates(request) {
+        let mut candidates = Candidates::new();
+        self.candidates(request, &mut candidates);
+        for entry in candidates {
             let Some(rule) = rules.get(entry.rule()) else { continue };
             if !rule.target.matches_but_path(request) {
                 continue;
@@ -130,11 +132,9 @@ impl RuleIndex {
     }
 
     /// The rules that must be looked at, in ascending order.
-    fn candidates(&self, request: &Request<'_>) -> Candidates {
-        let mut candidates = Candidates::new();
-        self.walk(root(request.side), Segments::of(request.path), &mut |group| group.find(request, &mut candidates));
+    fn candidates(&self, request: &Request<'_>, candidates: &mut Candidates) {
+        self.walk(root(request.side), Segments::of(request.path), &mut |group| group.find(request, candidates));
         candidates.sort_unstable();
-        candidates
     }
 
     /// Visits every place a path passes. The recursion is no deeper than the deepest pattern.

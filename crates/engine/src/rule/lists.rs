@@ -66,6 +66,9 @@ impl ListIndex {
     /// What the lists say of a request, if anything. Path parameters are not known here: an entry that
     /// asks for one finds it absent.
     pub fn check(&self, request: &Request<'_>) -> Option<ListHit> {
+        if self.allow.is_empty() && self.deny.is_empty() {
+            return None;
+        }
         let allow = self.allow.find(request).map(ListHit::Allow);
         allow.or_else(|| self.deny.find(request).map(ListHit::Deny))
     }
@@ -89,6 +92,10 @@ struct Values {
 }
 
 impl List {
+    const fn is_empty(&self) -> bool {
+        self.of_attributes.is_empty() && self.others.is_empty()
+    }
+
     fn build(entries: &[Expr]) -> Self {
         let mut list = Self::default();
         for (position, entry) in entries.iter().enumerate() {

@@ -218,6 +218,6 @@ pub enum ReplyBody {
     Text(String),
     /// JSON, as text.
     Json(String),
-    /// The contents of a file, read when the rules are loaded.
+    /// The contents of the file at this path.
     File(String),
 }

@@ -71,7 +71,7 @@ impl BanBook {
     pub(super) fn resize(&self, buckets: usize) {
         if worth_resizing(self.states.buckets(), buckets) {
             let limits = vec![Limit::FixedWindow(self.refusals), Limit::FixedWindow(self.term)];
-            // The limits are those it was made with.
+            // Without memory for another table the present one goes on.
             let _ = self.states.rebuild(limits, false, buckets);
         }
     }

@@ -1,5 +1,7 @@
 //! One bucket: a few keys, their states, and the strict slot for keys it had to forget.
 
+use std::collections::TryReserveError;
+
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -40,11 +42,12 @@ struct Shelf<S> {
 
 impl<S: Storage> Bucket<S> {
     /// A row of empty buckets.
-    pub(super) fn row(words: usize, count: usize) -> Box<[Self]> {
-        let mut row = Vec::with_capacity(count);
+    pub(super) fn row(words: usize, count: usize) -> Result<Box<[Self]>, TryReserveError> {
+        let mut row = Vec::new();
+        row.try_reserve_exact(count)?;
         huge_pages::advise(row.spare_capacity_mut());
         row.resize_with(count, || Self(Mutex::new(Shelf { tags: [0; SLOTS], moved: false, states: S::zeroed(words) })));
-        row.into_boxed_slice()
+        Ok(row.into_boxed_slice())
     }
 
     #[inline]

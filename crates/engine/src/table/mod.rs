@@ -27,6 +27,7 @@ mod huge_pages;
 mod prefetch;
 mod storage;
 
+use std::collections::TryReserveError;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -158,13 +159,13 @@ impl Table {
     }
 
     /// A table with exactly so many buckets.
-    pub(crate) fn with_buckets(plan: &Plan, buckets: usize, seed: u64) -> Self {
-        fn boxed<S: Storage + 'static>(words: usize, buckets: usize) -> Slots {
-            Slots::Many(Box::new(Bucket::<S>::row(words, buckets)))
+    pub(crate) fn with_buckets(plan: &Plan, buckets: usize, seed: u64) -> Result<Self, LimitError> {
+        fn boxed<S: Storage + 'static>(words: usize, buckets: usize) -> Result<Slots, TryReserveError> {
+            Ok(Slots::Many(Box::new(Bucket::<S>::row(words, buckets)?)))
         }
         let words = plan.words();
         let slots = match words {
-            1 => Slots::One(Bucket::row(1, buckets)),
+            1 => Bucket::row(1, buckets).map(Slots::One),
             2 => boxed::<Inline<2>>(words, buckets),
             3 => boxed::<Inline<3>>(words, buckets),
             4 => boxed::<Inline<4>>(words, buckets),
@@ -174,7 +175,8 @@ impl Table {
             13..=LARGEST_INLINE => boxed::<Inline<16>>(words, buckets),
             _ => boxed::<Heap>(words, buckets),
         };
-        Self { slots, buckets, seed, forgotten: AtomicU64::new(0), lenient: false, successor: OnceLock::new() }
+        let slots = slots.map_err(|_| LimitError::Memory { keys: (buckets as f64 * KEYS_PER_BUCKET) as usize })?;
+        Ok(Self { slots, buckets, seed, forgotten: AtomicU64::new(0), lenient: false, successor: OnceLock::new() })
     }
 
     /// The same table, made to forget without a trace.
@@ -191,9 +193,9 @@ impl Table {
     /// Bytes a key of this plan takes at capacity.
     pub(crate) fn bytes_per_key(plan: &Plan) -> usize {
         const SAMPLE: usize = 1_000;
-        let table = Self::with_buckets(plan, 1, 0);
+        let inline = Self::with_buckets(plan, 1, 0).map_or(0, |table| table.bytes());
         let heap = if plan.words() > LARGEST_INLINE { plan.words() * size_of::<u64>() * (SLOTS + 1) } else { 0 };
-        let bucket = table.bytes() + heap;
+        let bucket = inline + heap;
         (bucket * SAMPLE).div_ceil((KEYS_PER_BUCKET * SAMPLE as f64) as usize)
     }
 

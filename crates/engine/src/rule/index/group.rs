@@ -106,12 +106,12 @@ impl Group {
 
     /// Adds the rules that may be for this request.
     pub(super) fn find(&self, request: &Request<'_>, candidates: &mut Candidates) {
-        candidates.extend_from_slice(&self.listed);
+        self.listed.iter().for_each(|entry| candidates.push(*entry));
         for table in &self.tables {
             let params = Params::new();
             let value = request.value(&table.attribute, &params);
             if let Some(entries) = value.and_then(|value| table.by_value.get(value.as_ref())) {
-                candidates.extend_from_slice(entries);
+                entries.iter().for_each(|entry| candidates.push(*entry));
             }
         }
     }

@@ -1,3 +1,4 @@
+use super::Candidates;
 use super::*;
 use crate::rule::{Attribute, AttributeMap, Expr, Target};
 
@@ -78,7 +79,9 @@ fn ten_thousand_rules_do_not_cost_ten_thousand_comparisons() {
         let path = if name.starts_with("parameter") { "/x/p7777/1" } else { "/x/p7777" };
         let request =
             Request::new("POST", path).with_service("s7777").with_host("H7777.example:80").with_attributes(&attributes);
-        assert_eq!(index.candidates(&request).len(), 1, "{name}");
+        let mut candidates = Candidates::new();
+        index.candidates(&request, &mut candidates);
+        assert_eq!(candidates.len(), 1, "{name}");
         let mut found = Vec::new();
         index.matching(&rules, &request, |rule, _| found.push(rule));
         assert_eq!(found, [7777], "{name}");
