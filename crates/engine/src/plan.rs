@@ -168,40 +168,36 @@ impl Plan {
     }
 
     /// [`Plan::commit`] for plain buckets.
-    fn commit_buckets(&self, state: &mut [u64], now: Timestamp, cost: u64) -> Marks {
+    fn commit_buckets(&self, state: &mut [u64], now: Timestamp, cost: u64, marks: &mut Marks) {
         let now = ticks(now);
-        let mut marks = Marks::new();
         for (bucket, arrival) in self.buckets.iter().zip(state) {
             if cost > 0 {
                 *arrival = (*arrival).max(now).saturating_add(bucket.span(cost));
             }
             marks.push(*arrival);
         }
-        marks
     }
 
-    /// Takes `cost` from every limit.
+    /// Takes `cost` from every limit, and adds the mark of each.
     #[inline]
-    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Marks {
+    fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool, marks: &mut Marks) {
         if !self.buckets.is_empty() {
-            return self.commit_buckets(state, now, cost);
+            return self.commit_buckets(state, now, cost, marks);
         }
-        let mut rest = state;
-        let mut marks = Marks::new();
-        for limit in &self.limits {
-            let (part, tail) = rest.split_at_mut(limit.words());
-            rest = tail;
+        self.each_mut(state, |limit, part| {
             let cost = self.cost_of(limit, cost);
             marks.push(each_algorithm!(limit, algorithm => algorithm.commit(part, now, cost, hold)));
-        }
-        marks
+        });
     }
 
-    /// Takes `cost` from every limit and answers what is needed to end it.
-    pub(crate) fn take(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> Taking {
-        let marks = self.commit(state, now, cost, hold);
+    /// Takes `cost` from every limit and puts down what is needed to end it.
+    #[inline]
+    pub(crate) fn take(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool, taken: &mut Option<Taking>) {
         let holds = ((hold || self.permits) && cost > 0).then(|| self.holds_of(cost, hold));
-        Taking { plan: self.id, at: now, cost, marks, held: hold, holds, place: Place::Own }
+        let marks = Marks::new();
+        let taking = Taking { plan: self.id, at: now, cost, marks, held: hold, holds, place: Place::Own };
+        // The marks are written where they stay: they are too fresh to be moved without waiting for them.
+        self.commit(state, now, cost, hold, &mut taken.insert(taking).marks);
     }
 
     fn holds_of(&self, cost: u64, hold: bool) -> Box<[(u64, u64)]> {
@@ -229,7 +225,7 @@ impl Plan {
     pub(crate) fn decide(&self, state: &mut [u64], now: Timestamp, cost: u64) -> Decision {
         let ruling = self.check(state, now, cost, Entry::Enqueue);
         if ruling.admits() {
-            self.commit(state, now, cost, false);
+            self.commit(state, now, cost, false, &mut Marks::new());
         }
         let decision = self.decision(ruling, state, now);
         if self.permits && ruling.admits() {
@@ -461,7 +457,7 @@ impl Plan {
             Check::NotBefore(wait) => at + Duration::from_nanos(wait),
             Check::Held | Check::Never => return None,
         };
-        self.commit(state, at, cost, false);
+        self.commit(state, at, cost, false, &mut Marks::new());
         Some(at)
     }
 

@@ -85,13 +85,14 @@ pub enum Check {
 impl Check {
     /// The later, the worse; what no clock can promise is worse than any wait, never is worst.
     #[inline]
-    pub(crate) const fn severity(self) -> (u8, u64) {
+    pub(crate) const fn severity(self) -> u128 {
+        const KIND: u128 = 1 << 64;
         match self {
-            Self::Now => (0, 0),
-            Self::After(pause) => (1, pause),
-            Self::NotBefore(wait) => (2, wait),
-            Self::Held => (3, 0),
-            Self::Never => (4, 0),
+            Self::Now => 0,
+            Self::After(pause) => KIND + pause as u128,
+            Self::NotBefore(wait) => 2 * KIND + wait as u128,
+            Self::Held => 3 * KIND,
+            Self::Never => 4 * KIND,
         }
     }
 
@@ -121,7 +122,7 @@ impl From<Verdict> for Check {
 }
 
 /// How much of a limit is left, as wire formats want to know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// The most that can be had at once.
     pub limit: u64,

@@ -30,6 +30,7 @@ pub use manual::ManualClock;
 pub use system::SystemClock;
 
 use crate::time::Timestamp;
+use system::Anchor;
 
 /// Tells the time and wakes at it.
 pub trait Clock: Send + Sync {
@@ -44,41 +45,56 @@ pub trait Clock: Send + Sync {
 }
 
 /// The clock of a limiter: the system's, reached without indirection, or one that was handed in.
-#[derive(Clone, Default)]
-pub struct ClockHandle(Option<Arc<dyn Clock>>);
+#[derive(Clone)]
+pub struct ClockHandle(Source);
+
+#[derive(Clone)]
+enum Source {
+    System(&'static Anchor),
+    Custom(Arc<dyn Clock>),
+}
 
 impl ClockHandle {
     /// The real clock.
-    pub const SYSTEM: Self = Self(None);
+    pub fn system() -> Self {
+        Self(Source::System(Anchor::get()))
+    }
 
     /// A clock of your own.
     pub fn new(clock: impl Clock + 'static) -> Self {
-        Self(Some(Arc::new(clock)))
+        Self(Source::Custom(Arc::new(clock)))
     }
 
     /// The present moment.
     #[inline(always)]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
-            None => SystemClock.now(),
-            Some(clock) => clock.now(),
+            Source::System(anchor) => anchor.now(),
+            Source::Custom(clock) => clock.now(),
+        }
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        match &self.0 {
+            Source::System(_) => &SystemClock,
+            Source::Custom(clock) => &**clock,
         }
     }
 
     /// See [`Clock::set_alarm`].
     pub fn set_alarm(&self, at: Timestamp, waker: Waker) -> AlarmId {
-        match &self.0 {
-            None => SystemClock.set_alarm(at, waker),
-            Some(clock) => clock.set_alarm(at, waker),
-        }
+        self.clock().set_alarm(at, waker)
     }
 
     /// See [`Clock::cancel_alarm`].
     pub fn cancel_alarm(&self, id: AlarmId) {
-        match &self.0 {
-            None => SystemClock.cancel_alarm(id),
-            Some(clock) => clock.cancel_alarm(id),
-        }
+        self.clock().cancel_alarm(id);
+    }
+}
+
+impl Default for ClockHandle {
+    fn default() -> Self {
+        Self::system()
     }
 }
 
@@ -90,6 +106,9 @@ impl<C: Clock + 'static> From<C> for ClockHandle {
 
 impl fmt::Debug for ClockHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_none() { "ClockHandle(system)" } else { "ClockHandle(custom)" })
+        f.write_str(match self.0 {
+            Source::System(_) => "ClockHandle(system)",
+            Source::Custom(_) => "ClockHandle(custom)",
+        })
     }
 }

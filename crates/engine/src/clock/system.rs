@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 pub struct SystemClock;
 
 /// Where the counter stood at a known moment, and how fast it goes.
-struct Anchor {
+pub(super) struct Anchor {
     counter: quanta::Clock,
     raw: u64,
     nanos: u64,
@@ -43,32 +43,26 @@ impl Anchor {
         Self { counter, raw, nanos: Timestamp::from_unix(wall).as_nanos(), scale }
     }
 
-    #[cold]
-    fn set() -> &'static Self {
+    pub(super) fn get() -> &'static Self {
         ANCHOR.get_or_init(Self::here)
     }
 
     #[inline(always)]
-    fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> Timestamp {
         let counted = self.counter.raw().saturating_sub(self.raw);
-        self.nanos + ((u128::from(counted) * u128::from(self.scale)) >> 32) as u64
-    }
-}
-
-impl Clock for SystemClock {
-    #[inline(always)]
-    fn now(&self) -> Timestamp {
-        let anchor = match ANCHOR.get() {
-            Some(anchor) => anchor,
-            None => Anchor::set(),
-        };
-        let now = anchor.now();
+        let now = self.nanos + ((u128::from(counted) * u128::from(self.scale)) >> 32) as u64;
         let now = LATEST.with(|latest| {
             let now = now.max(latest.get());
             latest.set(now);
             now
         });
         Timestamp::from_nanos(now)
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Anchor::get().now()
     }
 
     fn set_alarm(&self, at: Timestamp, waker: Waker) -> AlarmId {

@@ -228,7 +228,9 @@ impl Inner {
         let mut tried = Tried { decision: NO_STATE, taken: None };
         let place = self.visit(key, now, &mut |plan, state| {
             let ruling = plan.check(state, now, cost, entry);
-            tried.taken = ruling.admits().then(|| plan.take(state, now, cost, self.is_reservable()));
+            if ruling.admits() {
+                plan.take(state, now, cost, self.is_reservable(), &mut tried.taken);
+            }
             tried.decision = plan.decision(ruling, state, now);
             tried.taken.is_some() && cost > 0
         });

@@ -15,7 +15,9 @@ const MOVED: u64 = u64::MAX;
 /// The latest arrival time a word can hold.
 const LATEST: u64 = LOCKED - 1;
 
-/// The arrival time of one bucket.
+/// The arrival time of one bucket. It has its cache lines to itself: threads that wait for each other's
+/// swaps still read the constants beside it at once.
+#[repr(align(128))]
 pub(crate) struct Word(AtomicU64);
 
 /// The bucket has been replaced: ask its successor.

@@ -67,7 +67,7 @@ impl Default for SluiceBuilder {
             rules: Vec::new(),
             lists: Lists::default(),
             memory: DEFAULT_MEMORY,
-            clock: ClockHandle::SYSTEM,
+            clock: ClockHandle::default(),
             saved: None,
         }
     }

@@ -59,26 +59,27 @@ pub(super) enum Asking {
 }
 
 pub(super) fn decide(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &ClockHandle) -> Outcome {
-    let (outcome, now) = decide_uncounted(snapshot, request, clock, Asking::AtOnce);
+    let mut outcome = Outcome::new(snapshot);
+    let now = decide_uncounted(&mut outcome, request, clock, Asking::AtOnce);
     outcome.count(now);
     outcome
 }
 
-/// Decides without counting what the rules said, for those who may ask again.
+/// Decides without counting what the rules said, for those who may ask again. Fills in the outcome where
+/// it stands, as it is large to move about, and answers when that was.
 pub(super) fn decide_uncounted(
-    snapshot: Arc<Snapshot>,
+    outcome: &mut Outcome,
     request: &Request<'_>,
     clock: &ClockHandle,
     asking: Asking,
-) -> (Outcome, Timestamp) {
-    let mut outcome = Outcome { snapshot, verdict: Verdict::Allowed, cause: Cause::Rules, checks: Checks::new() };
+) -> Timestamp {
     let hit = outcome.snapshot.lists().check(request);
     if let Some(hit) = hit {
         (outcome.verdict, outcome.cause) = match hit {
             ListHit::Allow(entry) => (Verdict::Allowed, Cause::AllowList(entry)),
             ListHit::Deny(entry) => (Verdict::Denied { retry_after: None }, Cause::DenyList(entry)),
         };
-        return (outcome, clock.now());
+        return clock.now();
     }
     select(&outcome.snapshot, request, &mut outcome.checks, |_, _| {});
     let now = clock.now();
@@ -86,16 +87,16 @@ pub(super) fn decide_uncounted(
         outcome.snapshot.state(rule).counters.banned.fetch_add(1, Ordering::Relaxed);
         outcome.verdict = Verdict::Denied { retry_after: Some(remaining) };
         outcome.cause = Cause::Ban(rule);
-        return (outcome, now);
+        return now;
     }
-    if !stand_behind_lines(&mut outcome, now) {
-        rule_on(&mut outcome, now, asking);
+    if !stand_behind_lines(outcome, now) {
+        rule_on(outcome, now, asking);
     }
     outcome.conclude();
     if !outcome.is_admitted() {
-        name_for_bans(&mut outcome, request);
+        name_for_bans(outcome, request);
     }
-    (outcome, now)
+    now
 }
 
 /// Collects the checks of a request. `each` sees every matching rule, also those whose key it lacks.
@@ -201,11 +202,13 @@ impl Together<'_> {
         let entry = if self.asking == Asking::ToWait && queues() { Entry::Depart } else { Entry::Enqueue };
         let mut all = false;
         let place = limiter.visit_known(rule_state.core.as_deref(), key, now, &mut |plan, state| {
-            let mut ruling = plan.check(state, now, cost, entry);
+            let ruling = plan.check(state, now, cost, entry);
             all = self.ask(from + 1, so_far && ruling.admits());
-            let taken = all.then(|| plan.take(state, now, cost, limiter.is_reservable()));
-            let status = plan.report(&mut ruling, state, now);
-            self.checks[index].said = Some(Said { ruling, status, taken });
+            let said = self.checks[index].said.insert(Said { ruling, status: Status::default(), taken: None });
+            if all {
+                plan.take(state, now, cost, limiter.is_reservable(), &mut said.taken);
+            }
+            said.status = plan.report(&mut said.ruling, state, now);
             all && cost > 0
         });
         if let Some(Said { taken: Some(taking), .. }) = &mut self.checks[index].said {
@@ -218,17 +221,19 @@ impl Together<'_> {
 impl Outcome {
     /// Draws the verdict from what the rules said.
     pub(super) fn conclude(&mut self) {
-        let said = self.checks.iter().filter(|check| !check.shadow);
-        let said = said.filter_map(|check| Some((check.rule, check.said.as_ref()?.ruling)));
-        let worst = said.max_by_key(|(_, ruling)| ruling.check.severity());
+        let mut worst = algorithm::Check::Now;
         self.cause = Cause::Rules;
-        self.verdict = Verdict::Allowed;
-        if let Some((rule, ruling)) = worst {
-            self.verdict = ruling.check.verdict();
-            if !ruling.admits() {
-                self.cause = Cause::Limit(rule);
+        for check in self.checks.iter().filter(|check| !check.shadow) {
+            if let Some(said) = &check.said
+                && said.ruling.check.severity() > worst.severity()
+            {
+                worst = said.ruling.check;
+                if !said.ruling.admits() {
+                    self.cause = Cause::Limit(check.rule);
+                }
             }
         }
+        self.verdict = worst.verdict();
     }
 
     /// The rules that refuse.

@@ -49,6 +49,11 @@ pub struct RuleDecision {
 }
 
 impl Outcome {
+    /// Nothing decided yet.
+    pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self { snapshot, verdict: Verdict::Allowed, cause: Cause::Rules, checks: Checks::new() }
+    }
+
     /// How the request fares.
     pub const fn verdict(&self) -> Verdict {
         self.verdict

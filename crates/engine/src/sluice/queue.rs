@@ -43,7 +43,8 @@ struct RuleTurn {
 
 impl Admission {
     pub(super) fn new(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &ClockHandle) -> Self {
-        let (outcome, now) = decide::decide_uncounted(snapshot, request, clock, Asking::ToWait);
+        let mut outcome = Outcome::new(snapshot);
+        let now = decide::decide_uncounted(&mut outcome, request, clock, Asking::ToWait);
         match line_of(&outcome) {
             Some(line) => {
                 let Line { limiter, key, cost, longest } = line;

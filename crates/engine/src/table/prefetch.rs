@@ -12,15 +12,16 @@ pub(super) fn prefetch<T>(value: &T) {
     const LINE: usize = 64;
     const MOST: usize = 4 * LINE;
     let start = std::ptr::from_ref(value).cast::<i8>();
-    let mut offset = 0;
-    while offset < size_of::<T>() && offset < MOST {
+    // The last line first: it holds the lock.
+    let mut offset = size_of::<T>().min(MOST);
+    while offset >= LINE {
+        offset -= LINE;
         // SAFETY: a prefetch is a hint. It never faults, whatever the address, and neither reads nor
         // writes anything the program can see. The address is within `value` all the same.
         #[expect(unsafe_code, reason = "the proof stands above")]
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset));
         }
-        offset += LINE;
     }
 }
 
