@@ -105,6 +105,7 @@ pub(crate) struct Inner {
     reservable: AtomicBool,
 }
 
+#[expect(clippy::large_enum_variant, reason = "one per limiter, and a box would be a detour on the fastest path")]
 enum Store {
     Unkeyed(Unkeyed),
     Keyed(Keyed),
