@@ -1,0 +1,127 @@
+//! What was taken from a plan's limits, and how it ends.
+
+use super::{Marks, Plan};
+use crate::algorithm::gcra::ticks;
+use crate::algorithm::{Algorithm, Taken};
+use crate::limit::{Limit, each_algorithm};
+use crate::table::Place;
+use crate::time::Timestamp;
+
+/// What was taken from a plan's limits and where it stands, to be ended later.
+#[derive(Clone, Debug)]
+pub(crate) struct Taking {
+    /// The plan it was taken from.
+    plan: u64,
+    at: Timestamp,
+    pub(crate) cost: u64,
+    marks: Marks,
+    /// Whether tokens count as out until it ends.
+    held: bool,
+    /// What must be given back whatever happens, by the lineage of the limit it belongs to: permits, and
+    /// tokens that count as out.
+    holds: Option<Box<[(u64, u64)]>>,
+    pub(crate) place: Place,
+}
+
+impl Taking {
+    /// Whether somebody waits for it to end.
+    pub(crate) const fn is_held(&self) -> bool {
+        self.holds.is_some()
+    }
+}
+
+impl Plan {
+    /// Takes `cost` from every limit and puts down what is needed to end it.
+    #[inline]
+    pub(crate) fn take(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool, taken: &mut Option<Taking>) {
+        let holds = ((hold || self.permits) && cost > 0).then(|| self.holds_of(cost, hold));
+        let marks = Marks::new();
+        let taking = Taking { plan: self.id, at: now, cost, marks, held: hold, holds, place: Place::Own };
+        // The marks are written where they stay: they are too fresh to be moved without waiting for them.
+        self.commit(state, now, cost, hold, &mut taken.insert(taking).marks);
+    }
+
+    fn holds_of(&self, cost: u64, hold: bool) -> Box<[(u64, u64)]> {
+        let holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, lineage)| match limit {
+            Limit::Concurrency(_) => Some((*lineage, self.permits_of(cost))),
+            Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if hold && bucket.is_reservable() => {
+                Some((*lineage, cost))
+            }
+            _ => None,
+        });
+        holding.collect()
+    }
+
+    /// Ends what was taken, from this plan or from one it replaced.
+    pub(crate) fn end(&self, state: &mut [u64], taking: &Taking, actual: u64, now: Timestamp) {
+        if taking.plan == self.id {
+            self.settle(state, taking, actual, now);
+        } else {
+            self.release(state, taking);
+        }
+    }
+
+    /// Corrects every limit to what it really cost; permits go back.
+    ///
+    /// Where keys share a state, only what is held can be given back: the rest of it may be another's.
+    fn settle(&self, state: &mut [u64], taking: &Taking, actual: u64, now: Timestamp) {
+        let mut marks = taking.marks.iter();
+        self.each_mut(state, |limit, part| {
+            let Some(&mark) = marks.next() else { return };
+            let cost = self.cost_of(limit, taking.cost);
+            let taken = Taken { at: taking.at, cost, mark, held: taking.held };
+            let actual = match limit {
+                Limit::Concurrency(_) => 0,
+                Limit::TokenBucket(_) | Limit::Bandwidth(_) if taking.held => actual,
+                _ if taking.place == Place::Strict => actual.max(cost),
+                _ => actual,
+            };
+            each_algorithm!(limit, algorithm => algorithm.settle(part, taken, actual, now));
+        });
+    }
+
+    /// Gives back what a request took under an older plan and still holds: its permits, and its claim
+    /// on tokens as far as they are still counted.
+    fn release(&self, state: &mut [u64], taking: &Taking) {
+        let holds = taking.holds.as_deref().unwrap_or_default();
+        let mut lineage = self.lineage.iter();
+        self.each_mut(state, |limit, part| {
+            let lineage = lineage.next();
+            let Some((_, amount)) = holds.iter().find(|(of, _)| Some(of) == lineage) else { return };
+            match (limit, part) {
+                (Limit::Concurrency(_), [permits]) => *permits = permits.saturating_sub(*amount),
+                (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) => *out = out.saturating_sub(*amount),
+                _ => {}
+            }
+        });
+    }
+
+    /// Gives back so many permits of each concurrency limit.
+    pub(super) fn give_back_permits(&self, state: &mut [u64], permits: u64) {
+        self.each_mut(state, |limit, part| {
+            if limit.is_concurrency() {
+                part[0] = part[0].saturating_sub(permits);
+            }
+        });
+    }
+
+    /// Forgets everything but what is held: whoever holds it will give it back.
+    pub(crate) fn forgive(&self, state: &mut [u64], now: Timestamp) {
+        self.each_mut(state, |limit, part| match (limit, part) {
+            (Limit::Concurrency(_), _) => {}
+            (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), [arrival, out]) => {
+                *arrival = ticks(now).saturating_add(bucket.gcra().span(*out));
+            }
+            (_, part) => part.fill(0),
+        });
+    }
+
+    /// Empties whatever is held: after a restart nobody is left to give it back.
+    pub(crate) fn drop_holds(&self, state: &mut [u64]) {
+        self.each_mut(state, |limit, part| match (limit, part) {
+            (Limit::Concurrency(_), part) => part.fill(0),
+            (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) => *out = 0,
+            _ => {}
+        });
+    }
+}
