@@ -237,3 +237,28 @@ fn bans_survive_a_restart_with_one_more_rule() {
     let after = builder.restore(before.save()).build().unwrap();
     assert!(!after.decide(&bad).is_admitted(), "the ban is forgotten, and so is the limit");
 }
+
+/// A table that changes its size hands a key to all buckets it may belong to. When it changes again, the
+/// copies nobody used meet the key's own state, and must not take its place.
+#[test]
+fn copies_left_by_a_change_of_size_do_not_come_back() {
+    let clock = ManualClock::new();
+    let one = || vec![per_ip("a", [bucket("1/h", 10)])];
+    let with = |more: usize| {
+        let others = (0..more).map(|number| on("/elsewhere", per_ip(&format!("other {number}"), [bucket("1/s", 1)])));
+        [one(), others.collect()].concat()
+    };
+    let sluice = small(&clock, with(3));
+    let address = |number: u16| get("/").with_client_ip([10, 0, number.to_be_bytes()[0], number.to_be_bytes()[1]]);
+    let take = |rounds: usize| {
+        (0..500).map(|number| (0..rounds).filter(|_| sluice.decide(&address(number)).is_admitted()).count()).collect()
+    };
+    let first: Vec<usize> = take(1);
+    sluice.replace(with(0), Lists::default()).unwrap();
+    let second: Vec<usize> = take(6);
+    sluice.replace(with(3), Lists::default()).unwrap();
+    let third: Vec<usize> = take(10);
+    for (number, taken) in first.iter().zip(&second).zip(&third).map(|((a, b), c)| a + b + c).enumerate() {
+        assert!(taken <= 10, "address {number} was let in {taken} times");
+    }
+}

@@ -30,11 +30,12 @@
 //! ```
 
 mod group;
+mod literals;
 
-use rapidhash::RapidHashMap;
 use smallvec::SmallVec;
 
 use self::group::{Entry, Group, conjuncts};
+use self::literals::Literals;
 use super::pattern::{Rest, Segment, Segments};
 use super::{Params, PathPattern, Request, Rule, Side};
 
@@ -51,9 +52,8 @@ pub struct RuleIndex {
 /// Where a path has come to.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// The next segment, if it must be one in particular. Clients choose what is looked up, hence the
-    /// seeded hash.
-    literals: RapidHashMap<Box<str>, usize>,
+    /// The next segment, if it must be one in particular.
+    literals: Literals,
     /// The next segment, if it can be any.
     any: Option<usize>,
     /// Rules for the path that ends here.
@@ -95,7 +95,7 @@ impl RuleIndex {
             let new = self.nodes.len();
             let node = &mut self.nodes[at];
             at = match segment {
-                Segment::Literal(literal) => *node.literals.entry(literal.as_str().into()).or_insert(new),
+                Segment::Literal(literal) => node.literals.get_or_insert(literal, new),
                 Segment::Any(_) => *node.any.get_or_insert(new),
             };
             if at == new {
@@ -147,7 +147,7 @@ impl RuleIndex {
             Some("") => {}
             Some(segment) => {
                 if let Some(next) = node.literals.get(segment) {
-                    self.walk(*next, path, visit);
+                    self.walk(next, path, visit);
                 }
                 if let Some(next) = node.any {
                     self.walk(next, path, visit);

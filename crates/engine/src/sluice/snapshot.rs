@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::ban::{BanBook, Banned};
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
+use crate::limit::Limit;
 use crate::limiter::{Builder, Inner, KeyedCore};
 use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
 use crate::table::Table;
@@ -209,12 +210,23 @@ impl RuleState {
 /// Lets a rule's limiter go on under the rule's new form, with what that has changed.
 fn go_on(limiter: &Inner, old: &Rule, rule: &Rule, share: usize) -> Result<(), RuleSetError> {
     limiter.room.set_per_key(most_waiting(rule));
-    let buckets = if rule.key.is_empty() { 0 } else { buckets(rule, share)? };
+    let buckets = match rule.key.is_empty() {
+        true => 0,
+        // A key that changes buckets leaves copies behind, and nobody would give back what those hold.
+        false if holds_something(old) || holds_something(rule) => limiter.buckets(),
+        false => buckets(rule, share)?,
+    };
     let same = old.limits == rule.limits && estimates(old) == estimates(rule);
     if same && !worth_resizing(limiter.buckets(), buckets) {
         return Ok(());
     }
     limiter.rebuild(rule.limits.clone(), estimates(rule), buckets).map_err(in_rule(rule))
+}
+
+/// Whether callers of a rule hold something while they are inside. Its table keeps its size until it is
+/// built anew.
+fn holds_something(rule: &Rule) -> bool {
+    estimates(rule) || rule.limits.iter().any(Limit::is_concurrency)
 }
 
 /// Whether a table should change its size: it must not be larger than its share, and need not grow for

@@ -94,13 +94,12 @@ impl<S: Storage> Bucket<S> {
     pub(super) fn import(&self, plan: &Plan, tag: u32, state: &[u64], now: Timestamp) {
         let mut shelf = self.0.lock();
         let state = &state[..plan.words()];
-        let slot = match tag {
-            0 => None,
-            tag => shelf.find(tag).or_else(|| shelf.find(0)),
-        };
-        match slot {
-            Some(slot) => shelf.put(slot, tag, state),
-            None => shelf.fold(plan, state, now),
+        match (tag, shelf.find(tag), shelf.find(0)) {
+            // Known already: a table that changes its size hands one key to several buckets, and they
+            // may meet again at the next change. The stricter of the two is the key's own.
+            (1.., Some(slot), _) => plan.merge(&mut shelf.states.state_mut(slot)[..plan.words()], state),
+            (1.., None, Some(empty)) => shelf.put(empty, tag, state),
+            _ => shelf.fold(plan, state, now),
         }
     }
 
