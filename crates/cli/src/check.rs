@@ -7,6 +7,7 @@ use sluicegate_config::settings::{AdaptiveRule, Comparison, Condition, Signal, S
 use sluicegate_config::{Diagnostic, Loaded, Report, Settings, Severity};
 use sluicegate_engine::limit::parse::{Bytes, Span};
 use sluicegate_engine::rule::{Rule, Scope, Side};
+use sluicegate_engine::sluice::{Remembered, remembered};
 
 use crate::answer::{Answer, Exit, Look};
 use crate::args::{Check, Format};
@@ -36,19 +37,17 @@ pub(crate) fn run(args: &Check, look: Look) -> Answer {
     }
 }
 
-/// What each rule that leaves it open gets of the memory.
-fn share(settings: &Settings) -> u64 {
-    let keyed = settings.rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
-    settings.memory / (keyed as u64).max(1)
+/// What each rule remembers, in the order of the rules.
+fn memories(settings: &Settings) -> Vec<Remembered> {
+    remembered(&settings.rules, usize::try_from(settings.memory).unwrap_or(usize::MAX))
 }
 
 fn page(loaded: &Loaded, look: Look) -> String {
     let Loaded { settings, warnings } = loaded;
     let mut page = String::new();
     if !settings.rules.is_empty() {
-        let share = share(settings);
-        let rows = settings.rules.iter().map(|rule| row(rule, share)).collect();
-        let header = ["rule", "for", "key", "limits", "cost", "over the limit", "mode", "scope", "remembers"];
+        let rows = settings.rules.iter().zip(memories(settings)).map(|(rule, memory)| row(rule, memory)).collect();
+        let header = ["rule", "for", "key", "limits", "cost", "over the limit", "mode", "scope", "keys kept"];
         page.push_str(&draw(Rows::Ruled, header, rows));
         page.push('\n');
     }
@@ -72,15 +71,14 @@ fn page(loaded: &Loaded, look: Look) -> String {
     if let Some(note) = not_yet(settings) {
         let _ = writeln!(page, "{note}\n");
     }
-    let sized = settings.rules.iter().any(|rule| !rule.key.is_empty() && rule.max_keys.is_some());
+    let memory: usize = memories(settings).iter().map(|memory| memory.bytes).sum();
     let _ = writeln!(
         page,
-        "{}, {}, {}; up to {} of memory for keys{}",
+        "{}, {}, {}; {} of memory for keys",
         counted(settings.rules.len() + alone(settings), "rule"),
         if listed == 1 { "1 list entry".to_owned() } else { format!("{listed} list entries") },
         counted(warnings.len(), "warning"),
-        describe::size(settings.memory),
-        if sized { ", not counting rules with `max_keys`" } else { "" },
+        if memory == 0 { "no".to_owned() } else { describe::size(memory as u64) },
     );
     page
 }
@@ -91,7 +89,7 @@ fn alone(settings: &Settings) -> usize {
     settings.adaptive.iter().filter(|adaptive| !known(&adaptive.rule.name)).count()
 }
 
-fn row(rule: &Rule, share: u64) -> [String; 9] {
+fn row(rule: &Rule, memory: Remembered) -> [String; 9] {
     [
         rule.name.clone(),
         describe::requests(rule),
@@ -101,7 +99,7 @@ fn row(rule: &Rule, share: u64) -> [String; 9] {
         describe::on_limit(&rule.on_limit),
         describe::mode(rule).to_owned(),
         describe::scope(rule.scope),
-        describe::remembered(rule, share),
+        describe::remembered(memory),
     ]
 }
 

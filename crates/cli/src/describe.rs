@@ -7,6 +7,7 @@ use sluicegate_engine::limit::parse::{Bytes, Span};
 use sluicegate_engine::rule::{
     Attribute, ClusterMode, Cost, KeyPart, Mode, OnLimit, OnStoreFailure, Reply, Rule, Scope, Side,
 };
+use sluicegate_engine::sluice::Remembered;
 
 /// Which requests it is for.
 pub(crate) fn requests(rule: &Rule) -> String {
@@ -99,12 +100,11 @@ pub(crate) fn scope(scope: Scope) -> String {
     format!("cluster\n{mode}\n{failing}")
 }
 
-/// How many keys it remembers, or the most memory it has for them.
-pub(crate) fn remembered(rule: &Rule, share: u64) -> String {
-    match rule.max_keys {
-        _ if rule.key.is_empty() => "-".to_owned(),
-        Some(keys) => format!("{keys} keys"),
-        None => size(share),
+/// How many keys it remembers, and what that takes.
+pub(crate) fn remembered(memory: Remembered) -> String {
+    match memory.keys {
+        0 => "-".to_owned(),
+        keys => format!("{keys}\n{}", size(memory.bytes as u64)),
     }
 }
 

@@ -50,7 +50,7 @@ pub use explain::{Explanation, RuleExplanation};
 pub use outcome::{Cause, Outcome, RuleDecision};
 pub use queue::Admission;
 pub use saved::SavedRules;
-pub use snapshot::RuleCounts;
+pub use snapshot::{Remembered, RuleCounts, remembered};
 
 use crate::clock::ClockHandle;
 use crate::limit::LimitError;

@@ -94,8 +94,7 @@ impl Snapshot {
                 Table::buckets_for(rule.max_keys.unwrap_or(1)).map_err(in_rule(rule))?;
             }
         }
-        let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
-        let share = means.memory / keyed.max(1);
+        let share = share(&rules, means.memory);
         let known: HashMap<&str, usize> =
             old.iter().flat_map(|old| old.rules.iter().enumerate().map(|(i, rule)| (rule.name.as_str(), i))).collect();
         let states = rules.iter().map(|rule| {
@@ -252,11 +251,16 @@ const fn estimates(rule: &Rule) -> bool {
     matches!(rule.cost, Cost::Estimate(_))
 }
 
-/// How many keys a rule remembers within its share of memory, its bans included.
+/// How many keys a rule remembers within its share of memory.
 fn capacity(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
-    if let Some(keys) = rule.max_keys {
-        return Ok(keys);
+    match rule.max_keys {
+        Some(keys) => Ok(keys),
+        None => Ok((share / bytes_per_key(rule)?.max(1)).clamp(1, DEFAULT_KEYS)),
     }
+}
+
+/// What a key of a rule takes, its bans included.
+fn bytes_per_key(rule: &Rule) -> Result<usize, RuleSetError> {
     let mut bytes = 0;
     if !rule.limits.is_empty() {
         let plan = Builder::plan(rule.limits.clone(), estimates(rule)).map_err(in_rule(rule))?;
@@ -265,7 +269,46 @@ fn capacity(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
     if let Some(plan) = rule.ban.and_then(BanBook::plan) {
         bytes += Table::bytes_per_key(&plan);
     }
-    Ok((share / bytes.max(1)).clamp(1, DEFAULT_KEYS))
+    Ok(bytes)
+}
+
+/// How many keys a rule remembers and what that takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// Keys; none for a rule that counts everything together.
+    pub keys: usize,
+    /// Bytes for them, its bans included.
+    pub bytes: usize,
+}
+
+/// How many keys each of these rules would remember within so many bytes for all of them.
+///
+/// ```
+/// use sluicegate_engine::{sluice::remembered, rule::{Attribute, Rule}};
+///
+/// let mut per_ip = Rule::new("per-ip", ["300/1m".parse()?]);
+/// per_ip.key = vec![Attribute::ClientIp.into()];
+/// let of_all = remembered(&[per_ip, Rule::new("total", ["1000/s".parse()?])], 1 << 20);
+/// assert!(of_all[0].keys > 10_000 && of_all[0].bytes <= 1 << 20);
+/// assert_eq!(of_all[1].keys, 0);
+/// # Ok::<(), sluicegate_engine::LimitError>(())
+/// ```
+pub fn remembered(rules: &[Rule], memory: usize) -> Vec<Remembered> {
+    let share = share(rules, memory);
+    let of_rule = |rule: &Rule| match rule.key.is_empty() {
+        true => Remembered { keys: 0, bytes: 0 },
+        false => {
+            let keys = capacity(rule, share).unwrap_or(0);
+            Remembered { keys, bytes: keys.saturating_mul(bytes_per_key(rule).unwrap_or(0)) }
+        }
+    };
+    rules.iter().map(of_rule).collect()
+}
+
+/// What each rule that does not say how many keys it remembers gets of the memory.
+fn share(rules: &[Rule], memory: usize) -> usize {
+    let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
+    memory / keyed.max(1)
 }
 
 /// How many buckets a rule's table has.
