@@ -301,14 +301,16 @@ fn costs_come_from_the_rule_the_request_or_an_attribute() {
     };
     assert_eq!(ask("40", 1), (vec![40, 3], Verdict::Allowed));
     assert_eq!(ask(" 7 ", 2), (vec![7, 6], Verdict::Allowed));
-    for nonsense in ["", "-5", "1.5", "1e3", "NaN", "18446744073709551616"] {
+    // Too large to count is more than any limit, and not one.
+    assert_eq!(ask("18446744073709551616", 1).1, Verdict::Never);
+    for nonsense in ["", "-5", "1.5", "1e3", "NaN"] {
         assert_eq!(ask(nonsense, 1), (vec![1, 3], Verdict::Allowed), "{nonsense}");
     }
     assert_eq!(ask("0", 0), (vec![0, 0], Verdict::Allowed));
     assert_eq!(ask("101", 1).1, Verdict::Never);
     assert_eq!(ask("1", u64::MAX), (vec![1, u64::MAX], Verdict::Never));
     let remaining: Vec<u64> = left(&sluice, &get("/")).into_iter().map(|status| status.unwrap().remaining).collect();
-    assert_eq!(remaining, [100 - 40 - 7 - 6, 1_000 - 3 - 6 - 18]);
+    assert_eq!(remaining, [100 - 40 - 7 - 5, 1_000 - 3 - 6 - 15]);
 }
 
 #[test]

@@ -31,6 +31,10 @@ impl LeakyBucket {
         Ok(Self { bucket: Gcra::new(rate, queue, "queue")?, rate })
     }
 
+    pub(crate) const fn gcra(&self) -> &Gcra {
+        &self.bucket
+    }
+
     /// How fast the line is let out.
     pub const fn rate(&self) -> Rate {
         self.rate

@@ -28,8 +28,10 @@ impl Alarms {
         id
     }
 
-    pub(super) fn cancel(&mut self, id: AlarmId) {
-        self.pending.remove(&id);
+    /// The waker is foreign code: drop it without the lock.
+    #[must_use]
+    pub(super) fn cancel(&mut self, id: AlarmId) -> Option<Waker> {
+        self.pending.remove(&id)
     }
 
     /// When the next alarm goes off.

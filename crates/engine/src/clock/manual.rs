@@ -87,6 +87,7 @@ impl Clock for ManualClock {
     }
 
     fn cancel_alarm(&self, id: AlarmId) {
-        self.shared.alarms.lock().cancel(id);
+        let waker = self.shared.alarms.lock().cancel(id);
+        drop(waker);
     }
 }

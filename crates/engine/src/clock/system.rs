@@ -80,7 +80,8 @@ impl Clock for SystemClock {
 
     fn cancel_alarm(&self, id: AlarmId) {
         if let Some(timer) = TIMER.get() {
-            timer.alarms.lock().cancel(id);
+            let waker = timer.alarms.lock().cancel(id);
+            drop(waker);
         }
     }
 }

@@ -167,7 +167,15 @@ impl Inner {
     /// Ends what was taken with what it really cost.
     pub(crate) fn end(&self, key: KeyHash, taking: &Taking, actual: u64) {
         let now = self.clock.now();
-        self.at_place(key, taking.place, &mut |plan, state| plan.end(state, taking, actual, now));
+        // Whoever is not found there is charged all the same.
+        let mut due = actual.saturating_sub(taking.cost);
+        self.at_place(key, taking.place, &mut |plan, state| due = plan.end(state, taking, actual, now));
+        if due > 0 {
+            self.visit(key, now, &mut |plan, state| {
+                plan.charge(state, now, due);
+                true
+            });
+        }
         match taking.place {
             Place::Own => self.room.wake(key),
             // Other keys share that state, and their callers may wait for it.
@@ -243,10 +251,9 @@ impl Inner {
     /// Exchanges the limits, whether they are reservable, and how many buckets of keys there are.
     pub(crate) fn rebuild(&self, limits: Vec<Limit>, reservable: bool, buckets: usize) -> Result<(), LimitError> {
         let plan = Builder::plan(limits, reservable)?;
-        let now = self.clock.now();
         match &self.store {
-            Store::Unkeyed(state) => state.change(plan, now),
-            Store::Keyed(states) => states.change(plan, buckets, now)?,
+            Store::Unkeyed(state) => state.change(plan, &self.clock),
+            Store::Keyed(states) => states.change(plan, buckets, &self.clock)?,
         }
         self.reservable.store(reservable, Ordering::Relaxed);
         self.room.disturb();

@@ -63,21 +63,22 @@ impl Keyed {
         let core = self.core.load();
         match act(&core) {
             Visit::Done(place) => place,
-            Visit::Moved => Self::successors(&core, &mut act),
+            Visit::Moved => self.follow(&core, &mut act),
         }
     }
 
+    /// Goes where a bucket has moved to: to the table's successor while it is being replaced, and to the
+    /// present one afterwards.
     #[cold]
-    fn successors(core: &KeyedCore, act: &mut dyn FnMut(&KeyedCore) -> Visit) -> Place {
-        let mut next = core.table.successor.get();
-        while let Some(core) = next {
-            if let Visit::Done(place) = act(core) {
+    fn follow(&self, core: &KeyedCore, act: &mut dyn FnMut(&KeyedCore) -> Visit) -> Place {
+        let mut successor = core.table.successor.load_full();
+        loop {
+            let core = successor.unwrap_or_else(|| self.core.load_full());
+            if let Visit::Done(place) = act(&core) {
                 return place;
             }
-            next = core.table.successor.get();
+            successor = core.table.successor.load_full();
         }
-        // A bucket moves only after its table has a successor.
-        Place::Own
     }
 
     #[inline(always)]
@@ -151,7 +152,7 @@ impl Keyed {
 
     /// Replaces the plan and the size of the table; every key's state is carried over, one bucket at a
     /// time, so that no decision waits for more than one bucket.
-    pub(crate) fn change(&self, plan: Plan, buckets: usize, now: Timestamp) -> Result<(), LimitError> {
+    pub(crate) fn change(&self, plan: Plan, buckets: usize, clock: &ClockHandle) -> Result<(), LimitError> {
         let _alone = self.changing.lock();
         let old = self.core.load_full();
         let plan = plan.succeeding(&old.plan);
@@ -160,15 +161,14 @@ impl Keyed {
             table = table.lenient();
         }
         let new = Arc::new(KeyedCore::new(plan, table));
-        if old.table.successor.set(Arc::clone(&new)).is_err() {
-            // Only a change sets it, and changes come one after the other.
-            return Ok(());
-        }
+        old.table.successor.store(Some(Arc::clone(&new)));
         for bucket in 0..old.table.buckets() {
-            old.table.move_bucket(bucket, &new.table, &new.plan, &old.plan, now);
+            old.table.move_bucket(bucket, &new.table, &new.plan, &old.plan, clock);
         }
         new.table.add_forgotten(old.table.forgotten());
         self.core.store(new);
+        // Whoever keeps the old table must not keep all that came after it.
+        old.table.successor.store(None);
         Ok(())
     }
 

@@ -141,7 +141,8 @@ impl Limiter {
         self.inner.change(limits.into())
     }
 
-    /// Forgets everything but permits and reservations that are out: the limits are as if never used.
+    /// Forgets everything but permits and reservations that are out: the limits are as if never used. A
+    /// pass from before that is given back afterwards gives back once more what was forgotten.
     pub fn reset(&self) {
         self.inner.forget(NO_KEY);
     }

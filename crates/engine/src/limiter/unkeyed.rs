@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::word::{Moved, Take, Word};
 use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
+use crate::clock::ClockHandle;
 use crate::decision::Decision;
 use crate::plan::Plan;
 use crate::time::Timestamp;
@@ -142,13 +143,14 @@ impl Unkeyed {
     }
 
     /// Replaces the plan; the state is carried over.
-    pub(crate) fn change(&self, plan: Plan, now: Timestamp) {
+    pub(crate) fn change(&self, plan: Plan, clock: &ClockHandle) {
         let _alone = self.changing.lock();
         let latest = self.latest.load_full();
         let old = latest.as_deref().unwrap_or(&self.first);
         let plan = Arc::new(plan.succeeding(&old.plan));
         let succeed = |words: &[u64]| {
-            let words = plan.adopt(&old.plan, words, now);
+            // The time is read with the state in hand: nothing can be taken after it.
+            let words = plan.adopt(&old.plan, words, clock.now());
             self.latest.store(Some(Arc::new(Core::new(Arc::clone(&plan), &words))));
         };
         match &old.state {

@@ -14,8 +14,12 @@ impl Plan {
     /// The same plan in place of another: limits go on where those they replace stood.
     #[must_use]
     pub(crate) fn succeeding(mut self, old: &Self) -> Self {
-        for (lineage, predecessor) in self.lineage.iter_mut().zip(predecessors(&self.limits, &old.limits)) {
-            if let Some(index) = predecessor {
+        for (nth, (lineage, predecessor)) in
+            self.lineage.iter_mut().zip(predecessors(&self.limits, &old.limits)).enumerate()
+        {
+            if let Some(index) = predecessor
+                && holds_alike(&self.limits[nth], &old.limits[index])
+            {
                 *lineage = old.lineage[index];
             }
         }
@@ -42,25 +46,40 @@ impl Plan {
     }
 }
 
+/// Whether what is held of the one is counted on by the other.
+fn holds_alike(a: &Limit, b: &Limit) -> bool {
+    let reservable = |limit: &Limit| matches!(limit, Limit::TokenBucket(b) | Limit::Bandwidth(b) if b.is_reservable());
+    (a.is_concurrency() && b.is_concurrency()) || (reservable(a) && reservable(b))
+}
+
 /// For each limit the position of the old one it stands for: the same, else one of its kind, else
-/// whichever is left over.
+/// whichever is left over. Among several, the one that speaks of the nearest span of time: who raises ten
+/// an hour to eleven does not mean the limit per second.
 fn predecessors(limits: &[Limit], old: &[Limit]) -> SmallVec<[Option<usize>; 2]> {
     let mut free: SmallVec<[bool; 4]> = SmallVec::from_elem(true, old.len());
     let mut found: SmallVec<[Option<usize>; 2]> = SmallVec::from_elem(None, limits.len());
     let alike: [fn(&Limit, &Limit) -> bool; 3] =
         [|a, b| a == b, |a, b| a.algorithm() == b.algorithm(), |a, b| !a.is_concurrency() && !b.is_concurrency()];
     for alike in alike {
-        for (limit, slot) in limits.iter().zip(&mut found) {
-            if slot.is_none() {
-                let index = (0..free.len()).find(|&index| free[index] && alike(limit, &old[index]));
-                if let Some(index) = index {
-                    free[index] = false;
-                    *slot = Some(index);
-                }
-            }
+        loop {
+            let new = (0..limits.len()).filter(|&index| found[index].is_none());
+            let pairs = new.flat_map(|index| (0..old.len()).map(move |old| (index, old)));
+            let pairs = pairs.filter(|&(new, index)| free[index] && alike(&limits[new], &old[index]));
+            let nearest =
+                pairs.min_by(|a, b| apart(&limits[a.0], &old[a.1]).total_cmp(&apart(&limits[b.0], &old[b.1])));
+            let Some((new, index)) = nearest else { break };
+            free[index] = false;
+            found[new] = Some(index);
         }
     }
     found
+}
+
+/// How many times longer the one's span of time is than the other's.
+fn apart(a: &Limit, b: &Limit) -> f64 {
+    let seconds = |limit: &Limit| limit.window().map_or(1.0, |window| window.as_secs_f64());
+    let ratio = seconds(a) / seconds(b);
+    ratio.max(1.0 / ratio)
 }
 
 fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], now: Timestamp) {
@@ -84,6 +103,12 @@ fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], n
         _ => limit.capacity().saturating_sub(left).saturating_add(overdraft(old, old_state, now)),
     };
     each_algorithm!(limit, algorithm => algorithm.commit(state, now, taken, false));
+    if taken == 0 && !matches!(limit, Limit::WarmUp(_)) {
+        // Full, but not fresh: the next change must not take it for never used.
+        let mark = each_algorithm!(limit, algorithm => algorithm.commit(state, now, 1, false));
+        let one = crate::algorithm::Taken { at: now, cost: 1, mark, held: false };
+        each_algorithm!(limit, algorithm => algorithm.settle(state, one, 0, now));
+    }
     match (limit, &mut *state) {
         (Limit::WarmUp(_), [next, _]) => *next = (*next).max((now + Duration::from_nanos(wait)).as_nanos()),
         // Full, but not fresh: the next change must not take it for never used.
@@ -106,6 +131,7 @@ fn overdraft(limit: &Limit, state: &[u64], now: Timestamp) -> u64 {
         (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), [arrival, ..]) => {
             bucket.gcra().overdraft(*arrival, ticks(now))
         }
+        (Limit::LeakyBucket(bucket), [arrival, ..]) => bucket.gcra().overdraft(*arrival, ticks(now)),
         _ => 0,
     }
 }

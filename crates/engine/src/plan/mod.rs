@@ -254,6 +254,22 @@ impl Plan {
             .unwrap_or(Timestamp::ZERO)
     }
 
+    /// Makes `into` as strict as the stricter of two copies of one key's state: what is held is the same
+    /// in both and counts once.
+    pub(crate) fn unite(&self, into: &mut [u64], from: &[u64]) {
+        let mut rest = into;
+        for (limit, from) in self.parts(from) {
+            let (part, tail) = rest.split_at_mut(limit.words());
+            rest = tail;
+            match limit {
+                Limit::Concurrency(_) | Limit::TokenBucket(_) | Limit::Bandwidth(_) => {
+                    part.iter_mut().zip(from).for_each(|(into, from)| *into = (*into).max(*from));
+                }
+                _ => each_algorithm!(limit, algorithm => algorithm.merge(part, from)),
+            }
+        }
+    }
+
     /// Makes `into` at least as strict as both.
     pub(crate) fn merge(&self, into: &mut [u64], from: &[u64]) {
         let mut rest = into;

@@ -52,13 +52,23 @@ impl Plan {
         holding.collect()
     }
 
-    /// Ends what was taken, from this plan or from one it replaced.
-    pub(crate) fn end(&self, state: &mut [u64], taking: &Taking, actual: u64, now: Timestamp) {
+    /// Ends what was taken, from this plan or from one it replaced. Answers what is still to be charged.
+    pub(crate) fn end(&self, state: &mut [u64], taking: &Taking, actual: u64, now: Timestamp) -> u64 {
         if taking.plan == self.id {
             self.settle(state, taking, actual, now);
-        } else {
-            self.release(state, taking);
+            return 0;
         }
+        self.release(state, taking);
+        actual.saturating_sub(taking.cost)
+    }
+
+    /// Charges the rates, whether it fits or not; permits are no matter of cost.
+    pub(crate) fn charge(&self, state: &mut [u64], now: Timestamp, cost: u64) {
+        self.each_mut(state, |limit, part| {
+            if !limit.is_concurrency() {
+                each_algorithm!(limit, algorithm => algorithm.commit(part, now, cost, false));
+            }
+        });
     }
 
     /// Corrects every limit to what it really cost; permits go back.

@@ -1,5 +1,6 @@
 //! Deciding one request: select the checks, decide them all or nothing.
 
+use std::num::IntErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -12,7 +13,7 @@ use super::snapshot::Snapshot;
 use crate::algorithm::{self, Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
-use crate::limiter::Inner;
+use crate::limiter::{Inner, NO_STATE};
 use crate::plan::{Ruling, Taking};
 use crate::rule::key::{hash_key, readable_key};
 use crate::rule::{Cost, ListHit, Params, Request, Rule};
@@ -45,6 +46,9 @@ impl Said {
         Self { ruling, status: decision.status, taken: None }
     }
 }
+
+/// How many rules with limits can match one request. More than that, and it is refused.
+const MOST_TOGETHER: usize = 256;
 
 /// The questions about one request, in the order of the rules.
 pub(super) type Checks = SmallVec<[Check; 2]>;
@@ -126,8 +130,13 @@ fn cost(rule: &Rule, request: &Request<'_>, params: &Params<'_>) -> u64 {
         Cost::Fixed(cost) => cost.saturating_mul(request.cost),
         Cost::Estimate(cost) => *cost,
         Cost::Attribute(attribute) => {
-            let number = request.value(attribute, params).and_then(|text| text.trim().parse().ok());
-            number.unwrap_or(1)
+            let number = request.value(attribute, params).map(|text| text.trim().parse::<u64>());
+            match number {
+                Some(Ok(number)) => number,
+                // Too large to count is not one, but more than any limit.
+                Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => u64::MAX,
+                _ => 1,
+            }
         }
     }
 }
@@ -165,6 +174,13 @@ pub(super) fn rule_on(outcome: &mut Outcome, now: Timestamp, asking: Asking) {
         {
             enforced.push((limiter.id(), index));
         }
+    }
+    if enforced.len() > MOST_TOGETHER {
+        // Each is held while the next is asked. Nobody meant so many rules for one request: refuse it
+        // rather than run out of stack.
+        let said = Said::from_decision(&NO_STATE);
+        checks[enforced[MOST_TOGETHER].1].said = Some(said);
+        return;
     }
     // Everybody takes limiters in the same order, so nobody waits in a circle.
     enforced.sort_unstable();
@@ -249,13 +265,14 @@ impl Outcome {
 
     /// Asks to be woken when something is given back that other limiters than this one wait for. Answers
     /// whether there is any.
-    pub(super) fn watch_other_holders(&self, own: &Arc<Inner>, waker: &Waker) -> bool {
+    pub(super) fn watch_other_holders(&self, own: &Arc<Inner>, waker: &Waker, watched: &mut Watched) -> bool {
         let mut watching = false;
         for check in self.checks.iter().filter(|check| !check.shadow && check.is_held_up()) {
             if let Some(limiter) = &self.snapshot.state(check.rule).limiter
                 && !Arc::ptr_eq(limiter, own)
+                && limiter.room.watch(check.key, waker)
             {
-                limiter.room.watch(check.key, waker);
+                watched.push((Arc::clone(limiter), check.key, waker.clone()));
                 watching = true;
             }
         }
@@ -281,6 +298,9 @@ impl Outcome {
         }
     }
 }
+
+/// What a request has asked to be woken for, besides its own line.
+pub(super) type Watched = Vec<(Arc<Inner>, KeyHash, Waker)>;
 
 impl Check {
     /// Whether it is refused until somebody gives back what they hold.

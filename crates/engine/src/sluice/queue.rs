@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::decide::{self, Asking, Check};
+use super::decide::{self, Asking, Check, Watched};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
 use crate::clock::ClockHandle;
@@ -39,6 +39,15 @@ struct RuleTurn {
     key: KeyHash,
     cost: u64,
     clock: ClockHandle,
+    watched: Watched,
+}
+
+impl Drop for RuleTurn {
+    fn drop(&mut self) {
+        for (limiter, key, waker) in self.watched.drain(..) {
+            limiter.room.unwatch(key, &waker);
+        }
+    }
 }
 
 impl Admission {
@@ -48,7 +57,14 @@ impl Admission {
         match line_of(&outcome) {
             Some(line) => {
                 let Line { limiter, key, cost, longest } = line;
-                let turn = RuleTurn { refused: Some(outcome), limiter, key, cost, clock: clock.clone() };
+                let turn = RuleTurn {
+                    refused: Some(outcome),
+                    limiter,
+                    key,
+                    cost,
+                    clock: clock.clone(),
+                    watched: Watched::new(),
+                };
                 Self(State::Waiting(InLine::new(turn, Some(longest))))
             }
             None => {
@@ -75,8 +91,15 @@ fn line_of(outcome: &Outcome) -> Option<Line> {
     }
     let check: &Check = outcome.checks.iter().find(|check| check.rule == rule)?;
     let limiter = Arc::clone(outcome.snapshot.state(rule).limiter.as_ref()?);
-    let longest = outcome.refusing().filter_map(|rule| Some(rule.on_limit.queue?.max_wait)).min()?;
+    let longest = outcome.longest_wait()?;
     Some(Line { limiter, key: check.key, cost: check.cost, longest })
+}
+
+impl Outcome {
+    /// The longest that every rule which refuses lets the request wait.
+    fn longest_wait(&self) -> Option<Duration> {
+        self.refusing().filter_map(|rule| Some(rule.on_limit.queue?.max_wait)).min()
+    }
 }
 
 impl Turn for RuleTurn {
@@ -99,7 +122,7 @@ impl Turn for RuleTurn {
         let Some(mut outcome) = self.refused.take() else { return Asked::Refused(NO_STATE) };
         decide::rule_on(&mut outcome, now, Asking::ToWait);
         outcome.conclude();
-        if !outcome.is_admitted() && outcome.watch_other_holders(&self.limiter, waker) {
+        while !outcome.is_admitted() && outcome.watch_other_holders(&self.limiter, waker, &mut self.watched) {
             // What is held elsewhere may have been given back before anybody knew that we wait for it.
             decide::rule_on(&mut outcome, now, Asking::ToWait);
             outcome.conclude();
@@ -112,6 +135,10 @@ impl Turn for RuleTurn {
         let waits = outcome.may_wait();
         self.refused = Some(outcome);
         if waits { Asked::NotYet(decision) } else { Asked::Refused(decision) }
+    }
+
+    fn longest(&self) -> Option<Duration> {
+        self.refused.as_ref().and_then(Outcome::longest_wait)
     }
 
     fn refuse(&mut self, decision: Decision, _reason: Reason) -> Option<Outcome> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::ban::{BanBook, Banned};
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
-use crate::limit::Limit;
+use crate::limit::{Limit, LimitError};
 use crate::limiter::{Builder, Inner, KeyedCore};
 use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
 use crate::table::Table;
@@ -90,11 +90,9 @@ impl Snapshot {
             }
             rule.target.check().map_err(|source| RuleSetError::Target { rule: rule.name.clone(), source })?;
             BanBook::check(rule)?;
-            if !rule.key.is_empty() {
-                Table::buckets_for(rule.max_keys.unwrap_or(1)).map_err(in_rule(rule))?;
-            }
         }
         let share = share(&rules, means.memory);
+        rules.iter().filter(|rule| !rule.key.is_empty()).try_for_each(|rule| check_memory(rule, share))?;
         let known: HashMap<&str, usize> =
             old.iter().flat_map(|old| old.rules.iter().enumerate().map(|(i, rule)| (rule.name.as_str(), i))).collect();
         let states = rules.iter().map(|rule| {
@@ -309,6 +307,15 @@ pub fn remembered(rules: &[Rule], memory: usize) -> Vec<Remembered> {
 fn share(rules: &[Rule], memory: usize) -> usize {
     let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
     memory / keyed.max(1)
+}
+
+/// Refuses a rule there is no memory for, before anything is changed.
+fn check_memory(rule: &Rule, share: usize) -> Result<(), RuleSetError> {
+    let keys = capacity(rule, share)?;
+    Table::buckets_for(keys).map_err(in_rule(rule))?;
+    let bytes = keys.saturating_mul(bytes_per_key(rule)?);
+    let room = Vec::<u8>::new().try_reserve_exact(bytes);
+    room.map_err(|_| in_rule(rule)(LimitError::Memory { keys }))
 }
 
 /// How many buckets a rule's table has.

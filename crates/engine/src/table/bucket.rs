@@ -91,14 +91,27 @@ impl<S: Storage> Bucket<S> {
         shelf.moved = true;
     }
 
-    pub(super) fn import(&self, plan: &Plan, tag: u32, state: &[u64], now: Timestamp) {
+    pub(super) fn import(&self, plan: &Plan, tag: u32, state: &[u64], now: Timestamp, lenient: bool) {
         let mut shelf = self.0.lock();
         let state = &state[..plan.words()];
-        match (tag, shelf.find(tag), shelf.find(0)) {
-            // Known already: a table that changes its size hands one key to several buckets, and they
-            // may meet again at the next change. The stricter of the two is the key's own.
-            (1.., Some(slot), _) => plan.merge(&mut shelf.states.state_mut(slot)[..plan.words()], state),
-            (1.., None, Some(empty)) => shelf.put(empty, tag, state),
+        if tag == 0 {
+            return shelf.fold(plan, state, now);
+        }
+        if let Some(slot) = shelf.find(tag) {
+            // Copies of one key from several buckets of the old table: the strictest is the real one.
+            return plan.unite(&mut shelf.states.state_mut(slot)[..state.len()], state);
+        }
+        let soonest = || (0..SLOTS).map(|slot| (shelf.full_at(plan, slot), slot)).min();
+        match (shelf.find(0), soonest()) {
+            (Some(slot), _) => shelf.put(slot, tag, state),
+            (None, Some((full_at, slot))) if full_at < plan.full_at(state) => {
+                if full_at > now && !lenient {
+                    let victim: SmallVec<[u64; 16]> = SmallVec::from_slice(&shelf.states.state(slot)[..state.len()]);
+                    shelf.fold(plan, &victim, now);
+                }
+                shelf.put(slot, tag, state);
+            }
+            _ if lenient => {}
             _ => shelf.fold(plan, state, now),
         }
     }

@@ -29,12 +29,14 @@ mod storage;
 
 use std::collections::TryReserveError;
 use std::hash::{Hash, Hasher};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwapOption;
 use rapidhash::quality::RapidHasher;
 
+use crate::clock::ClockHandle;
 use crate::limit::LimitError;
+use crate::limiter::KeyedCore;
 use crate::plan::Plan;
 use crate::time::Timestamp;
 pub(crate) use bucket::Place;
@@ -60,8 +62,9 @@ pub(crate) struct Table {
     /// Whether what is forgotten early is really forgotten, instead of being folded into the strict
     /// slot. For states where too strict is worse than too lax.
     lenient: bool,
-    /// Set when the table is being replaced; buckets that moved say so.
-    pub(crate) successor: OnceLock<std::sync::Arc<crate::limiter::KeyedCore>>,
+    /// Where buckets that moved have gone, while the table is being replaced. Afterwards whoever still
+    /// knows this table has to ask for the present one.
+    pub(crate) successor: ArcSwapOption<KeyedCore>,
 }
 
 /// Buckets by size of state. One word is the common case and called directly; the others behind a
@@ -78,7 +81,7 @@ pub(crate) trait Buckets: Send + Sync {
     fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit;
     fn at_place(&self, index: usize, tag: u32, place: Place, act: &mut dyn FnMut(&mut [u64])) -> Visit;
     fn export(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
-    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp);
+    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp, lenient: bool);
     fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
 }
 
@@ -121,8 +124,8 @@ impl<S: Storage> Buckets for Box<[Bucket<S>]> {
         self[index].export(each);
     }
 
-    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp) {
-        self[index].import(plan, tag, state, now);
+    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp, lenient: bool) {
+        self[index].import(plan, tag, state, now, lenient);
     }
 
     fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64])) {
@@ -176,7 +179,14 @@ impl Table {
             _ => boxed::<Heap>(words, buckets),
         };
         let slots = slots.map_err(|_| LimitError::Memory { keys: (buckets as f64 * KEYS_PER_BUCKET) as usize })?;
-        Ok(Self { slots, buckets, seed, forgotten: AtomicU64::new(0), lenient: false, successor: OnceLock::new() })
+        Ok(Self {
+            slots,
+            buckets,
+            seed,
+            forgotten: AtomicU64::new(0),
+            lenient: false,
+            successor: ArcSwapOption::empty(),
+        })
     }
 
     /// The same table, made to forget without a trace.
@@ -290,12 +300,14 @@ impl Table {
 
     /// Puts a state under a tag; tag 0 is the strict slot.
     pub(crate) fn import(&self, plan: &Plan, bucket: usize, tag: u32, state: &[u64], now: Timestamp) {
-        self.many().import(bucket, plan, tag, state, now);
+        self.many().import(bucket, plan, tag, state, now, self.lenient);
     }
 
     /// Moves one bucket to another table, converting its states on the way.
-    pub(crate) fn move_bucket(&self, bucket: usize, to: &Self, to_plan: &Plan, from_plan: &Plan, now: Timestamp) {
+    pub(crate) fn move_bucket(&self, bucket: usize, to: &Self, to_plan: &Plan, from_plan: &Plan, clock: &ClockHandle) {
         self.many().hand_over(bucket, &mut |tag, state| {
+            // The time is read with the bucket in hand: nothing can be taken after it.
+            let now = clock.now();
             let state = to_plan.adopt(from_plan, state, now);
             to.import_from(to_plan, self.buckets, bucket, tag, &state, now);
         });

@@ -28,6 +28,10 @@ pub(crate) trait Turn: Unpin {
     fn cost(&self) -> u64;
     /// Asks to be let in now. If that hangs on something held elsewhere, `waker` is to be told.
     fn ask(&mut self, now: Timestamp, waker: &Waker) -> Asked<Self::Pass>;
+    /// The longest wait that what it was told last allows, counted from its arrival.
+    fn longest(&self) -> Option<Duration> {
+        None
+    }
     /// Is told that it is not let in.
     fn refuse(&mut self, decision: Decision, reason: Reason) -> Self::Refusal;
 }
@@ -46,7 +50,7 @@ pub(crate) enum Asked<P> {
 pub(crate) struct InLine<T: Turn> {
     turn: T,
     within: Option<Duration>,
-    deadline: Option<Timestamp>,
+    arrived: Option<Timestamp>,
     place: Option<Ticket>,
     alarm: Option<AlarmId>,
 }
@@ -56,7 +60,14 @@ const NO_DEADLINE: Timestamp = Timestamp::from_nanos(u64::MAX);
 
 impl<T: Turn> InLine<T> {
     pub(crate) const fn new(turn: T, within: Option<Duration>) -> Self {
-        Self { turn, within, deadline: None, place: None, alarm: None }
+        Self { turn, within, arrived: None, place: None, alarm: None }
+    }
+
+    /// Until when it waits at most, having arrived at `now` if not before.
+    fn deadline(&mut self, now: Timestamp) -> Timestamp {
+        let arrived = *self.arrived.get_or_insert(now);
+        let longest = self.within.into_iter().chain(self.turn.longest()).min();
+        longest.map_or(NO_DEADLINE, |longest| arrived + longest)
     }
 
     /// Takes at once, or joins the line. Answers how it ended unless it is in line now.
@@ -111,6 +122,8 @@ impl<T: Turn> InLine<T> {
             Asked::Refused(decision) => return self.give_up(decision, Reason::Limit),
             Asked::NotYet(decision) => decision,
         };
+        // Another rule may refuse now, and let wait less long.
+        let deadline = deadline.min(self.deadline(now));
         if let Some(reason) = self.hopeless(&decision, now, deadline) {
             return self.give_up(decision, reason);
         }
@@ -165,7 +178,7 @@ impl<T: Turn> Future for InLine<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let now = this.turn.limiter().clock.now();
-        let deadline = *this.deadline.get_or_insert_with(|| this.within.map_or(NO_DEADLINE, |span| now + span));
+        let deadline = this.deadline(now);
         if this.place.is_none()
             && let Some(result) = this.arrive(now, deadline, context.waker())
         {

@@ -199,27 +199,33 @@ impl WaitRoom {
     /// Whether this caller is first in line. If it is not, or has to wait all the same, `waker` is
     /// what wakes it.
     pub(crate) fn is_first(&self, key: KeyHash, ticket: Ticket, waker: &Waker) -> bool {
+        // Wakers are foreign code: declared first, the old one is dropped last, without the lock.
+        let mut old = None;
         let mut lines = self.lines.lock();
         let Some(line) = lines.by_key.get_mut(&key) else { return true };
         if let Some(waiter) = line.waiters.iter_mut().find(|waiter| waiter.ticket == ticket) {
             match &mut waiter.waker {
-                Some(known) => known.clone_from(waker),
-                none => *none = Some(waker.clone()),
+                Some(known) if known.will_wake(waker) => {}
+                known => old = known.replace(waker.clone()),
             }
         }
-        line.waiters.front().is_none_or(|first| first.ticket == ticket)
+        let first = line.waiters.front().is_none_or(|first| first.ticket == ticket);
+        drop(lines);
+        drop(old);
+        first
     }
 
     /// Leaves the line, let in at a moment or not at all. Unless it is the moment that was foretold, what
     /// was foretold to those behind is void.
     pub(crate) fn leave(&self, key: KeyHash, ticket: Ticket, admitted_at: Option<Timestamp>) {
+        let gone;
         let next = {
             let mut lines = self.lines.lock();
             let Some(line) = lines.by_key.get_mut(&key) else { return };
             let Some(place) = line.waiters.iter().position(|waiter| waiter.ticket == ticket) else { return };
-            let waiter = line.waiters.remove(place);
+            gone = line.waiters.remove(place);
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            if admitted_at.is_none() || waiter.and_then(|waiter| waiter.turn) != admitted_at {
+            if admitted_at.is_none() || gone.as_ref().and_then(|waiter| waiter.turn) != admitted_at {
                 line.end = None;
             }
             let next = if place == 0 { line.waiters.front().and_then(|first| first.waker.clone()) } else { None };
@@ -234,13 +240,26 @@ impl WaitRoom {
     }
 
     /// Asks to be woken, once, when something of this key is given back.
-    pub(crate) fn watch(&self, key: KeyHash, waker: &Waker) {
+    pub(crate) fn watch(&self, key: KeyHash, waker: &Waker) -> bool {
         let mut lines = self.lines.lock();
         let known = lines.watchers.iter().any(|(watched, known)| *watched == key && known.will_wake(waker));
         if !known {
             lines.watchers.push((key, waker.clone()));
             self.watching.store(lines.watchers.len(), Ordering::Relaxed);
         }
+        !known
+    }
+
+    /// Asks no longer to be woken.
+    pub(crate) fn unwatch(&self, key: KeyHash, waker: &Waker) {
+        let gone: Vec<(KeyHash, Waker)> = {
+            let mut lines = self.lines.lock();
+            let gone = lines.watchers.extract_if(.., |(watched, known)| *watched == key && known.will_wake(waker));
+            let gone = gone.collect();
+            self.watching.store(lines.watchers.len(), Ordering::Relaxed);
+            gone
+        };
+        drop(gone);
     }
 
     /// Something was given back: the first in line may go sooner than foretold.
