@@ -418,6 +418,21 @@ fn a_request_waits_for_all_rules_that_let_it() {
 }
 
 #[test]
+fn the_pause_of_a_leaky_bucket_is_sat_out_and_its_place_given_back() {
+    let clock = ManualClock::new();
+    let sluice = sluice(&clock, [rule("paced", [leaky("1/s", 4)])]);
+    assert!(Task::new(sluice.admit(&get("/"))).now().is_admitted());
+    let mut paused: Vec<_> = (0..3).map(|_| waiting(sluice.admit(&get("/")))).collect();
+    assert!(!Task::new(sluice.admit(&get("/"))).now().is_admitted(), "one leaves, three wait");
+    drop(paused.pop());
+    paused.push(waiting(sluice.admit(&get("/"))));
+    let left = run(&clock, &mut paused);
+    let turns: Vec<_> = left.iter().map(|left| (left.at, left.output.is_admitted())).collect();
+    assert_eq!(turns, [(secs(1), true), (secs(2), true), (secs(3), true)]);
+    assert_eq!(clock.alarms(), 0);
+}
+
+#[test]
 fn a_queue_is_bounded_per_key() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [queued(by("client.ip", rule("paced", [bucket("1/s", 1)])), secs(60), 2)]);

@@ -19,6 +19,7 @@
 
 mod alarms;
 mod manual;
+mod sleep;
 mod system;
 
 use std::fmt;
@@ -27,6 +28,7 @@ use std::task::Waker;
 
 pub use alarms::AlarmId;
 pub use manual::ManualClock;
+pub use sleep::Sleep;
 pub use system::SystemClock;
 
 use crate::time::Timestamp;

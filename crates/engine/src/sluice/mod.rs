@@ -89,7 +89,13 @@ impl Sluice {
         &self.shared.started_fresh
     }
 
-    /// Decides about a request and, where its rule says so, waits for its turn.
+    /// The clock it goes by.
+    pub fn clock(&self) -> &ClockHandle {
+        &self.shared.clock
+    }
+
+    /// Decides about a request and, where its rule says so, waits for its turn. A pause that a leaky
+    /// bucket asks for is sat out too: whoever is admitted may go on at once.
     pub fn admit(&self, request: &Request<'_>) -> Admission {
         Admission::new(self.shared.snapshot.load_full(), request, &self.shared.clock)
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::decide::{self, Asking, Check, Watched};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
-use crate::clock::ClockHandle;
-use crate::decision::Decision;
+use crate::clock::{ClockHandle, Sleep};
+use crate::decision::{Decision, Verdict};
 use crate::limiter::{Inner, NO_STATE, Reason};
 use crate::rule::Request;
 use crate::table::KeyHash;
@@ -22,13 +22,37 @@ use crate::wait::{Asked, InLine, Turn};
 /// A request that several rules refuse waits in the line of the one with the longest wait, provided
 /// that every one of them lets it wait, and no longer than any of them lets it. First in, first out
 /// holds within that line: whoever is first in it may pass callers who wait for another rule's key, as
-/// two who waited for each other's line would otherwise never move. Dropping it leaves the line.
+/// two who waited for each other's line would otherwise never move. Dropping it leaves the line, and
+/// gives back the place that a leaky bucket has promised.
 #[must_use = "futures do nothing unless polled"]
 pub struct Admission(State);
 
 enum State {
     Decided(Option<Outcome>),
+    /// Admitted, but for a pause.
+    Pausing(Promised, Sleep),
     Waiting(InLine<RuleTurn>),
+}
+
+impl State {
+    /// Of what was decided at `now`.
+    fn of(outcome: Outcome, now: Timestamp, clock: &ClockHandle) -> Self {
+        match outcome.verdict {
+            Verdict::Wait(pause) => Self::Pausing(Promised(Some(outcome)), clock.sleep_until(now + pause)),
+            _ => Self::Decided(Some(outcome)),
+        }
+    }
+}
+
+/// An outcome whose moment has not come yet; dropped before, it is as if it had never been.
+struct Promised(Option<Outcome>);
+
+impl Drop for Promised {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.0.take() {
+            outcome.give_back();
+        }
+    }
 }
 
 /// A request in line.
@@ -69,7 +93,7 @@ impl Admission {
             }
             None => {
                 outcome.count(now);
-                Self(State::Decided(Some(outcome)))
+                Self(State::of(outcome, now, clock))
             }
         }
     }
@@ -153,15 +177,25 @@ impl Future for Admission {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let outcome = match &mut self.0 {
-            State::Decided(outcome) => outcome.take(),
-            State::Waiting(line) => match Pin::new(line).poll(context) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(outcome)) => Some(outcome),
-                Poll::Ready(Err(outcome)) => outcome,
-            },
-        };
-        // Polled again after it was ready: there is nothing more to come.
-        outcome.map_or(Poll::Pending, Poll::Ready)
+        loop {
+            match &mut self.0 {
+                State::Decided(outcome) => {
+                    // Polled again after it was ready: there is nothing more to come.
+                    return outcome.take().map_or(Poll::Pending, Poll::Ready);
+                }
+                State::Pausing(promised, sleep) => match Pin::new(sleep).poll(context) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(()) => self.0 = State::Decided(promised.0.take()),
+                },
+                State::Waiting(line) => match Pin::new(&mut *line).poll(context) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(outcome)) => {
+                        let clock = line.turn().clock.clone();
+                        self.0 = State::of(outcome, clock.now(), &clock);
+                    }
+                    Poll::Ready(Err(outcome)) => self.0 = State::Decided(outcome),
+                },
+            }
+        }
     }
 }

@@ -63,6 +63,11 @@ impl<T: Turn> InLine<T> {
         Self { turn, within, arrived: None, place: None, alarm: None }
     }
 
+    /// What the caller waits for.
+    pub(crate) const fn turn(&self) -> &T {
+        &self.turn
+    }
+
     /// Until when it waits at most, having arrived at `now` if not before.
     fn deadline(&mut self, now: Timestamp) -> Timestamp {
         let arrived = *self.arrived.get_or_insert(now);
