@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use sluicegate_engine::rule::{self, Expr, Rule};
+pub use sluicegate_http::HeaderStyle;
 
 /// Everything a rule file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,20 +161,6 @@ pub struct ListEntry {
     pub text: String,
     /// The condition.
     pub condition: Expr,
-}
-
-/// Which headers tell clients what is left to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum HeaderStyle {
-    /// `RateLimit` and `RateLimit-Policy`.
-    #[default]
-    Ietf,
-    /// `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset`.
-    Legacy,
-    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`.
-    X,
-    /// None of them.
-    None,
 }
 
 /// Where cluster-wide counts are kept.

@@ -69,6 +69,17 @@ impl Outcome {
         self.cause
     }
 
+    /// The rules it was decided by.
+    pub fn rules(&self) -> &[Rule] {
+        self.snapshot.rules()
+    }
+
+    /// Which set of rules that was: no other set in this process has the same number. For adapters that
+    /// keep something prepared for each rule.
+    pub fn edition(&self) -> u64 {
+        self.snapshot.edition()
+    }
+
     /// The rule that refused.
     pub fn rule(&self) -> Option<&Rule> {
         match self.cause {
@@ -134,7 +145,9 @@ impl Outcome {
         }
     }
 
-    fn holds_something(&self) -> bool {
+    /// Whether it must be kept until the request has ended: it holds permits, or an estimate that is to
+    /// be settled. Otherwise it may be dropped at any time.
+    pub fn is_held(&self) -> bool {
         let taken = self.checks.iter().filter_map(|check| check.said.as_ref()?.taken.as_ref());
         taken.into_iter().any(Taking::is_held)
     }
@@ -142,7 +155,7 @@ impl Outcome {
 
 impl Drop for Outcome {
     fn drop(&mut self) {
-        if self.holds_something() {
+        if self.is_held() {
             self.end(|_, cost| cost);
         }
     }

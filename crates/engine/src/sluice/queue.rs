@@ -99,6 +99,16 @@ impl Admission {
     }
 }
 
+impl Admission {
+    /// Takes the outcome out, if there is nothing to wait for. Then this is done and never resolves.
+    pub fn at_once(&mut self) -> Option<Outcome> {
+        match &mut self.0 {
+            State::Decided(outcome) => outcome.take(),
+            State::Pausing(..) | State::Waiting(_) => None,
+        }
+    }
+}
+
 /// Where a refused request waits.
 struct Line {
     limiter: Arc<Inner>,

@@ -24,7 +24,11 @@ pub(super) struct Snapshot {
     lists: ListIndex,
     states: Vec<RuleState>,
     seed: u64,
+    edition: u64,
 }
+
+/// The next set of rules in this process is this one.
+static NEXT_EDITION: AtomicU64 = AtomicU64::new(1);
 
 /// What the state of new rules is made with.
 pub(super) struct Means<'a> {
@@ -102,11 +106,16 @@ impl Snapshot {
         let states = states.collect::<Result<Vec<_>, _>>()?;
         let index = RuleIndex::build(&rules);
         let lists = ListIndex::build(&lists);
-        Ok(Self { rules, index, lists, states, seed: means.seed })
+        let edition = NEXT_EDITION.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { rules, index, lists, states, seed: means.seed, edition })
     }
 
     pub(super) fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    pub(super) const fn edition(&self) -> u64 {
+        self.edition
     }
 
     pub(super) const fn index(&self) -> &RuleIndex {

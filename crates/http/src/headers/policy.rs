@@ -1,0 +1,127 @@
+//! A limit as a quota policy of the `RateLimit` headers.
+
+use sluicegate_engine::Limit;
+use sluicegate_engine::limit::parse::Span;
+use sluicegate_engine::rule::Rule;
+
+use super::number::{LARGEST, push, seconds};
+
+/// One limit of a rule, as clients are told of it.
+pub(crate) struct Policy {
+    /// Its name: the rule's, and where the rule has several limits also which.
+    pub(crate) name: String,
+    /// The most that can be had.
+    pub(crate) quota: u64,
+    pub(super) has_window: bool,
+    /// Its item in `RateLimit` up to what is left: `"per-ip";r=`.
+    pub(super) opening: Vec<u8>,
+    /// Its item in `RateLimit-Policy`.
+    item: Vec<u8>,
+}
+
+impl Policy {
+    /// The limits of a rule, in their order.
+    pub(crate) fn of(rule: &Rule) -> Vec<Self> {
+        let alone = rule.limits.len() == 1;
+        rule.limits.iter().map(|limit| Self::new(rule, limit, alone)).collect()
+    }
+
+    fn new(rule: &Rule, limit: &Limit, alone: bool) -> Self {
+        let name = match limit.window() {
+            _ if alone => rule.name.clone(),
+            Some(window) => format!("{}/{}", rule.name, Span(window)),
+            None => format!("{}/{}", rule.name, limit.algorithm()),
+        };
+        let quota = quota(limit).min(LARGEST);
+        let mut opening = quoted(&name);
+        let mut item = opening.clone();
+        item.extend_from_slice(b";q=");
+        push(&mut item, quota);
+        match limit {
+            Limit::Concurrency(_) => item.extend_from_slice(b";qu=\"concurrent-requests\""),
+            Limit::Bandwidth(_) => item.extend_from_slice(b";qu=\"content-bytes\""),
+            _ => {}
+        }
+        if let Some(window) = limit.window() {
+            item.extend_from_slice(b";w=");
+            push(&mut item, seconds(window).max(1));
+        }
+        opening.extend_from_slice(b";r=");
+        Self { name, quota, has_window: limit.window().is_some(), opening, item }
+    }
+
+    /// What is left, as a part of the quota.
+    pub(super) fn of_quota(&self, remaining: u64) -> u64 {
+        remaining.min(self.quota)
+    }
+
+    /// All policies of a rule as one list.
+    pub(crate) fn list(policies: &[Self]) -> Vec<u8> {
+        policies.iter().map(|policy| policy.item.as_slice()).collect::<Vec<_>>().join(&b", "[..])
+    }
+}
+
+/// How many of what the limit counts can be had in its window.
+fn quota(limit: &Limit) -> u64 {
+    match limit {
+        Limit::WarmUp(limit) => limit.rate().count(),
+        other => other.capacity(),
+    }
+}
+
+/// A structured field's string. It has no place for what is not ASCII: those bytes are written as `%xx`.
+fn quoted(text: &str) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend_from_slice(&[b'\\', byte]),
+            b' '..=b'~' => quoted.push(byte),
+            _ => quoted.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+        }
+    }
+    quoted.push(b'"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluicegate_engine::Rate;
+    use std::time::Duration;
+
+    fn list(name: &str, limits: Vec<Limit>) -> String {
+        String::from_utf8(Policy::list(&Policy::of(&Rule::new(name, limits)))).unwrap()
+    }
+
+    #[test]
+    fn every_algorithm_has_a_policy() {
+        let rate = Rate::per_second(10).unwrap();
+        let minute = Duration::from_secs(60);
+        for (limit, expected) in [
+            ("300/1m".parse(), "q=300;w=60"),
+            (Limit::token_bucket(rate, 25), "q=25;w=3"),
+            (Limit::leaky_bucket(rate, 5), "q=5;w=1"),
+            (Limit::sliding_log(7, minute), "q=7;w=60"),
+            (Limit::interpolated_window(7, minute), "q=7;w=60"),
+            (Limit::concurrency(50), "q=50;qu=\"concurrent-requests\""),
+            (Limit::bandwidth(rate, 1_000_001), "q=1000001;qu=\"content-bytes\";w=100001"),
+            (Limit::warm_up(rate, minute, 3), "q=10;w=1"),
+        ] {
+            assert_eq!(list("a", vec![limit.unwrap()]), format!("\"a\";{expected}"));
+        }
+    }
+
+    #[test]
+    fn several_limits_are_told_apart() {
+        let limits = vec!["300/1m".parse().unwrap(), "100/5s".parse().unwrap(), Limit::concurrency(3).unwrap()];
+        assert_eq!(
+            list("per-ip", limits),
+            "\"per-ip/1m\";q=300;w=60, \"per-ip/5s\";q=100;w=5, \"per-ip/concurrency\";q=3;qu=\"concurrent-requests\""
+        );
+    }
+
+    #[test]
+    fn any_name_makes_a_string() {
+        assert_eq!(list("a\"b\\c\n\u{e9}", vec!["1/s".parse().unwrap()]), "\"a\\\"b\\\\c%0a%c3%a9\";q=1;w=1");
+    }
+}

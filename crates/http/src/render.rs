@@ -1,0 +1,77 @@
+//! Outcomes as HTTP: the one place that turns what was decided into headers and replies.
+
+use arc_swap::{ArcSwap, Guard};
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use sluicegate_engine::Outcome;
+use std::sync::Arc;
+
+use crate::faces::Faces;
+use crate::headers::{self, HeaderStyle};
+use crate::reply::{self, Protocol};
+
+/// Renders outcomes in one style.
+///
+/// ```
+/// use http::HeaderMap;
+/// use sluicegate_engine::{Sluice, rule::{Request, Rule}};
+/// use sluicegate_http::{HeaderStyle, Protocol, Renderer};
+///
+/// let sluice = Sluice::builder().rule(Rule::new("total", ["1/1m".parse()?])).build()?;
+/// let renderer = Renderer::new(HeaderStyle::Ietf);
+/// let request = Request::new("GET", "/");
+///
+/// let mut headers = HeaderMap::new();
+/// renderer.dress(&sluice.decide(&request), &mut headers);
+/// assert_eq!(headers["ratelimit-policy"], "\"total\";q=1;w=60");
+/// assert!(headers["ratelimit"].to_str()?.starts_with("\"total\";r=0;t=6"));
+///
+/// let refusal = renderer.refuse(&sluice.decide(&request), Protocol::Http);
+/// assert_eq!(refusal.status(), 429);
+/// assert_eq!(refusal.headers()["content-type"], "application/problem+json");
+/// assert!(refusal.headers().contains_key("retry-after"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Renderer {
+    style: HeaderStyle,
+    faces: ArcSwap<Faces>,
+}
+
+impl Renderer {
+    /// A renderer of this style.
+    pub fn new(style: HeaderStyle) -> Self {
+        Self { style, faces: ArcSwap::default() }
+    }
+
+    /// Adds to an answer what is left to the client.
+    pub fn dress(&self, outcome: &Outcome, headers: &mut HeaderMap) {
+        if self.style != HeaderStyle::None {
+            headers::write(self.style, &self.faces(outcome), outcome, headers);
+        }
+    }
+
+    /// The answer to a request that was refused.
+    pub fn refuse(&self, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
+        let faces = self.faces(outcome);
+        let mut response = reply::render(&faces, outcome, protocol);
+        headers::write(self.style, &faces, outcome, response.headers_mut());
+        response
+    }
+
+    /// The faces of the rules that decided; prepared anew when these have been replaced.
+    fn faces(&self, outcome: &Outcome) -> Guard<Arc<Faces>> {
+        let known = self.faces.load();
+        if known.are_of(outcome) {
+            return known;
+        }
+        self.faces.store(Arc::new(Faces::of(outcome)));
+        let fresh = self.faces.load();
+        if fresh.are_of(outcome) { fresh } else { Guard::from_inner(Arc::new(Faces::of(outcome))) }
+    }
+}
+
+impl std::fmt::Debug for Renderer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Renderer").field("style", &self.style).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,45 @@
+//! A refusal that a gRPC client can read: a response of headers alone.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Response, header};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use sluicegate_engine::Outcome;
+use sluicegate_engine::sluice::Cause;
+
+use super::{problem, retry_after};
+use crate::headers::{seconds, value};
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+/// How long a client that retries by itself is to wait first.
+const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+
+const PERMISSION_DENIED: u64 = 7;
+const RESOURCE_EXHAUSTED: u64 = 8;
+
+/// What a message must not contain as it is.
+const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
+
+pub(super) fn render(outcome: &Outcome) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    let denied = matches!(outcome.cause(), Cause::DenyList(_));
+    headers.insert(GRPC_STATUS, value(if denied { PERMISSION_DENIED } else { RESOURCE_EXHAUSTED }));
+    let message = utf8_percent_encode(&problem::detail(outcome), NOT_PLAIN).to_string();
+    if let Ok(message) = HeaderValue::try_from(message) {
+        headers.insert(GRPC_MESSAGE, message);
+    }
+    match retry_after(outcome) {
+        Some(wait) => {
+            let millis = wait.as_nanos().div_ceil(1_000_000).clamp(1, u128::from(u32::MAX));
+            headers.insert(PUSHBACK, value(u64::try_from(millis).unwrap_or(u64::MAX)));
+            headers.insert(header::RETRY_AFTER, value(seconds(wait).max(1)));
+        }
+        // Asking again does not help: a negative number says so.
+        None => {
+            headers.insert(PUSHBACK, HeaderValue::from_static("-1"));
+        }
+    }
+    response
+}

@@ -1,0 +1,115 @@
+//! What is answered to a request that was refused.
+//!
+//! The rule that refused says what: a status with a body, substitute data, or another place. Where it
+//! says nothing, the answer is a problem document (RFC 9457) that names the rule and the limit. A gRPC
+//! call is answered with `RESOURCE_EXHAUSTED` whatever the rule says, as its client could not read
+//! anything else.
+//!
+//! `Retry-After` is in whole seconds, rounded up, and never 0. It is absent where waiting does not help:
+//! on a deny list, and where a request costs more than the limit itself.
+
+mod grpc;
+mod prepared;
+mod problem;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sluicegate_engine::sluice::Cause;
+use sluicegate_engine::{Outcome, Verdict};
+
+use crate::faces::Faces;
+use crate::headers::{seconds, value};
+pub(crate) use prepared::Prepared;
+
+/// What the client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP.
+    Http,
+    /// gRPC.
+    Grpc,
+}
+
+impl Protocol {
+    /// Of a request, by its content type.
+    pub fn of(headers: &HeaderMap) -> Self {
+        match headers.get(header::CONTENT_TYPE) {
+            Some(kind) if kind.as_bytes().starts_with(b"application/grpc") => Self::Grpc,
+            _ => Self::Http,
+        }
+    }
+}
+
+/// The answer to a refused request.
+pub(crate) fn render(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
+    if protocol == Protocol::Grpc {
+        return grpc::render(outcome);
+    }
+    match own_reply(faces, outcome) {
+        Some(Prepared::Elsewhere { status, location }) => {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = *status;
+            response.headers_mut().insert(header::LOCATION, location.clone());
+            forbid_storing(response.headers_mut());
+            response
+        }
+        Some(Prepared::Instead { status, headers, body }) => {
+            let mut response = Response::new(body.clone());
+            *response.status_mut() = *status;
+            *response.headers_mut() = headers.clone();
+            response
+        }
+        Some(Prepared::Refuse { status, headers, body }) => {
+            let mut response = match body {
+                Some(body) => Response::new(body.clone()),
+                None => problem::render(faces, outcome, *status),
+            };
+            *response.status_mut() = *status;
+            for (name, value) in headers {
+                response.headers_mut().insert(name, value.clone());
+            }
+            finish(response, outcome)
+        }
+        None => finish(problem::render(faces, outcome, status_of(outcome)), outcome),
+    }
+}
+
+/// What the rule that refused says to answer.
+fn own_reply<'a>(faces: &'a Faces, outcome: &Outcome) -> Option<&'a Prepared> {
+    match outcome.cause() {
+        Cause::Limit(rule) | Cause::Ban(rule) => faces.rule(rule)?.reply.as_ref(),
+        Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => None,
+    }
+}
+
+fn status_of(outcome: &Outcome) -> StatusCode {
+    match outcome.cause() {
+        Cause::DenyList(_) => StatusCode::FORBIDDEN,
+        _ => StatusCode::TOO_MANY_REQUESTS,
+    }
+}
+
+fn finish(mut response: Response<Bytes>, outcome: &Outcome) -> Response<Bytes> {
+    if let Some(wait) = retry_after(outcome) {
+        response.headers_mut().insert(header::RETRY_AFTER, value(seconds(wait).max(1)));
+    }
+    forbid_storing(response.headers_mut());
+    response
+}
+
+/// A refusal is about this moment: no cache may answer later requests with it.
+fn forbid_storing(headers: &mut HeaderMap) {
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+/// When to ask again; `None` if that would not help.
+pub(crate) fn retry_after(outcome: &Outcome) -> Option<Duration> {
+    match (outcome.verdict(), outcome.cause()) {
+        (_, Cause::DenyList(_)) | (Verdict::Never, _) => None,
+        (Verdict::Denied { retry_after: Some(wait) }, _) => Some(wait),
+        // It hangs on others: there is no telling, but asking at once would be too early.
+        _ => Some(Duration::from_secs(1)),
+    }
+}
