@@ -60,15 +60,16 @@ pub(super) fn client_of(element: &[u8]) -> Option<IpAddr> {
     while let Some(text) = rest {
         let (pair, after) = first_parameter(text);
         rest = after;
+        if trimmed(pair).is_empty() {
+            continue;
+        }
         let equals = pair.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = (trimmed(&pair[..equals]), trimmed(&pair[equals + 1..]));
+        let (name, value) = (trimmed(&pair[..equals]), unquoted(trimmed(&pair[equals + 1..]))?);
         if name.eq_ignore_ascii_case(b"for") {
-            if client.is_some() {
+            let address = address::parse(value, Brackets::Required)?;
+            if client.replace(address).is_some() {
                 return None;
             }
-            client = Some(address_in(value)?);
-        } else if name.is_empty() {
-            return None;
         }
     }
     client
@@ -93,13 +94,12 @@ fn first_parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// The address a value holds, quoted or not.
-fn address_in(value: &[u8]) -> Option<IpAddr> {
+/// What is between the quotes, if there are any; `None` if they are not where quotes can be. Escapes are
+/// left alone: no address needs one.
+fn unquoted(value: &[u8]) -> Option<&[u8]> {
     let Some(inner) = value.strip_prefix(b"\"") else {
-        return address::parse(value, Brackets::Required);
+        return (!value.contains(&b'"')).then_some(value);
     };
-    let inner = inner.strip_suffix(b"\"")?;
-    // No address needs an escape.
-    let plain = !inner.iter().any(|byte| matches!(byte, b'"' | b'\\'));
-    plain.then(|| address::parse(inner, Brackets::Required)).flatten()
+    let end = (0..inner.len()).find(|&at| inner[at] == b'"' && !is_escaped(&inner[..at]))?;
+    (end + 1 == inner.len()).then(|| &inner[..end])
 }

@@ -104,9 +104,17 @@ impl FromIterator<IpNet> for TrustedProxies {
 }
 
 fn network(entry: &str) -> Result<IpNet, TrustedProxyError> {
-    let text = entry.trim();
-    let network = text.parse().ok().or_else(|| text.parse().ok().map(|address: IpAddr| IpNet::from(address)));
-    network.ok_or_else(|| TrustedProxyError { entry: printable(entry) })
+    read_network(entry.trim()).ok_or_else(|| TrustedProxyError { entry: printable(entry) })
+}
+
+/// Addresses are read as those in headers are: one with leading zeros is none.
+fn read_network(text: &str) -> Option<IpNet> {
+    let Some((address, prefix)) = text.split_once('/') else {
+        return text.parse().ok().map(|address: IpAddr| IpNet::from(address));
+    };
+    let digits = prefix.bytes().all(|byte| byte.is_ascii_digit());
+    let prefix = prefix.parse().ok().filter(|_| digits)?;
+    IpNet::new(address.parse().ok()?, prefix).ok()
 }
 
 /// A network of mapped addresses as the network of IPv4 it stands for.
