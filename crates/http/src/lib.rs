@@ -1,17 +1,23 @@
 //! Sluicegate's decisions as HTTP, without a server: who a request is from, what its attributes are, and
 //! how an outcome is told to the client. The tower layers, the gateway and the decision server stand on
-//! it; none of them renders anything by itself.
+//! it; none of them reads or renders anything by itself.
 //!
 //! | question | module |
 //! |---|---|
+//! | who the client is, behind proxies or not | [`identity`] |
+//! | which path rules are matched against | [`normal_path`] |
 //! | what is left to the client | [`headers`] |
 //! | what is answered to a refused request | [`reply`] |
 
+mod attributes;
 mod faces;
 pub mod headers;
+pub mod identity;
+mod path;
 mod render;
 pub mod reply;
 
 pub use headers::HeaderStyle;
+pub use path::normal_path;
 pub use render::Renderer;
 pub use reply::Protocol;
