@@ -149,6 +149,14 @@ pub use load::{LoadError, load};
 #[cfg(feature = "config")]
 pub use sluicegate_config as config;
 
+/// Requests as HTTP has them: who the client is, and how an outcome is told to it.
+#[cfg(feature = "tower")]
+pub use sluicegate_http as http;
+
+/// Layers for tower, and so for axum, tonic and hyper.
+#[cfg(feature = "tower")]
+pub use sluicegate_tower as tower;
+
 pub use sluicegate_engine::{
     Acquire, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate, Reason,
     Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,

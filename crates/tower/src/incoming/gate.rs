@@ -1,0 +1,85 @@
+//! From a request to what rules look at.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{Request, header};
+use sluicegate_engine::Sluice;
+use sluicegate_engine::rule::{self, NoAttributes, Side};
+use sluicegate_engine::sluice::Admission;
+use sluicegate_http::identity::Forwarding;
+use sluicegate_http::{Renderer, normal_path};
+
+use super::peer;
+
+/// What all clones of a layer share.
+pub(super) struct Gate {
+    pub(super) sluice: Sluice,
+    pub(super) renderer: Renderer,
+    pub(super) forwarding: Forwarding,
+    /// What rules know the service as.
+    pub(super) service: String,
+    pub(super) unknown_peers: AtomicU64,
+}
+
+/// Stands for every peer that nobody tells. Not to know the client must not mean not to limit it.
+const SOMEBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+impl Gate {
+    pub(super) const fn sluice(&self) -> &Sluice {
+        &self.sluice
+    }
+
+    pub(super) const fn renderer(&self) -> &Renderer {
+        &self.renderer
+    }
+
+    pub(super) fn unknown_peers(&self) -> u64 {
+        self.unknown_peers.load(Ordering::Relaxed)
+    }
+
+    /// Asks the rules.
+    pub(super) fn admit<B>(&self, request: &Request<B>) -> Admission {
+        let client = self.client(request);
+        let path = normal_path(request.uri().path());
+        let described = rule::Request {
+            side: Side::Inbound,
+            service: &self.service,
+            method: request.method().as_str(),
+            host: host(request),
+            path: &path,
+            client_ip: Some(client),
+            cost: 1,
+            attributes: &NoAttributes,
+        };
+        self.sluice.admit(&described)
+    }
+
+    fn client<B>(&self, request: &Request<B>) -> IpAddr {
+        match peer::find(request.extensions()) {
+            Some(peer) => self.forwarding.client_ip(peer.ip(), request.headers()),
+            None => {
+                self.unknown_peers.fetch_add(1, Ordering::Relaxed);
+                SOMEBODY
+            }
+        }
+    }
+}
+
+/// The host asked for: of the request line if it names one, as HTTP/2 does, else of the header.
+fn host<B>(request: &Request<B>) -> &str {
+    let of_header = || request.headers().get(header::HOST)?.to_str().ok();
+    request.uri().host().or_else(of_header).unwrap_or_default()
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("sluice", &self.sluice)
+            .field("renderer", &self.renderer)
+            .field("forwarding", &self.forwarding)
+            .field("service", &self.service)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,59 @@
+//! The service around the limited one.
+
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::body::LimitBody;
+use super::future::LimitFuture;
+use super::gate::Gate;
+use sluicegate_http::Protocol;
+
+/// A service behind rules. Made by [`LimitLayer`](super::LimitLayer).
+#[derive(Clone, Debug)]
+pub struct LimitService<S> {
+    inner: S,
+    gate: Arc<Gate>,
+}
+
+impl<S> LimitService<S> {
+    pub(super) const fn new(inner: S, gate: Arc<Gate>) -> Self {
+        Self { inner, gate }
+    }
+}
+
+impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for LimitService<S>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone,
+    ResBody: Body,
+{
+    type Response = Response<LimitBody<ResBody>>;
+    type Error = S::Error;
+    type Future = LimitFuture<S, ReqBody>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        let mut admission = self.gate.admit(&request);
+        match admission.at_once() {
+            Some(outcome) if outcome.is_admitted() => {
+                LimitFuture::admitted(self.inner.call(request), outcome, Arc::clone(&self.gate))
+            }
+            Some(outcome) => {
+                LimitFuture::refused(self.gate.renderer().refuse(&outcome, Protocol::of(request.headers())))
+            }
+            None => {
+                // The one that was told to be ready waits with the request; its clone takes its place.
+                let clone = self.inner.clone();
+                let ready = mem::replace(&mut self.inner, clone);
+                LimitFuture::waiting(admission, ready, request, Arc::clone(&self.gate))
+            }
+        }
+    }
+}
