@@ -2,12 +2,12 @@
 
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::Response;
 use sluicegate_engine::Outcome;
 use std::sync::Arc;
 
 use crate::faces::Faces;
-use crate::headers::{self, HeaderStyle};
+use crate::headers::{Fields, HeaderStyle};
 use crate::reply::{self, Protocol};
 
 /// Renders outcomes in one style.
@@ -22,7 +22,7 @@ use crate::reply::{self, Protocol};
 /// let request = Request::new("GET", "/");
 ///
 /// let mut headers = HeaderMap::new();
-/// renderer.dress(&sluice.decide(&request), &mut headers);
+/// renderer.fields(&sluice.decide(&request)).write(&mut headers);
 /// assert_eq!(headers["ratelimit-policy"], "\"total\";q=1;w=60");
 /// assert!(headers["ratelimit"].to_str()?.starts_with("\"total\";r=0;t=6"));
 ///
@@ -43,18 +43,19 @@ impl Renderer {
         Self { style, faces: ArcSwap::default() }
     }
 
-    /// Adds to an answer what is left to the client.
-    pub fn dress(&self, outcome: &Outcome, headers: &mut HeaderMap) {
-        if self.style != HeaderStyle::None {
-            headers::write(self.style, &self.faces(outcome), outcome, headers);
+    /// What to add to the answer to a request: what is left to the client.
+    pub fn fields(&self, outcome: &Outcome) -> Fields {
+        if self.style == HeaderStyle::None {
+            return Fields::default();
         }
+        Fields::of(self.style, &self.faces(outcome), outcome)
     }
 
     /// The answer to a request that was refused.
     pub fn refuse(&self, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
         let faces = self.faces(outcome);
         let mut response = reply::render(&faces, outcome, protocol);
-        headers::write(self.style, &faces, outcome, response.headers_mut());
+        Fields::of(self.style, &faces, outcome).write(response.headers_mut());
         response
     }
 

@@ -33,7 +33,7 @@ fn replying(name: &str, text: &str, reply: Reply) -> Rule {
 /// The headers of the next answer, as `name: value`, in the order of names.
 fn dressed(sluice: &Sluice, style: HeaderStyle) -> Vec<String> {
     let mut headers = HeaderMap::new();
-    Renderer::new(style).dress(&sluice.decide(&request()), &mut headers);
+    Renderer::new(style).fields(&sluice.decide(&request())).write(&mut headers);
     lines(&headers)
 }
 
@@ -283,7 +283,7 @@ fn replaced_rules_change_what_is_said() {
     let before = ours.decide(&request());
     let policy = |outcome: &sluicegate_engine::Outcome| {
         let mut headers = HeaderMap::new();
-        renderer.dress(outcome, &mut headers);
+        renderer.fields(outcome).write(&mut headers);
         headers["ratelimit-policy"].to_str().unwrap().to_owned()
     };
     assert_eq!(policy(&before), "\"a\";q=5;w=60");

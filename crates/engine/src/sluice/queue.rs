@@ -100,8 +100,16 @@ impl Admission {
 }
 
 impl Admission {
+    /// The outcome, if there is nothing to wait for.
+    pub fn decided(&self) -> Option<&Outcome> {
+        match &self.0 {
+            State::Decided(outcome) => outcome.as_ref(),
+            State::Pausing(..) | State::Waiting(_) => None,
+        }
+    }
+
     /// Takes the outcome out, if there is nothing to wait for. Then this is done and never resolves.
-    pub fn at_once(&mut self) -> Option<Outcome> {
+    pub fn take(&mut self) -> Option<Outcome> {
         match &mut self.0 {
             State::Decided(outcome) => outcome.take(),
             State::Pausing(..) | State::Waiting(_) => None,

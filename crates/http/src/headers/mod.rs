@@ -19,8 +19,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::RuleDecision;
+use smallvec::SmallVec;
 
-use crate::faces::Faces;
+use crate::faces::{Face, Faces};
 use number::push;
 pub(crate) use number::{seconds, value};
 
@@ -28,32 +29,68 @@ const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// Limit, remaining, reset.
-const LEGACY: [HeaderName; 3] = [
+static LEGACY: [HeaderName; 3] = [
     HeaderName::from_static("ratelimit-limit"),
     HeaderName::from_static("ratelimit-remaining"),
     HeaderName::from_static("ratelimit-reset"),
 ];
-const X: [HeaderName; 3] = [
+static X: [HeaderName; 3] = [
     HeaderName::from_static("x-ratelimit-limit"),
     HeaderName::from_static("x-ratelimit-remaining"),
     HeaderName::from_static("x-ratelimit-reset"),
 ];
 
-/// Adds what the outcome says is left, in the given style.
-pub(crate) fn write(style: HeaderStyle, faces: &Faces, outcome: &Outcome, headers: &mut HeaderMap) {
-    match style {
-        HeaderStyle::Ietf => ietf(faces, outcome, headers),
-        HeaderStyle::Legacy => tightest(&LEGACY, faces, outcome, headers),
-        HeaderStyle::X => tightest(&X, faces, outcome, headers),
-        HeaderStyle::None => {}
+/// What an answer will say is left, as it was when the request was decided. Much smaller than the outcome
+/// it was taken from.
+#[derive(Debug, Default)]
+pub struct Fields(Kind);
+
+#[derive(Debug, Default)]
+enum Kind {
+    #[default]
+    Nothing,
+    /// The lines of `RateLimit-Policy`, and `RateLimit`.
+    Ietf(SmallVec<[HeaderValue; 1]>, HeaderValue),
+    /// Names, and the numbers for them.
+    Three(&'static [HeaderName; 3], [u64; 3]),
+}
+
+impl Fields {
+    /// What an outcome says, in the given style.
+    pub(crate) fn of(style: HeaderStyle, faces: &Faces, outcome: &Outcome) -> Self {
+        let kind = match style {
+            HeaderStyle::Ietf => ietf(faces, outcome),
+            HeaderStyle::Legacy => tightest(&LEGACY, faces, outcome),
+            HeaderStyle::X => tightest(&X, faces, outcome),
+            HeaderStyle::None => None,
+        };
+        Self(kind.unwrap_or_default())
+    }
+
+    /// Adds them to an answer.
+    pub fn write(self, headers: &mut HeaderMap) {
+        match self.0 {
+            Kind::Nothing => {}
+            Kind::Ietf(policies, left) => {
+                for policy in policies {
+                    headers.append(POLICY, policy);
+                }
+                headers.append(RATE_LIMIT, left);
+            }
+            Kind::Three(names, numbers) => {
+                for (name, number) in names.iter().zip(numbers) {
+                    headers.insert(name, value(number));
+                }
+            }
+        }
     }
 }
 
-/// What each rule that counts said, with the policy of the limit it hangs on.
-fn said<'a>(faces: &'a Faces, outcome: &'a Outcome) -> impl Iterator<Item = (RuleDecision, &'a Policy)> {
+/// What each rule that counts said, with the rule's face and the policy of the limit it hangs on.
+fn said<'a>(faces: &'a Faces, outcome: &'a Outcome) -> impl Iterator<Item = (RuleDecision, &'a Face, &'a Policy)> {
     outcome.decisions().filter(|(_, said)| !said.shadow).filter_map(|(_, said)| {
-        let policy = faces.rule(said.rule)?.policies.get(said.decision.limit)?;
-        Some((said, policy))
+        let face = faces.rule(said.rule)?;
+        Some((said, face, face.policies.get(said.decision.limit)?))
     })
 }
 
@@ -63,39 +100,34 @@ fn reset(said: &RuleDecision) -> u64 {
     seconds(said.decision.reset().max(wait.unwrap_or_default()))
 }
 
-fn ietf(faces: &Faces, outcome: &Outcome, headers: &mut HeaderMap) {
-    let mut items = Vec::new();
-    for (said, policy) in said(faces, outcome) {
-        if let Some(face) = faces.rule(said.rule) {
-            headers.append(POLICY, face.policy.clone());
-        }
-        if items.is_empty() {
-            items.reserve_exact(policy.opening.len() + 32);
+fn ietf(faces: &Faces, outcome: &Outcome) -> Option<Kind> {
+    let mut policies = SmallVec::new();
+    let mut left = Vec::new();
+    for (said, face, policy) in said(faces, outcome) {
+        policies.push(face.policy.clone());
+        if left.is_empty() {
+            // Two numbers, of which neither is as long as this allows.
+            left.reserve_exact(policy.opening.len() + 32);
         } else {
-            items.extend_from_slice(b", ");
+            left.extend_from_slice(b", ");
         }
-        items.extend_from_slice(&policy.opening);
-        push(&mut items, policy.of_quota(said.decision.status.remaining));
+        left.extend_from_slice(&policy.opening);
+        push(&mut left, policy.of_quota(said.decision.status.remaining));
         if policy.has_window {
-            items.extend_from_slice(b";t=");
-            push(&mut items, reset(&said));
+            left.extend_from_slice(b";t=");
+            push(&mut left, reset(&said));
         }
     }
-    if !items.is_empty()
-        && let Ok(items) = HeaderValue::from_maybe_shared(Bytes::from(items))
-    {
-        headers.append(RATE_LIMIT, items);
+    if left.is_empty() {
+        return None;
     }
+    Some(Kind::Ietf(policies, HeaderValue::from_maybe_shared(Bytes::from(left)).ok()?))
 }
 
-/// One rule's numbers under three names: of the one that refused, else of the one with the least left.
-fn tightest(names: &[HeaderName; 3], faces: &Faces, outcome: &Outcome, headers: &mut HeaderMap) {
-    let least = said(faces, outcome)
-        .min_by_key(|(said, policy)| (said.decision.is_admitted(), policy.of_quota(said.decision.status.remaining)));
-    if let Some((said, policy)) = least {
-        let numbers = [policy.quota, policy.of_quota(said.decision.status.remaining), reset(&said)];
-        for (name, number) in names.iter().zip(numbers) {
-            headers.insert(name, value(number));
-        }
-    }
+/// One rule's numbers: of the one that refused, else of the one with the least left.
+fn tightest(names: &'static [HeaderName; 3], faces: &Faces, outcome: &Outcome) -> Option<Kind> {
+    let left = |said: &RuleDecision, policy: &Policy| policy.of_quota(said.decision.status.remaining);
+    let (said, _, policy) =
+        said(faces, outcome).min_by_key(|(said, _, policy)| (said.decision.is_admitted(), left(said, policy)))?;
+    Some(Kind::Three(names, [policy.quota, left(&said, policy), reset(&said)]))
 }

@@ -27,7 +27,7 @@ pin_project! {
     pub struct LimitBody<B> {
         #[pin]
         kind: Kind<B>,
-        held: Option<Box<Held>>,
+        held: Option<Held>,
     }
 }
 
@@ -43,7 +43,7 @@ pin_project! {
 /// What is given back at the end.
 #[derive(Debug)]
 struct Held {
-    outcome: Option<Outcome>,
+    outcome: Option<Box<Outcome>>,
     actual: Option<ActualCost>,
 }
 
@@ -62,11 +62,8 @@ impl<B> LimitBody<B> {
     }
 
     /// The service's body, with what is to be kept until it ends.
-    pub(super) fn served(body: B, held: Option<Outcome>, extensions: &Extensions) -> Self {
-        let held = held.map(|outcome| {
-            let actual = extensions.get::<ActualCost>().copied();
-            Box::new(Held { outcome: Some(outcome), actual })
-        });
+    pub(super) fn served(body: B, held: Option<Box<Outcome>>, extensions: &Extensions) -> Self {
+        let held = held.map(|outcome| Held { outcome: Some(outcome), actual: extensions.get().copied() });
         Self { kind: Kind::Served { body }, held }
     }
 }

@@ -1,6 +1,7 @@
 //! A request on its way: in line, in the service, or refused.
 
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,6 +12,7 @@ use pin_project_lite::pin_project;
 use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::Admission;
 use sluicegate_http::Protocol;
+use sluicegate_http::headers::Fields;
 use tower_service::Service;
 
 use super::body::LimitBody;
@@ -30,8 +32,8 @@ pin_project! {
     #[project_replace = StateReplaced]
     enum State<S: Service<Request<B>>, B> {
         Waiting { waiting: Box<Waiting<S, B>> },
-        Serving { #[pin] answer: S::Future, outcome: Option<Outcome>, gate: Arc<Gate> },
-        Refused { answer: Option<Response<Bytes>> },
+        Serving { #[pin] answer: S::Future, fields: Fields, held: Option<Box<Outcome>> },
+        Refused { answer: Option<Box<Response<Bytes>>> },
         Done,
     }
 }
@@ -45,12 +47,12 @@ struct Waiting<S, B> {
 }
 
 impl<S: Service<Request<B>>, B> LimitFuture<S, B> {
-    pub(super) const fn admitted(answer: S::Future, outcome: Outcome, gate: Arc<Gate>) -> Self {
-        Self { state: State::Serving { answer, outcome: Some(outcome), gate } }
+    pub(super) const fn admitted(answer: S::Future, fields: Fields, held: Option<Box<Outcome>>) -> Self {
+        Self { state: State::Serving { answer, fields, held } }
     }
 
-    pub(super) const fn refused(answer: Response<Bytes>) -> Self {
-        Self { state: State::Refused { answer: Some(answer) } }
+    pub(super) fn refused(answer: Response<Bytes>) -> Self {
+        Self { state: State::Refused { answer: Some(Box::new(answer)) } }
     }
 
     pub(super) fn waiting(admission: Admission, service: S, request: Request<B>, gate: Arc<Gate>) -> Self {
@@ -76,20 +78,22 @@ where
                     };
                     let Waiting { mut service, request, gate, .. } = *waiting;
                     if outcome.is_admitted() {
-                        State::Serving { answer: service.call(request), outcome: Some(outcome), gate }
+                        let fields = gate.renderer().fields(&outcome);
+                        let held = outcome.is_held().then(|| Box::new(outcome));
+                        State::Serving { answer: service.call(request), fields, held }
                     } else {
                         let protocol = Protocol::of(request.headers());
-                        State::Refused { answer: Some(gate.renderer().refuse(&outcome, protocol)) }
+                        State::Refused { answer: Some(Box::new(gate.renderer().refuse(&outcome, protocol))) }
                     }
                 }
-                StateProjection::Serving { answer, outcome, gate } => {
+                StateProjection::Serving { answer, fields, held } => {
                     let answer = ready!(answer.poll(context));
-                    let Some(outcome) = outcome.take() else { return Poll::Pending };
-                    return Poll::Ready(answer.map(|answer| dressed(answer, outcome, gate)));
+                    let (fields, held) = (mem::take(fields), held.take());
+                    return Poll::Ready(answer.map(|answer| dressed(answer, fields, held)));
                 }
                 StateProjection::Refused { answer } => {
                     return match answer.take() {
-                        Some(answer) => Poll::Ready(Ok(answer.map(LimitBody::own))),
+                        Some(answer) => Poll::Ready(Ok((*answer).map(LimitBody::own))),
                         None => Poll::Pending,
                     };
                 }
@@ -101,10 +105,9 @@ where
 }
 
 /// The service's answer, told what is left; what is held stays with its body.
-fn dressed<R>(mut answer: Response<R>, outcome: Outcome, gate: &Gate) -> Response<LimitBody<R>> {
-    gate.renderer().dress(&outcome, answer.headers_mut());
-    let held = outcome.is_held().then_some(outcome);
-    let (parts, body) = answer.into_parts();
+fn dressed<R>(answer: Response<R>, fields: Fields, held: Option<Box<Outcome>>) -> Response<LimitBody<R>> {
+    let (mut parts, body) = answer.into_parts();
+    fields.write(&mut parts.headers);
     let body = LimitBody::served(body, held, &parts.extensions);
     Response::from_parts(parts, body)
 }

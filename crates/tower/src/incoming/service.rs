@@ -41,12 +41,15 @@ where
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         let mut admission = self.gate.admit(&request);
-        match admission.at_once() {
+        // An outcome is large: it is looked at where it is, and only moved if it must be kept.
+        match admission.decided() {
             Some(outcome) if outcome.is_admitted() => {
-                LimitFuture::admitted(self.inner.call(request), outcome, Arc::clone(&self.gate))
+                let fields = self.gate.renderer().fields(outcome);
+                let held = if outcome.is_held() { admission.take().map(Box::new) } else { None };
+                LimitFuture::admitted(self.inner.call(request), fields, held)
             }
             Some(outcome) => {
-                LimitFuture::refused(self.gate.renderer().refuse(&outcome, Protocol::of(request.headers())))
+                LimitFuture::refused(self.gate.renderer().refuse(outcome, Protocol::of(request.headers())))
             }
             None => {
                 // The one that was told to be ready waits with the request; its clone takes its place.
