@@ -5,11 +5,12 @@
 //! | question | module |
 //! |---|---|
 //! | who the client is, behind proxies or not | [`identity`] |
+//! | what rules can know of a request | [`attributes`] |
 //! | which path rules are matched against | [`normal_path`] |
 //! | what is left to the client | [`headers`] |
 //! | what is answered to a refused request | [`reply`] |
 
-mod attributes;
+pub mod attributes;
 mod faces;
 pub mod headers;
 pub mod identity;

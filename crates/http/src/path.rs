@@ -131,9 +131,7 @@ fn completes_an_escape(character: char, out: &str) -> bool {
 /// The character the text begins with in escaped form, and how long that is, if it may stand in a path
 /// by itself.
 fn escaped_char(text: &[u8]) -> Option<(char, usize)> {
-    let mut bytes = [0; 4];
-    bytes[0] = escaped_byte(text)?;
-    let count = match bytes[0] {
+    let count = match escaped_byte(text)? {
         b'/' | b'?' | b'#' | b'%' => return None,
         0x21..=0x7e => 1,
         0xc2..=0xdf => 2,
@@ -141,8 +139,9 @@ fn escaped_char(text: &[u8]) -> Option<(char, usize)> {
         0xf0..=0xf4 => 4,
         _ => return None,
     };
-    for at in 1..count {
-        bytes[at] = escaped_byte(text.get(at * 3..)?)?;
+    let mut bytes = [0; 4];
+    for (byte, escape) in bytes[..count].iter_mut().zip(text.chunks(3)) {
+        *byte = escaped_byte(escape)?;
     }
     let character = std::str::from_utf8(&bytes[..count]).ok()?.chars().next()?;
     let stands_alone = !character.is_control() && !character.is_whitespace();
