@@ -149,6 +149,10 @@ pub use load::{LoadError, load};
 #[cfg(feature = "config")]
 pub use sluicegate_config as config;
 
+/// What HTTP says about a request: who the client is, its attributes, the one spelling of its path.
+#[cfg(feature = "tower")]
+pub use sluicegate_http as http;
+
 pub use sluicegate_engine::{
     Acquire, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate, Reason,
     Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
@@ -164,4 +168,7 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "jwt")]
+    #[doc = include_str!("../../../docs/identity.md")]
+    struct Identity;
 }
