@@ -172,4 +172,7 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "jwt")]
+    #[doc = include_str!("../../../docs/identity.md")]
+    struct Identity;
 }
