@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use sluicegate_engine::Sluice;
+use sluicegate_http::attributes::AttributeSources;
 use sluicegate_http::identity::Forwarding;
 use sluicegate_http::{HeaderStyle, Renderer};
 
@@ -30,13 +31,19 @@ pub struct LimitLayerBuilder {
     sluice: Sluice,
     headers: HeaderStyle,
     forwarding: Forwarding,
+    attributes: AttributeSources,
     service: String,
 }
 
 impl LimitLayerBuilder {
     pub(super) fn new(sluice: Sluice) -> Self {
-        let (headers, forwarding) = (HeaderStyle::default(), Forwarding::default());
-        Self { sluice, headers, forwarding, service: String::new() }
+        Self {
+            sluice,
+            headers: HeaderStyle::default(),
+            forwarding: Forwarding::default(),
+            attributes: AttributeSources::none(),
+            service: String::new(),
+        }
     }
 
     /// Which headers tell clients what is left to them; by the IETF draft unless told otherwise.
@@ -52,6 +59,12 @@ impl LimitLayerBuilder {
         self
     }
 
+    /// Where attributes beyond HTTP's own come from: API keys, verified claims, extensions, your own.
+    pub fn attributes(mut self, sources: AttributeSources) -> Self {
+        self.attributes = sources;
+        self
+    }
+
     /// What rules know this service as: `match: service shop`.
     pub fn service(mut self, name: impl Into<String>) -> Self {
         self.service = name.into();
@@ -60,8 +73,8 @@ impl LimitLayerBuilder {
 
     /// The layer.
     pub fn build(self) -> LimitLayer {
-        let Self { sluice, headers, forwarding, service } = self;
-        let renderer = Renderer::new(headers);
-        LimitLayer::from_gate(Gate { sluice, renderer, forwarding, service, unknown_peers: AtomicU64::new(0) })
+        let Self { sluice, headers, forwarding, attributes: sources, service } = self;
+        let (renderer, unknown_peers) = (Renderer::new(headers), AtomicU64::new(0));
+        LimitLayer::from_gate(Gate { sluice, renderer, forwarding, sources, service, unknown_peers })
     }
 }

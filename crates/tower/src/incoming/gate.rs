@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::{Request, header};
 use sluicegate_engine::Sluice;
-use sluicegate_engine::rule::{self, NoAttributes, Side};
+use sluicegate_engine::rule::{self, Side};
 use sluicegate_engine::sluice::Admission;
+use sluicegate_http::attributes::{AttributeSources, HttpAttributes};
 use sluicegate_http::identity::Forwarding;
 use sluicegate_http::{Renderer, normal_path};
 
@@ -18,6 +19,7 @@ pub(super) struct Gate {
     pub(super) sluice: Sluice,
     pub(super) renderer: Renderer,
     pub(super) forwarding: Forwarding,
+    pub(super) sources: AttributeSources,
     /// What rules know the service as.
     pub(super) service: String,
     pub(super) unknown_peers: AtomicU64,
@@ -51,7 +53,7 @@ impl Gate {
             path: &path,
             client_ip: Some(client),
             cost: 1,
-            attributes: &NoAttributes,
+            attributes: &HttpAttributes::new(request, &self.sources),
         };
         self.sluice.admit(&described)
     }
