@@ -141,6 +141,7 @@ assert!(sluice.decide(&request).is_admitted());
 
 #[cfg(feature = "config")]
 mod load;
+pub mod pool;
 
 #[cfg(feature = "config")]
 pub use load::{LoadError, load};
