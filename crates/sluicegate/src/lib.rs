@@ -122,6 +122,11 @@ assert!(sluice.decide(&request).is_admitted());
 "#
 )]
 //!
+//! # Pools
+//!
+//! A [`pool::Bulkhead`] divides the places of a pool among classes of work, so that none can keep out the
+//! others: see [`pool`].
+//!
 //! # Time
 //!
 //! Time is injected: [`clock::ManualClock`] moves when told to, so that no test has to sleep.
@@ -165,4 +170,7 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "sqlx")]
+    #[doc = include_str!("../../../docs/pools.md")]
+    struct Pools;
 }
