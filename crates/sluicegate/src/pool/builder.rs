@@ -78,8 +78,8 @@ impl Builder {
     }
 
     fn check_reserves(&self) -> Result<(), BulkheadError> {
-        let reserves = self.classes.iter().map(|(_, class)| class.reserve);
-        if reserves.fold(0, usize::saturating_add) <= self.total {
+        let mut reserves = self.classes.iter().map(|(_, class)| class.reserve);
+        if reserves.try_fold(0, usize::checked_add).is_some_and(|reserved| reserved <= self.total) {
             return Ok(());
         }
         let reserving = self.classes.iter().filter(|(_, class)| class.reserve > 0);

@@ -96,6 +96,7 @@ impl Model {
             return None;
         }
         self.line.retain(|(other, _, _)| *other != number);
+        self.settle(now);
         Some(false)
     }
 

@@ -31,6 +31,10 @@ impl Database {
         let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(GUARD);
         let pool = pool.connect_with(options).await.unwrap();
         sqlx::query("CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)").execute(&pool).await.unwrap();
+        // The connection goes back in a task of the pool.
+        while pool.num_idle() < pool.size() as usize {
+            tokio::task::yield_now().await;
+        }
         let builder = Bulkhead::builder(connections as usize);
         let builder =
             classes.iter().fold(builder, |builder: Builder, (name, class)| builder.class(name, class.clone()));
