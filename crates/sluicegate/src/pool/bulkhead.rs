@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::lines::{Afterwards, Granted, Lines, Standing};
+use super::places::Share;
 use super::refusal::{Cause, Refusal};
 use super::status::{ClassStatus, Status};
 use super::{Builder, InLine, Place, UnknownClass};
@@ -115,9 +116,9 @@ impl Entrance {
         let (standing, after) = self.with_lines(|lines, after| lines.arrive(self.class, now, now, after));
         let entered = match standing {
             Standing::In(granted) => Ok(self.place(granted)),
-            Standing::Refused(cause) => Err(self.refusal(cause, Duration::ZERO)),
+            Standing::Refused(cause, share) => Err(self.refusal(cause, share, Duration::ZERO)),
             // Not reached: whoever has no time left is let in or refused.
-            Standing::Waits(..) => Err(self.refusal(Cause::NoPlace, Duration::ZERO)),
+            Standing::Waits(..) => Err(self.refusal(Cause::NoPlace, Share::new(0, 0), Duration::ZERO)),
         };
         after.run();
         entered
@@ -174,9 +175,9 @@ impl Entrance {
         Place::new(self.clone(), granted.0)
     }
 
-    pub(super) fn refusal(&self, cause: Cause, waited: Duration) -> Refusal {
-        let ClassStatus { class, in_use, max, .. } = self.status();
-        Refusal { class, cause, in_use, max, waited }
+    pub(super) fn refusal(&self, cause: Cause, share: Share, waited: Duration) -> Refusal {
+        let class = Arc::clone(&self.shared.compartments[self.class].name);
+        Refusal { class, cause, in_use: share.used, max: share.max, waited }
     }
 }
 

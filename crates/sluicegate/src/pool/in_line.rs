@@ -120,9 +120,9 @@ impl Future for InLine {
                 (this.ticket, this.done) = (None, true);
                 Poll::Ready(Ok(this.entrance.place(granted)))
             }
-            Standing::Refused(cause) => {
+            Standing::Refused(cause, share) => {
                 (this.ticket, this.done) = (None, true);
-                Poll::Ready(Err(this.entrance.refusal(cause, waited)))
+                Poll::Ready(Err(this.entrance.refusal(cause, share, waited)))
             }
         };
         after.run();

@@ -48,8 +48,8 @@ pub(super) enum Standing {
     In(Granted),
     /// In line; to be polled again at this moment if not woken before.
     Waits(Ticket, Timestamp),
-    /// Not let in.
-    Refused(Cause),
+    /// Not let in, while its class stood so.
+    Refused(Cause, Share),
 }
 
 /// All lines before one bulkhead.
@@ -307,6 +307,6 @@ impl Lines {
             Cause::LineFull { .. } => counts.line_full += 1,
             Cause::Limit { .. } => counts.over_limit += 1,
         }
-        Standing::Refused(cause)
+        Standing::Refused(cause, self.places.share(class))
     }
 }

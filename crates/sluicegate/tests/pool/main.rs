@@ -4,6 +4,7 @@
 mod building;
 mod cancelling;
 mod limits;
+mod liveness;
 mod model;
 mod places;
 mod support;
