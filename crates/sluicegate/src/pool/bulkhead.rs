@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::lines::{Afterwards, Granted, Lines, Standing};
+use super::line::Granted;
+use super::lines::{Afterwards, Lines, Standing};
 use super::places::Share;
 use super::refusal::{Cause, Refusal};
 use super::status::{ClassStatus, Status};

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use super::lines::{Standing, Ticket};
+use super::line::Ticket;
+use super::lines::Standing;
 use super::{Entrance, Place, Refusal};
 use crate::Timestamp;
 use crate::clock::AlarmId;

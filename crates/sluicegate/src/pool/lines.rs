@@ -8,16 +8,15 @@
 //! Wakers are foreign code: those to be called and to be dropped are put into [`Afterwards`].
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
-use std::future::{Future, IntoFuture};
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::collections::HashMap;
+use std::task::Waker;
 use std::time::Duration;
 
+use super::line::{Granted, Line, Ticket, Waiter};
 use super::places::{Places, Share};
 use super::refusal::Cause;
 use super::status::Counts;
-use crate::{Limiter, Pass, Timestamp};
+use crate::Timestamp;
 
 /// Foreign code to be run once the lock is free.
 #[derive(Default)]
@@ -33,14 +32,6 @@ impl Afterwards {
         drop(self.forget);
     }
 }
-
-/// A place that was given, with what the limits of the class have taken for it.
-#[must_use]
-pub(super) struct Granted(pub(super) Option<Pass>);
-
-/// A place in line. Later callers have higher ones, over all classes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Ticket(u64);
 
 /// How a caller stands.
 pub(super) enum Standing {
@@ -60,58 +51,6 @@ pub(super) struct Lines {
     granted: HashMap<Ticket, Granted>,
     tickets: u64,
     waiting: usize,
-}
-
-/// The line of one class.
-pub(super) struct Line {
-    importance: u8,
-    max_waiting: usize,
-    limiter: Option<Limiter>,
-    waiters: VecDeque<Waiter>,
-    /// What the limits said when they were asked last, if they refused: when they would admit.
-    held_up: Option<Option<Timestamp>>,
-    counts: Counts,
-}
-
-struct Waiter {
-    ticket: Ticket,
-    deadline: Timestamp,
-    waker: Option<Waker>,
-    /// Until when it knows it is held up, and has set its alarm.
-    told: Option<Option<Timestamp>>,
-}
-
-impl Line {
-    pub(super) fn new(importance: u8, max_waiting: usize, limiter: Option<Limiter>) -> Self {
-        let (waiters, counts) = (VecDeque::new(), Counts::default());
-        Self { importance, max_waiting, limiter, waiters, held_up: None, counts }
-    }
-
-    /// Asks the limits, if there are any. They are asked in no other place, so nobody waits inside them.
-    fn ask(&mut self, now: Timestamp) -> Option<Granted> {
-        self.held_up = None;
-        let Some(limiter) = &self.limiter else { return Some(Granted(None)) };
-        let mut asked = pin!(limiter.acquire().within(Duration::ZERO).into_future());
-        match asked.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(pass)) => Some(Granted(Some(pass))),
-            Poll::Ready(Err(refused)) => {
-                self.held_up = Some(refused.retry_after().map(|wait| now + wait));
-                None
-            }
-            Poll::Pending => {
-                self.held_up = Some(None);
-                None
-            }
-        }
-    }
-
-    fn position(&self, ticket: Ticket) -> Option<usize> {
-        self.waiters.binary_search_by_key(&ticket, |waiter| waiter.ticket).ok()
-    }
-
-    pub(super) fn note_wait(&mut self, waited: Duration) {
-        self.counts.longest_wait = self.counts.longest_wait.max(waited);
-    }
 }
 
 impl Lines {

@@ -48,6 +48,7 @@ mod bulkhead;
 mod class;
 mod error;
 mod in_line;
+mod line;
 mod lines;
 mod place;
 mod places;

@@ -156,10 +156,12 @@ impl<'s> Tokens<'s> {
         Token::Unclear
     }
 
-    /// The rest of a comment in `/* */`. Some databases nest them, and MySQL runs what is in `/*! */`.
+    /// The rest of a comment in `/* */`. Some databases nest them; MySQL runs what is in `/*! */`, MariaDB
+    /// also what is in `/*M! */`.
     fn comment(&mut self) -> Result<(), Token<'s>> {
         let mut last = 0;
-        if self.bump_if(|byte| matches!(byte, b'!' | b'M')).is_some() {
+        self.bump_if(|byte| byte == b'M');
+        if self.bump_if(|byte| byte == b'!').is_some() {
             return Err(Token::Unclear);
         }
         while let Some(byte) = self.bump() {
