@@ -122,6 +122,11 @@ assert!(sluice.decide(&request).is_admitted());
 "#
 )]
 //!
+//! # Pools
+//!
+//! A [`pool::Bulkhead`] divides the places of a pool among classes of work, so that none can keep out the
+//! others: see [`pool`].
+//!
 //! # Time
 //!
 //! Time is injected: [`clock::ManualClock`] moves when told to, so that no test has to sleep.
@@ -141,6 +146,7 @@ assert!(sluice.decide(&request).is_admitted());
 
 #[cfg(feature = "config")]
 mod load;
+pub mod pool;
 
 #[cfg(feature = "config")]
 pub use load::{LoadError, load};
@@ -175,4 +181,7 @@ mod pages {
     #[cfg(feature = "jwt")]
     #[doc = include_str!("../../../docs/identity.md")]
     struct Identity;
+    #[cfg(feature = "sqlx")]
+    #[doc = include_str!("../../../docs/pools.md")]
+    struct Pools;
 }
