@@ -1,15 +1,14 @@
 //! Sees to it that a connection does not take too long over what it is doing.
 //!
-//! The timer is set anew only when it has gone off or a deadline has come nearer. So a request whose head
-//! comes in one piece costs no timer at all, however many of them a connection brings.
+//! The alarm is set anew only when it has gone off or a deadline has come nearer. So a request whose head
+//! comes in one piece does not touch it, however many of them a connection brings.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
-use sluicegate_engine::clock::{ClockHandle, Sleep};
+use sluicegate_engine::clock::{AlarmId, ClockHandle};
 
 use crate::activity::{Activity, Quiet};
 
@@ -33,44 +32,64 @@ pub(crate) enum Late {
     Leaving,
 }
 
+/// An alarm this near is set again. The counters of two cores may disagree by a little, so it may have gone
+/// off although its moment has not come here.
+const NEAR: Duration = Duration::from_millis(1);
+
 /// Keeps a connection's deadlines.
 pub(crate) struct Watchman {
     activity: Arc<Activity>,
     patience: Patience,
     clock: ClockHandle,
-    sleep: Option<Sleep>,
+    alarm: Option<Alarm>,
     /// When the connection was asked to leave, if it was.
     asked: Option<Timestamp>,
 }
 
+/// Wakes whom, and when.
+struct Alarm {
+    at: Timestamp,
+    waker: Waker,
+    id: AlarmId,
+}
+
 impl Watchman {
     pub(crate) const fn new(activity: Arc<Activity>, patience: Patience, clock: ClockHandle) -> Self {
-        Self { activity, patience, clock, sleep: None, asked: None }
+        Self { activity, patience, clock, alarm: None, asked: None }
     }
 
     /// What is late, once something is.
     pub(crate) fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<Late> {
-        loop {
-            let now = self.clock.now();
-            let due = self.due();
-            if let Some((at, late)) = due
-                && now >= at
-            {
-                if late == Late::Idle {
-                    self.asked = Some(now);
-                }
-                return Poll::Ready(late);
+        let now = self.clock.now();
+        let due = self.due();
+        if let Some((at, late)) = due
+            && now >= at
+        {
+            if late == Late::Idle {
+                self.asked = Some(now);
             }
-            // With requests under way there is no deadline, and the next one is no nearer than this.
-            let wake_at = due.map_or(now + self.patience.head.min(self.patience.idle), |(at, _)| at);
-            let sleep = match &mut self.sleep {
-                Some(sleep) if due.is_none() || sleep.until() <= wake_at => sleep,
-                sleep => sleep.insert(self.clock.sleep_until(wake_at)),
-            };
-            match Pin::new(sleep).poll(context) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(()) => self.sleep = None,
-            }
+            return Poll::Ready(late);
+        }
+        // With requests under way there is no deadline, and the next one is no nearer than this.
+        let wake_at = due.map_or(now + self.patience.head.min(self.patience.idle), |(at, _)| at);
+        self.wake(now, wake_at, context.waker());
+        Poll::Pending
+    }
+
+    /// Sees to it that the connection is looked at by `at`. An alarm that is still to come before then will
+    /// do: whoever is woken by it looks again.
+    fn wake(&mut self, now: Timestamp, at: Timestamp, waker: &Waker) {
+        let will_do = |alarm: &Alarm| now + NEAR < alarm.at && alarm.at <= at && alarm.waker.will_wake(waker);
+        if !self.alarm.as_ref().is_some_and(will_do) {
+            self.stop_alarm();
+            let id = self.clock.set_alarm(at, waker.clone());
+            self.alarm = Some(Alarm { at, waker: waker.clone(), id });
+        }
+    }
+
+    fn stop_alarm(&mut self) {
+        if let Some(alarm) = self.alarm.take() {
+            self.clock.cancel_alarm(alarm.id);
         }
     }
 
@@ -83,5 +102,102 @@ impl Watchman {
             (Quiet::Head(since), None) => (since + self.patience.head, Late::Head),
             (Quiet::Idle(since), None) => (since + self.patience.idle, Late::Idle),
         })
+    }
+}
+
+impl Drop for Watchman {
+    fn drop(&mut self) {
+        self.stop_alarm();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_engine::clock::{Clock, ManualClock};
+
+    use super::*;
+
+    const PATIENCE: Patience = Patience { head: Duration::from_secs(10), idle: Duration::from_secs(60) };
+
+    fn watched() -> (ManualClock, Arc<Activity>, Watchman) {
+        let clock = ManualClock::new();
+        let activity = Activity::new(clock.clone().into());
+        (clock.clone(), Arc::clone(&activity), Watchman::new(activity, PATIENCE, clock.into()))
+    }
+
+    fn look(watchman: &mut Watchman) -> Poll<Late> {
+        watchman.poll_late(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_head_is_late_at_its_deadline_and_not_before() {
+        let (clock, _activity, mut watchman) = watched();
+        assert!(look(&mut watchman).is_pending());
+        clock.advance(PATIENCE.head - Duration::from_nanos(1));
+        assert!(look(&mut watchman).is_pending());
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(look(&mut watchman), Poll::Ready(Late::Head));
+    }
+
+    #[test]
+    fn requests_that_come_and_go_set_no_alarm() {
+        let (clock, activity, mut watchman) = watched();
+        assert!(look(&mut watchman).is_pending());
+        let first = clock.next_alarm();
+        for _ in 0..100 {
+            clock.advance(Duration::from_millis(90));
+            activity.read();
+            let request = activity.begin(false);
+            assert!(look(&mut watchman).is_pending());
+            drop(request);
+            activity.written();
+            assert!(look(&mut watchman).is_pending());
+            assert_eq!((clock.next_alarm(), clock.alarms()), (first, 1));
+        }
+        drop(watchman);
+        assert_eq!(clock.alarms(), 0);
+    }
+
+    #[test]
+    fn a_head_that_begins_late_brings_the_alarm_forward() {
+        let (clock, activity, mut watchman) = watched();
+        drop(activity.begin(false));
+        assert!(look(&mut watchman).is_pending());
+        assert_eq!(clock.next_alarm(), Some(clock.now() + PATIENCE.idle));
+        clock.advance(Duration::from_secs(30));
+        activity.read();
+        assert!(look(&mut watchman).is_pending());
+        assert_eq!(clock.next_alarm(), Some(clock.now() + PATIENCE.head));
+    }
+
+    #[test]
+    fn no_request_is_late_and_the_alarm_after_it_is_in_time() {
+        let (clock, activity, mut watchman) = watched();
+        let request = activity.begin(false);
+        for _ in 0..10 {
+            assert!(look(&mut watchman).is_pending());
+            assert!(clock.next_alarm().is_some_and(|at| at > clock.now()));
+            clock.advance(Duration::from_secs(1_000));
+        }
+        drop(request);
+        let ended = clock.now();
+        assert!(look(&mut watchman).is_pending());
+        assert_eq!(clock.next_alarm(), Some(ended + PATIENCE.idle));
+    }
+
+    #[test]
+    fn who_was_asked_to_leave_has_time_for_it_after_the_last_answer() {
+        let (clock, activity, mut watchman) = watched();
+        drop(activity.begin(true));
+        clock.advance(PATIENCE.idle);
+        assert_eq!(look(&mut watchman), Poll::Ready(Late::Idle));
+        // A request that was on its way already.
+        let request = activity.begin(true);
+        clock.advance(PATIENCE.idle);
+        assert!(look(&mut watchman).is_pending());
+        drop(request);
+        assert!(look(&mut watchman).is_pending());
+        clock.advance(PATIENCE.head);
+        assert_eq!(look(&mut watchman), Poll::Ready(Late::Leaving));
     }
 }
