@@ -149,6 +149,10 @@ pub use load::{LoadError, load};
 #[cfg(feature = "config")]
 pub use sluicegate_config as config;
 
+/// A front door for hyper and axum servers: connections, queue, workers and deadlines, each bounded.
+#[cfg(feature = "door")]
+pub use sluicegate_door as door;
+
 pub use sluicegate_engine::{
     Acquire, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate, Reason,
     Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
@@ -164,4 +168,7 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "door")]
+    #[doc = include_str!("../../../docs/front-door.md")]
+    struct FrontDoor;
 }
