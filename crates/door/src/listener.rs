@@ -98,8 +98,9 @@ impl FrontDoor {
 
     /// The next connection that has a place. It keeps it until it is dropped.
     ///
-    /// Connections in the queue, refusals and deadlines go on only while this is awaited; dropping the future
-    /// loses nothing. Errors of the system are counted and survived.
+    /// The queue moves on only while this is awaited, and a listener that is not awaited holds up the queue of
+    /// [all listeners](Self::also_at) of its door. Dropping the future loses nothing. Errors of the system are
+    /// counted and survived.
     pub async fn accept(&mut self) -> Connection {
         poll_fn(|context| self.poll_accept(context)).await
     }

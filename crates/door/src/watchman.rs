@@ -70,17 +70,17 @@ impl Watchman {
             }
             return Poll::Ready(late);
         }
-        // With requests under way there is no deadline, and the next one is no nearer than this.
-        let wake_at = due.map_or(now + self.patience.head.min(self.patience.idle), |(at, _)| at);
-        self.wake(now, wake_at, context.waker());
+        self.wake(now, due.map(|(at, _)| at), context.waker());
         Poll::Pending
     }
 
-    /// Sees to it that the connection is looked at by `at`. An alarm that is still to come before then will
-    /// do: whoever is woken by it looks again.
-    fn wake(&mut self, now: Timestamp, at: Timestamp, waker: &Waker) {
-        let will_do = |alarm: &Alarm| now + NEAR < alarm.at && alarm.at <= at && alarm.waker.will_wake(waker);
-        if !self.alarm.as_ref().is_some_and(will_do) {
+    /// Sees to it that the connection is looked at when it is due. An alarm that is still to come before then
+    /// will do: whoever is woken by it looks again. With requests under way nothing is due, and what will be
+    /// is no nearer than any alarm that was set before, nor than the shortest patience from now.
+    fn wake(&mut self, now: Timestamp, due: Option<Timestamp>, waker: &Waker) {
+        let in_time = |alarm: &Alarm| now + NEAR < alarm.at && due.is_none_or(|due| alarm.at <= due);
+        if !self.alarm.as_ref().is_some_and(|alarm| in_time(alarm) && alarm.waker.will_wake(waker)) {
+            let at = due.unwrap_or(now + self.patience.head.min(self.patience.idle));
             self.stop_alarm();
             let id = self.clock.set_alarm(at, waker.clone());
             self.alarm = Some(Alarm { at, waker: waker.clone(), id });

@@ -15,6 +15,7 @@ use http_body::Frame;
 use sluicegate_door::FrontDoor;
 use sluicegate_engine::clock::ManualClock;
 use support::{Server, answer, connect, get as ask, request, rest, send, settle, until};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 /// Work that goes on until it is let go, and how much of it there is.
@@ -196,10 +197,8 @@ async fn a_panic_gives_back_the_turn_and_the_place() {
     assert_eq!(server.handle.counts().in_flight, 0);
 }
 
-#[tokio::test]
-async fn each_stream_of_http2_is_a_request() {
-    let work = Work::new();
-    let server = Server::of(door(2).await, work.router(), GRACE);
+/// Four requests on one connection of HTTP/2, of which two work and two wait.
+async fn four_streams(server: &Server) -> TcpStream {
     let mut client = connect(server.at).await;
     let mut frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
     for stream in [1, 3, 5, 7] {
@@ -212,6 +211,38 @@ async fn each_stream_of_http2_is_a_request() {
         (counts.in_flight, counts.requests_waiting) == (2, 2)
     })
     .await;
+    client
+}
+
+#[tokio::test]
+async fn a_connection_of_http2_that_breaks_gives_all_its_turns_back() {
+    let work = Work::new();
+    let server = Server::of(door(2).await, work.router(), GRACE);
+    drop(four_streams(&server).await);
+    until("nobody works or waits", || {
+        let counts = server.handle.counts();
+        (counts.in_flight, counts.requests_waiting, counts.open) == (0, 0, 0)
+    })
+    .await;
+    assert_eq!(work.now.load(Ordering::SeqCst), 0);
+
+    // The same if it is the server that goes.
+    let client = four_streams(&server).await;
+    let handle = server.handle.clone();
+    server.abort();
+    until("nobody works or waits", || {
+        let counts = handle.counts();
+        (counts.in_flight, counts.requests_waiting, counts.open) == (0, 0, 0)
+    })
+    .await;
+    drop(client);
+}
+
+#[tokio::test]
+async fn each_stream_of_http2_is_a_request() {
+    let work = Work::new();
+    let server = Server::of(door(2).await, work.router(), GRACE);
+    let client = four_streams(&server).await;
     work.may_end.add_permits(4);
     until("all have ended", || server.handle.counts().in_flight == 0 && work.now.load(Ordering::SeqCst) == 0).await;
     assert_eq!(work.most.load(Ordering::SeqCst), 2);
