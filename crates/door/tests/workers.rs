@@ -197,7 +197,7 @@ async fn a_panic_gives_back_the_turn_and_the_place() {
     assert_eq!(server.handle.counts().in_flight, 0);
 }
 
-/// Four requests on one connection of HTTP/2, of which two work and two wait.
+/// Four requests on one connection of HTTP/2.
 async fn four_streams(server: &Server) -> TcpStream {
     let mut client = connect(server.at).await;
     let mut frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
@@ -206,19 +206,37 @@ async fn four_streams(server: &Server) -> TcpStream {
         frames.extend([0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x84, 0x86, 0x41, 1, b'a']);
     }
     send(&mut client, &frames).await;
-    until("two work and two wait", || {
-        let counts = server.handle.counts();
-        (counts.in_flight, counts.requests_waiting) == (2, 2)
-    })
-    .await;
     client
+}
+
+async fn until_working_and_waiting(server: &Server, expected: (usize, usize)) {
+    let so_many = || {
+        let counts = server.handle.counts();
+        (counts.in_flight, counts.requests_waiting) == expected
+    };
+    until("so many work and wait", so_many).await;
+}
+
+#[tokio::test]
+async fn no_more_requests_wait_than_there_may_be_connections() {
+    let door = FrontDoor::builder().max_connections(1).queue(0).in_flight(1).bind("127.0.0.1:0").await.unwrap();
+    let work = Work::new();
+    let server = Server::of(door, work.router(), GRACE);
+    let _client = four_streams(&server).await;
+    until_working_and_waiting(&server, (1, 1)).await;
+    until("two are refused", || server.handle.counts().requests_refused == 2).await;
+    work.may_end.add_permits(2);
+    until_working_and_waiting(&server, (0, 0)).await;
+    assert_eq!(server.handle.counts().requests_refused, 2);
 }
 
 #[tokio::test]
 async fn a_connection_of_http2_that_breaks_gives_all_its_turns_back() {
     let work = Work::new();
     let server = Server::of(door(2).await, work.router(), GRACE);
-    drop(four_streams(&server).await);
+    let client = four_streams(&server).await;
+    until_working_and_waiting(&server, (2, 2)).await;
+    drop(client);
     until("nobody works or waits", || {
         let counts = server.handle.counts();
         (counts.in_flight, counts.requests_waiting, counts.open) == (0, 0, 0)
@@ -228,6 +246,7 @@ async fn a_connection_of_http2_that_breaks_gives_all_its_turns_back() {
 
     // The same if it is the server that goes.
     let client = four_streams(&server).await;
+    until_working_and_waiting(&server, (2, 2)).await;
     let handle = server.handle.clone();
     server.abort();
     until("nobody works or waits", || {
@@ -243,6 +262,7 @@ async fn each_stream_of_http2_is_a_request() {
     let work = Work::new();
     let server = Server::of(door(2).await, work.router(), GRACE);
     let client = four_streams(&server).await;
+    until_working_and_waiting(&server, (2, 2)).await;
     work.may_end.add_permits(4);
     until("all have ended", || server.handle.counts().in_flight == 0 && work.now.load(Ordering::SeqCst) == 0).await;
     assert_eq!(work.most.load(Ordering::SeqCst), 2);
