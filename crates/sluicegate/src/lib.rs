@@ -162,6 +162,9 @@ pub use sluicegate_http as http;
 /// Layers for tower, and so for axum, tonic and hyper.
 #[cfg(feature = "tower")]
 pub use sluicegate_tower as tower;
+/// A front door for hyper and axum servers: connections, queue, workers and deadlines, each bounded.
+#[cfg(feature = "door")]
+pub use sluicegate_door as door;
 
 pub use sluicegate_engine::{
     Acquire, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate, Reason,
@@ -184,4 +187,7 @@ mod pages {
     #[cfg(feature = "sqlx")]
     #[doc = include_str!("../../../docs/pools.md")]
     struct Pools;
+    #[cfg(feature = "door")]
+    #[doc = include_str!("../../../docs/front-door.md")]
+    struct FrontDoor;
 }

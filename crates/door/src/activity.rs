@@ -1,0 +1,150 @@
+//! What a connection is doing, and until when it may go on doing it.
+//!
+//! A connection is in one of three states: requests are under way, the head of the next one is being read,
+//! or it is idle. The first is the service's business; the other two have a deadline. Here they are noted
+//! by those who see them change, from whatever task; the [`Watchman`](crate::watchman::Watchman) keeps the
+//! deadlines.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sluicegate_engine::Timestamp;
+use sluicegate_engine::clock::ClockHandle;
+
+/// The state of one connection.
+pub(crate) struct Activity {
+    state: Mutex<State>,
+    clock: ClockHandle,
+}
+
+struct State {
+    under_way: usize,
+    /// Without requests under way: whether the next one's head has begun.
+    head_begun: bool,
+    /// Since when that is so, or when something was last written.
+    since: Timestamp,
+    /// Bytes of HTTP/2 need not belong to a head.
+    http2: bool,
+}
+
+/// A connection without requests under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quiet {
+    /// A request's head has begun then.
+    Head(Timestamp),
+    /// Nothing has come since then.
+    Idle(Timestamp),
+}
+
+/// A request that is under way. Dropping it ends it.
+pub(crate) struct UnderWay(Arc<Activity>);
+
+impl Activity {
+    /// A connection that has just begun: its first head is awaited.
+    pub(crate) fn new(clock: ClockHandle) -> Arc<Self> {
+        let state = State { under_way: 0, head_begun: true, since: clock.now(), http2: false };
+        Arc::new(Self { state: Mutex::new(state), clock })
+    }
+
+    /// A request's head is complete.
+    pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> UnderWay {
+        let mut state = self.state.lock();
+        state.under_way += 1;
+        state.head_begun = false;
+        state.http2 = http2;
+        UnderWay(Arc::clone(self))
+    }
+
+    /// Bytes have come.
+    pub(crate) fn read(&self) {
+        let mut state = self.state.lock();
+        if state.under_way == 0 && !state.head_begun && !state.http2 {
+            state.head_begun = true;
+            state.since = self.clock.now();
+        }
+    }
+
+    /// Bytes have gone: the end of an answer, if no request is under way.
+    pub(crate) fn written(&self) {
+        let mut state = self.state.lock();
+        if state.under_way == 0 && !state.head_begun {
+            state.since = self.clock.now();
+        }
+    }
+
+    /// What it waits for, and since when. `None` while requests are under way.
+    pub(crate) fn quiet(&self) -> Option<Quiet> {
+        let state = self.state.lock();
+        match (state.under_way, state.head_begun) {
+            (0, true) => Some(Quiet::Head(state.since)),
+            (0, false) => Some(Quiet::Idle(state.since)),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.under_way -= 1;
+        if state.under_way == 0 {
+            state.since = self.0.clock.now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sluicegate_engine::clock::{Clock, ManualClock};
+
+    use super::*;
+
+    fn connection() -> (ManualClock, Arc<Activity>) {
+        let clock = ManualClock::new();
+        (clock.clone(), Activity::new(clock.into()))
+    }
+
+    #[test]
+    fn the_first_head_is_awaited_from_the_beginning() {
+        let (clock, activity) = connection();
+        let begun = clock.now();
+        clock.advance(Duration::from_secs(9));
+        activity.read(); // a byte now and then changes nothing
+        activity.written(); // nor does the greeting of HTTP/2
+        assert_eq!(activity.quiet(), Some(Quiet::Head(begun)));
+    }
+
+    #[test]
+    fn between_requests_it_is_idle_until_a_byte_comes() {
+        let (clock, activity) = connection();
+        let request = activity.begin(false);
+        activity.read(); // of the body
+        assert_eq!(activity.quiet(), None);
+        clock.advance(Duration::from_secs(100));
+        drop(request);
+        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+        clock.advance(Duration::from_secs(1));
+        activity.written(); // the end of the answer
+        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+        clock.advance(Duration::from_secs(59));
+        activity.read();
+        let begun = clock.now();
+        clock.advance(Duration::from_secs(5));
+        activity.read();
+        activity.written();
+        assert_eq!(activity.quiet(), Some(Quiet::Head(begun)));
+    }
+
+    #[test]
+    fn frames_of_http2_are_no_head() {
+        let (clock, activity) = connection();
+        let (one, two) = (activity.begin(true), activity.begin(true));
+        drop(one);
+        assert_eq!(activity.quiet(), None);
+        drop(two);
+        activity.read();
+        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+    }
+}

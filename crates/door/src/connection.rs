@@ -1,0 +1,107 @@
+//! A connection that has a place.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::activity::Activity;
+use crate::gate::{Gate, Place};
+
+/// A connection that has a place at the door, and keeps it until it is dropped.
+pub struct Connection {
+    // Closed first: whoever gets the place next must find the file given back.
+    stream: TcpStream,
+    peer: SocketAddr,
+    activity: Option<Arc<Activity>>,
+    place: Place,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, place: Place) -> Self {
+        // An answer must not wait for the client's acknowledgement of what was sent before it. A connection
+        // that cannot be told so is as good as gone, which the first read will find.
+        drop(stream.set_nodelay(true));
+        Self { stream, peer, activity: None, place }
+    }
+
+    /// The address at the other end.
+    pub const fn peer_addr(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The socket, to set options of it.
+    pub const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        self.place.gate()
+    }
+
+    /// Has what is read and written noted.
+    pub(crate) fn noted_in(mut self, activity: &Arc<Activity>) -> Self {
+        self.activity = Some(Arc::clone(activity));
+        self
+    }
+
+    fn note_written(&self, written: &Poll<io::Result<usize>>) {
+        if let (Some(activity), Poll::Ready(Ok(1..))) = (&self.activity, written) {
+            activity.written();
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if let Some(activity) = &self.activity
+            && buf.filled().len() > before
+        {
+            activity.read();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.note_written(&written);
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.note_written(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}

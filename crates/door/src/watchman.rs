@@ -1,0 +1,203 @@
+//! Sees to it that a connection does not take too long over what it is doing.
+//!
+//! The alarm is set anew only when it has gone off or a deadline has come nearer. So a request whose head
+//! comes in one piece does not touch it, however many of them a connection brings.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use sluicegate_engine::Timestamp;
+use sluicegate_engine::clock::{AlarmId, ClockHandle};
+
+use crate::activity::{Activity, Quiet};
+
+/// How long a connection may take over what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// The head of a request.
+    pub(crate) head: Duration,
+    /// The time between two requests.
+    pub(crate) idle: Duration,
+}
+
+/// What took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// A request's head.
+    Head,
+    /// The next request: the connection is to be asked to leave.
+    Idle,
+    /// The leaving of a connection that was asked to.
+    Leaving,
+}
+
+/// An alarm this near is set again. The counters of two cores may disagree by a little, so it may have gone
+/// off although its moment has not come here.
+const NEAR: Duration = Duration::from_millis(1);
+
+/// Keeps a connection's deadlines.
+pub(crate) struct Watchman {
+    activity: Arc<Activity>,
+    patience: Patience,
+    clock: ClockHandle,
+    alarm: Option<Alarm>,
+    /// When the connection was asked to leave, if it was.
+    asked: Option<Timestamp>,
+}
+
+/// Wakes whom, and when.
+struct Alarm {
+    at: Timestamp,
+    waker: Waker,
+    id: AlarmId,
+}
+
+impl Watchman {
+    pub(crate) const fn new(activity: Arc<Activity>, patience: Patience, clock: ClockHandle) -> Self {
+        Self { activity, patience, clock, alarm: None, asked: None }
+    }
+
+    /// What is late, once something is.
+    pub(crate) fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<Late> {
+        let now = self.clock.now();
+        let due = self.due();
+        if let Some((at, late)) = due
+            && now >= at
+        {
+            if late == Late::Idle {
+                self.asked = Some(now);
+            }
+            return Poll::Ready(late);
+        }
+        self.wake(now, due.map(|(at, _)| at), context.waker());
+        Poll::Pending
+    }
+
+    /// Sees to it that the connection is looked at when it is due. An alarm that is still to come before then
+    /// will do: whoever is woken by it looks again. With requests under way nothing is due, and what will be
+    /// is no nearer than any alarm that was set before, nor than the shortest patience from now.
+    fn wake(&mut self, now: Timestamp, due: Option<Timestamp>, waker: &Waker) {
+        let in_time = |alarm: &Alarm| now + NEAR < alarm.at && due.is_none_or(|due| alarm.at <= due);
+        if !self.alarm.as_ref().is_some_and(|alarm| in_time(alarm) && alarm.waker.will_wake(waker)) {
+            let at = due.unwrap_or(now + self.patience.head.min(self.patience.idle));
+            self.stop_alarm();
+            let id = self.clock.set_alarm(at, waker.clone());
+            self.alarm = Some(Alarm { at, waker: waker.clone(), id });
+        }
+    }
+
+    fn stop_alarm(&mut self) {
+        if let Some(alarm) = self.alarm.take() {
+            self.clock.cancel_alarm(alarm.id);
+        }
+    }
+
+    /// The deadline as things are, and what is late then.
+    fn due(&self) -> Option<(Timestamp, Late)> {
+        Some(match (self.activity.quiet()?, self.asked) {
+            (Quiet::Head(since) | Quiet::Idle(since), Some(asked)) => {
+                (since.max(asked) + self.patience.head, Late::Leaving)
+            }
+            (Quiet::Head(since), None) => (since + self.patience.head, Late::Head),
+            (Quiet::Idle(since), None) => (since + self.patience.idle, Late::Idle),
+        })
+    }
+}
+
+impl Drop for Watchman {
+    fn drop(&mut self) {
+        self.stop_alarm();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_engine::clock::{Clock, ManualClock};
+
+    use super::*;
+
+    const PATIENCE: Patience = Patience { head: Duration::from_secs(10), idle: Duration::from_secs(60) };
+
+    fn watched() -> (ManualClock, Arc<Activity>, Watchman) {
+        let clock = ManualClock::new();
+        let activity = Activity::new(clock.clone().into());
+        (clock.clone(), Arc::clone(&activity), Watchman::new(activity, PATIENCE, clock.into()))
+    }
+
+    fn look(watchman: &mut Watchman) -> Poll<Late> {
+        watchman.poll_late(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_head_is_late_at_its_deadline_and_not_before() {
+        let (clock, _activity, mut watchman) = watched();
+        assert!(look(&mut watchman).is_pending());
+        clock.advance(PATIENCE.head - Duration::from_nanos(1));
+        assert!(look(&mut watchman).is_pending());
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(look(&mut watchman), Poll::Ready(Late::Head));
+    }
+
+    #[test]
+    fn requests_that_come_and_go_set_no_alarm() {
+        let (clock, activity, mut watchman) = watched();
+        assert!(look(&mut watchman).is_pending());
+        let first = clock.next_alarm();
+        for _ in 0..100 {
+            clock.advance(Duration::from_millis(90));
+            activity.read();
+            let request = activity.begin(false);
+            assert!(look(&mut watchman).is_pending());
+            drop(request);
+            activity.written();
+            assert!(look(&mut watchman).is_pending());
+            assert_eq!((clock.next_alarm(), clock.alarms()), (first, 1));
+        }
+        drop(watchman);
+        assert_eq!(clock.alarms(), 0);
+    }
+
+    #[test]
+    fn a_head_that_begins_late_brings_the_alarm_forward() {
+        let (clock, activity, mut watchman) = watched();
+        drop(activity.begin(false));
+        assert!(look(&mut watchman).is_pending());
+        assert_eq!(clock.next_alarm(), Some(clock.now() + PATIENCE.idle));
+        clock.advance(Duration::from_secs(30));
+        activity.read();
+        assert!(look(&mut watchman).is_pending());
+        assert_eq!(clock.next_alarm(), Some(clock.now() + PATIENCE.head));
+    }
+
+    #[test]
+    fn no_request_is_late_and_the_alarm_after_it_is_in_time() {
+        let (clock, activity, mut watchman) = watched();
+        let request = activity.begin(false);
+        for _ in 0..10 {
+            assert!(look(&mut watchman).is_pending());
+            assert!(clock.next_alarm().is_some_and(|at| at > clock.now()));
+            clock.advance(Duration::from_secs(1_000));
+        }
+        drop(request);
+        let ended = clock.now();
+        assert!(look(&mut watchman).is_pending());
+        assert_eq!(clock.next_alarm(), Some(ended + PATIENCE.idle));
+    }
+
+    #[test]
+    fn who_was_asked_to_leave_has_time_for_it_after_the_last_answer() {
+        let (clock, activity, mut watchman) = watched();
+        drop(activity.begin(true));
+        clock.advance(PATIENCE.idle);
+        assert_eq!(look(&mut watchman), Poll::Ready(Late::Idle));
+        // A request that was on its way already.
+        let request = activity.begin(true);
+        clock.advance(PATIENCE.idle);
+        assert!(look(&mut watchman).is_pending());
+        drop(request);
+        assert!(look(&mut watchman).is_pending());
+        clock.advance(PATIENCE.head);
+        assert_eq!(look(&mut watchman), Poll::Ready(Late::Leaving));
+    }
+}
