@@ -142,6 +142,9 @@ assert!(sluice.decide(&request).is_admitted());
 #[cfg(feature = "config")]
 mod load;
 
+#[cfg(feature = "stream")]
+pub mod stream;
+
 #[cfg(feature = "config")]
 pub use load::{LoadError, load};
 
@@ -150,8 +153,8 @@ pub use load::{LoadError, load};
 pub use sluicegate_config as config;
 
 pub use sluicegate_engine::{
-    Acquire, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate, Reason,
-    Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
+    Acquire, Batch, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate,
+    Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
 };
 pub use sluicegate_engine::{algorithm, clock, limit, rule, sluice, time};
 
