@@ -32,16 +32,18 @@ impl<I> Held<I> {
     }
 
     /// The item once its turn has come, with what it was told. `Ready(None)` if nothing is held.
-    #[inline]
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<(I, Result<Pass, Refused>)>> {
-        if self.0.is_none() { Poll::Ready(None) } else { self.poll_turn(context) }
-    }
-
     #[inline(never)]
-    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Option<(I, Result<Pass, Refused>)>> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<(I, Result<Pass, Refused>)>> {
         let Some(waiting) = &mut self.0 else { return Poll::Ready(None) };
         let Poll::Ready(told) = Pin::new(&mut waiting.turn).poll(context) else { return Poll::Pending };
         Poll::Ready(self.0.take().map(|waiting| (waiting.item, told)))
+    }
+
+    /// The item once its turn has come. For items that cost one: that fits every limit, so the turn comes in
+    /// the end, and whatever was taken for it is given back or spent with it.
+    #[inline(never)]
+    pub(super) fn poll_out(&mut self, context: &mut Context<'_>) -> Poll<Option<I>> {
+        self.poll(context).map(|turn| turn.map(|(item, _turn)| item))
     }
 
     pub(super) fn into_item(self) -> Option<I> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
@@ -40,19 +40,21 @@ impl<S: Stream> Stream for Paced<S> {
 
     #[inline]
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
-        let mut this = self.project();
-        loop {
-            // A cost of one fits every limit, so the turn comes in the end.
-            if let Some((item, _turn)) = ready!(this.held.poll(context)) {
-                return Poll::Ready(Some(item));
-            }
-            match this.source.as_mut().poll_next(context) {
-                Poll::Ready(Some(item)) if this.batch.take(1) => return Poll::Ready(Some(item)),
-                Poll::Ready(Some(item)) => this.held.hold(item, this.limiter.acquire()),
-                nothing => {
-                    this.batch.give_back();
-                    return nothing;
+        let this = self.project();
+        if this.held.count() > 0 {
+            return this.held.poll_out(context);
+        }
+        match this.source.poll_next(context) {
+            Poll::Ready(Some(item)) => {
+                if this.batch.take(1) {
+                    return Poll::Ready(Some(item));
                 }
+                this.held.hold(item, this.limiter.acquire());
+                this.held.poll_out(context)
+            }
+            nothing => {
+                this.batch.give_back();
+                nothing
             }
         }
     }

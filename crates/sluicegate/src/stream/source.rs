@@ -27,7 +27,9 @@ impl<S: Stream> Source<S> {
             return Poll::Ready(None);
         }
         let polled = this.stream.poll_next(context);
-        *this.ended = matches!(polled, Poll::Ready(None));
+        if let Poll::Ready(None) = polled {
+            *this.ended = true;
+        }
         polled
     }
 
