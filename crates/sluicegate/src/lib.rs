@@ -122,6 +122,24 @@ assert!(sluice.decide(&request).is_admitted());
 "#
 )]
 //!
+#![cfg_attr(
+    feature = "stream",
+    doc = r#"# Streams
+
+[`stream::StreamLimits`] paces everything that is a `Stream`, and limits how many of its items are in flight.
+
+```
+use futures_util::{StreamExt, stream};
+use sluicegate::{Limiter, stream::StreamLimits};
+
+let limiter = Limiter::new("1000/s".parse()?);
+let jobs = stream::iter(1..=3).limit_in_flight(2)?.paced(&limiter);
+let done = futures_util::FutureExt::now_or_never(jobs.map(|job| *job).collect::<Vec<_>>());
+assert_eq!(done, Some(vec![1, 2, 3]));
+# Ok::<(), sluicegate::LimitError>(())
+```
+"#
+)]
 //! # Time
 //!
 //! Time is injected: [`clock::ManualClock`] moves when told to, so that no test has to sleep.
@@ -167,4 +185,7 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "stream")]
+    #[doc = include_str!("../../../docs/streams.md")]
+    struct Streams;
 }
