@@ -95,9 +95,9 @@ pub trait StreamLimits: Stream + Sized {
     ///
     /// ```
     /// use futures_util::{FutureExt, StreamExt, stream};
-    /// use sluicegate::{Limit, Limiter, stream::StreamLimits};
+    /// use sluicegate::{Limit, Limiter, Rate, stream::StreamLimits};
     ///
-    /// let bytes = Limiter::new(Limit::bandwidth("1MiB/s".parse()?, 1_000)?);
+    /// let bytes = Limiter::new(Limit::bandwidth(Rate::per_second(1_000_000)?, 1_000)?);
     /// let chunks = stream::iter([vec![0; 600], vec![0; 5_000], vec![0; 400]]);
     /// let mut paced = chunks.paced_with_cost(&bytes, |chunk| chunk.len() as u64);
     /// assert_eq!(paced.next().now_or_never().flatten().unwrap()?.len(), 600);
