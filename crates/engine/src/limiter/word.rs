@@ -60,7 +60,7 @@ impl Word {
     pub(crate) fn take(&self, bucket: &Gcra, now: u64, cost: u64) -> Result<Take, Moved> {
         let mut arrival = self.arrival.load(Ordering::Acquire);
         loop {
-            match bucket.admit(arrival.max(capped(bucket, now, self.out())), now, cost) {
+            match bucket.admit(capped(arrival, bucket, now, self.out()), now, cost) {
                 Ok(next) => {
                     match self.arrival.compare_exchange_weak(arrival, next, Ordering::Relaxed, Ordering::Acquire) {
                         Ok(_) => return Ok(Take::Taken(next)),
@@ -98,14 +98,19 @@ impl Word {
 
     /// The arrival time as it counts at `now`, without touching it.
     pub(crate) fn read(&self, bucket: &Gcra, now: u64) -> Result<u64, Moved> {
-        Ok(self.settled()?.max(capped(bucket, now, self.out())))
+        Ok(capped(self.settled()?, bucket, now, self.out()))
     }
 }
 
-/// The earliest arrival time while so many tokens are out; with none, any moment that has passed.
+/// An arrival time as it counts at `now` while so many tokens are out. A branch and no arithmetic where
+/// none are, which is nearly always.
 #[inline]
-const fn capped(bucket: &Gcra, now: u64, out: u64) -> u64 {
-    now.saturating_add(bucket.span(out))
+const fn capped(arrival: u64, bucket: &Gcra, now: u64, out: u64) -> u64 {
+    if out == 0 {
+        return arrival;
+    }
+    let earliest = now.saturating_add(bucket.span(out));
+    if arrival > earliest { arrival } else { earliest }
 }
 
 /// A word that nobody else can change.
@@ -121,9 +126,7 @@ impl Held<'_> {
     /// Brings the arrival time up to what the tokens that are out made of it: what would have been
     /// refilled beyond the burst is lost.
     pub(crate) fn catch_up(&mut self, bucket: &Gcra, now: u64) {
-        if self.out > 0 {
-            self.arrival = self.arrival.max(capped(bucket, now, self.out));
-        }
+        self.arrival = capped(self.arrival, bucket, now, self.out);
     }
 
     /// Ends the word's life: everybody is sent to the successor, which must be in place.
