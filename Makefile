@@ -19,7 +19,7 @@ run: setup ## Show the engine at work on a sample rule file
 	$(CARGO) run --release --locked -p sluicegate-cli -- demo
 
 .PHONY: test
-test: setup ## Run all tests and documentation examples
+test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
@@ -49,8 +49,10 @@ doc: setup ## Build the documentation (target/doc)
 clean: ## Remove everything that was built
 	$(CARGO) clean
 
-.PHONY: setup setup-check
+.PHONY: setup setup-test setup-check
 setup:
 	@scripts/setup
+setup-test:
+	@scripts/setup test
 setup-check:
 	@scripts/setup check

@@ -41,7 +41,8 @@ mod wait;
 pub use decision::{Decision, Verdict};
 pub use limit::{Limit, LimitError, Rate};
 pub use limiter::{
-    Acquire, Builder, KeyedLimiter, Limiter, Pass, Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter,
+    Acquire, Batch, Builder, KeyedLimiter, Limiter, Pass, Reason, Refused, RestoreError, SavedState, Slice,
+    SlicedLimiter,
 };
 pub use plan::MOST_LIMITS;
 pub use sluice::{Outcome, Sluice};

@@ -57,14 +57,14 @@ fn took(word: &Word, bucket: &Gcra, now: u64, cost: u64) -> bool {
 #[test]
 fn threads_together_take_no_more_than_there_is() {
     under_all_schedules(|| {
-        let (word, bucket) = (Arc::new(Word::new(0)), bucket(4));
+        let (word, bucket) = (Arc::new(Word::new(0, 0)), bucket(4));
         let threads = (0..3).map(|_| {
             let word = Arc::clone(&word);
             thread::spawn(move || (0..3).filter(|_| took(&word, &bucket, START, 1)).count())
         });
         let admitted: usize = join(threads.collect()).into_iter().sum();
         assert_eq!(admitted, 4, "all that is there, and not one more");
-        assert_eq!(word.read(), Ok(START + 4 * SECOND));
+        assert_eq!(word.read(&bucket, START), Ok(START + 4 * SECOND));
     });
 }
 
@@ -72,28 +72,28 @@ fn threads_together_take_no_more_than_there_is() {
 #[test]
 fn threads_with_different_clocks_take_no_more_than_the_latest_allows() {
     under_all_schedules(|| {
-        let (word, bucket) = (Arc::new(Word::new(0)), bucket(2));
+        let (word, bucket) = (Arc::new(Word::new(0, 0)), bucket(2));
         let threads = (0..3u64).map(|behind| {
             let word = Arc::clone(&word);
             thread::spawn(move || (0..3).filter(|_| took(&word, &bucket, START - behind * SECOND, 1)).count())
         });
         let admitted: usize = join(threads.collect()).into_iter().sum();
         assert!((2..=4).contains(&admitted), "{admitted} in two seconds with a burst of two");
-        assert!(word.read().unwrap() <= START + 2 * SECOND);
+        assert!(word.read(&bucket, START).unwrap() <= START + 2 * SECOND);
     });
 }
 
 #[test]
 fn different_costs_add_up() {
     under_all_schedules(|| {
-        let (word, bucket) = (Arc::new(Word::new(0)), bucket(7));
+        let (word, bucket) = (Arc::new(Word::new(0, 0)), bucket(7));
         let threads = [1, 2, 3, 5].map(|cost| {
             let word = Arc::clone(&word);
             thread::spawn(move || cost * u64::from(took(&word, &bucket, START, cost)))
         });
         let admitted: u64 = join(threads.into()).into_iter().sum();
         assert!(admitted <= 7);
-        assert_eq!(word.read(), Ok(START + admitted * SECOND), "what was taken is what is counted");
+        assert_eq!(word.read(&bucket, START), Ok(START + admitted * SECOND), "what was taken is what is counted");
     });
 }
 
@@ -102,7 +102,7 @@ fn different_costs_add_up() {
 #[test]
 fn holding_the_word_neither_loses_nor_doubles_a_token() {
     under_all_schedules(|| {
-        let (word, bucket) = (Arc::new(Word::new(START)), bucket(4));
+        let (word, bucket) = (Arc::new(Word::new(START, 0)), bucket(4));
         let takes = (0..2).map(|_| {
             let word = Arc::clone(&word);
             thread::spawn(move || (0..2).filter(|_| took(&word, &bucket, START, 1)).count())
@@ -124,7 +124,7 @@ fn holding_the_word_neither_loses_nor_doubles_a_token() {
         });
         let admitted: usize = join(takes.chain(holds).collect()).into_iter().sum();
         assert_eq!(admitted, 4);
-        assert_eq!(word.read(), Ok(START + 4 * SECOND));
+        assert_eq!(word.read(&bucket, START), Ok(START + 4 * SECOND));
     });
 }
 
@@ -133,7 +133,7 @@ fn holding_the_word_neither_loses_nor_doubles_a_token() {
 #[test]
 fn a_word_that_retires_hands_over_every_token_once() {
     under_all_schedules(|| {
-        let (first, second) = (Arc::new(Word::new(0)), Arc::new(Word::new(u64::MAX)));
+        let (first, second) = (Arc::new(Word::new(0, 0)), Arc::new(Word::new(u64::MAX, 0)));
         let bucket = bucket(3);
         let threads = (0..2).map(|_| {
             let words = [Arc::clone(&first), Arc::clone(&second)];
@@ -161,7 +161,7 @@ fn a_word_that_retires_hands_over_every_token_once() {
         change.join().unwrap();
         assert_eq!(admitted, 3, "four asked, three were there");
         assert_eq!(first.take(&bucket, START, 1), Err(Moved));
-        assert_eq!(second.read(), Ok(START + 3 * SECOND));
+        assert_eq!(second.read(&bucket, START), Ok(START + 3 * SECOND));
         assert!(first.lock().is_err());
     });
 }
@@ -174,7 +174,7 @@ fn a_holder_that_fails_gives_the_word_back() {
     let seen = std::sync::Arc::clone(&failed);
     shuttle::check_random(
         move || {
-            let word = Arc::new(Word::new(START));
+            let word = Arc::new(Word::new(START, 0));
             let held = word.lock().unwrap();
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
                 let _held = held;
@@ -182,9 +182,68 @@ fn a_holder_that_fails_gives_the_word_back() {
             }));
             assert!(caught.is_err());
             failed.fetch_add(1, Ordering::Relaxed);
-            assert_eq!(word.read(), Ok(START));
+            assert_eq!(word.read(&bucket(4), START), Ok(START));
         },
         10,
     );
     assert_eq!(seen.load(Ordering::Relaxed), 10);
+}
+
+/// Takes a batch as the engine does: both numbers change while the word is held.
+fn batch(word: &Word, bucket: &Gcra, now: u64, size: u64) -> bool {
+    let mut held = word.lock().unwrap();
+    held.catch_up(bucket, now);
+    let fits = bucket.admit(held.arrival, now, size);
+    if let Ok(next) = fits {
+        held.arrival = next;
+        held.out += size;
+    }
+    fits.is_ok()
+}
+
+#[test]
+fn a_batch_that_is_out_is_never_refilled_for_others() {
+    under_all_schedules(|| {
+        let (word, bucket) = (Arc::new(Word::new(0, 0)), bucket(4));
+        let mine = Arc::clone(&word);
+        let holder = thread::spawn(move || {
+            // Taken early, to be spent late: the clock moves on by more than a burst in between.
+            batch(&mine, &bucket, START, 2)
+        });
+        let others = (0..2).map(|_| {
+            let word = Arc::clone(&word);
+            thread::spawn(move || (0..4).filter(|_| took(&word, &bucket, START + 8 * SECOND, 1)).count())
+        });
+        let taken: usize = join(others.collect()).into_iter().sum();
+        let out = if holder.join().unwrap() { 2 } else { 0 };
+        let late = (0..4).filter(|_| took(&word, &bucket, START + 8 * SECOND, 1)).count();
+        assert_eq!(taken + late + out, 4);
+    });
+}
+
+#[test]
+fn ending_a_batch_frees_exactly_what_it_did_not_spend() {
+    under_all_schedules(|| {
+        let (word, bucket) = (Arc::new(Word::new(0, 0)), bucket(4));
+        let mine = Arc::clone(&word);
+        let holder = thread::spawn(move || {
+            let had = batch(&mine, &bucket, START, 2);
+            if had {
+                // One spent, one given back.
+                let mut held = mine.lock().unwrap();
+                held.catch_up(&bucket, START);
+                held.out -= 2;
+                held.arrival -= bucket.span(1);
+            }
+            usize::from(had)
+        });
+        let others = (0..2).map(|_| {
+            let word = Arc::clone(&word);
+            thread::spawn(move || (0..2).filter(|_| took(&word, &bucket, START, 1)).count())
+        });
+        let taken: usize = join(others.collect()).into_iter().sum();
+        let spent = taken + holder.join().unwrap();
+        let left = (0..4).filter(|_| took(&word, &bucket, START, 1)).count();
+        assert_eq!((spent + left, word.out()), (4, 0));
+    });
 }

@@ -127,6 +127,24 @@ assert!(sluice.decide(&request).is_admitted());
 //! A [`pool::Bulkhead`] divides the places of a pool among classes of work, so that none can keep out the
 //! others: see [`pool`].
 //!
+#![cfg_attr(
+    feature = "stream",
+    doc = r#"# Streams
+
+[`stream::StreamLimits`] paces everything that is a `Stream`, and limits how many of its items are in flight.
+
+```
+use futures_util::{StreamExt, stream};
+use sluicegate::{Limiter, stream::StreamLimits};
+
+let limiter = Limiter::new("1000/s".parse()?);
+let jobs = stream::iter(1..=3).limit_in_flight(2)?.paced(&limiter);
+let done = futures_util::FutureExt::now_or_never(jobs.map(|job| *job).collect::<Vec<_>>());
+assert_eq!(done, Some(vec![1, 2, 3]));
+# Ok::<(), sluicegate::LimitError>(())
+```
+"#
+)]
 //! # Time
 //!
 //! Time is injected: [`clock::ManualClock`] moves when told to, so that no test has to sleep.
@@ -148,6 +166,9 @@ assert!(sluice.decide(&request).is_admitted());
 mod load;
 pub mod pool;
 
+#[cfg(feature = "stream")]
+pub mod stream;
+
 #[cfg(feature = "config")]
 pub use load::{LoadError, load};
 
@@ -167,8 +188,8 @@ pub use sluicegate_tower as tower;
 pub use sluicegate_door as door;
 
 pub use sluicegate_engine::{
-    Acquire, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate, Reason,
-    Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
+    Acquire, Batch, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate,
+    Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
 };
 pub use sluicegate_engine::{algorithm, clock, limit, rule, sluice, time};
 
@@ -190,4 +211,7 @@ mod pages {
     #[cfg(feature = "door")]
     #[doc = include_str!("../../../docs/front-door.md")]
     struct FrontDoor;
+    #[cfg(feature = "stream")]
+    #[doc = include_str!("../../../docs/streams.md")]
+    struct Streams;
 }

@@ -9,6 +9,8 @@
 //!    [`history`] asks the same of many callers at once, of whom only the moments of call and return
 //!    are known.
 //!
+//! Tests of what speaks to other programs start the real ones: [`servers`].
+//!
 //! The checkers know nothing of the engine: a checker that shared the limiter's arithmetic would
 //! share its mistakes.
 //!
@@ -34,3 +36,4 @@
 pub mod arrivals;
 pub mod bound;
 pub mod history;
+pub mod servers;

@@ -37,11 +37,12 @@ pub struct Acquire {
     key: KeyHash,
     cost: u64,
     within: Option<Duration>,
+    even_if_full: bool,
 }
 
 impl Acquire {
     pub(super) fn new(inner: Arc<Inner>, key: KeyHash) -> Self {
-        Self { inner, key, cost: 1, within: None }
+        Self { inner, key, cost: 1, within: None, even_if_full: false }
     }
 
     /// What to take; 1 unless told otherwise.
@@ -53,6 +54,13 @@ impl Acquire {
     /// The longest wait. Without it, as long as it takes.
     pub fn within(mut self, longest: Duration) -> Self {
         self.within = Some(longest);
+        self
+    }
+
+    /// Joins the line even if it is as long as it may be. For callers whose number is bounded by other
+    /// means, and who have nowhere else to wait.
+    pub fn even_if_full(mut self) -> Self {
+        self.even_if_full = true;
         self
     }
 
@@ -111,6 +119,10 @@ impl Turn for Acquire {
 
     fn cost(&self) -> u64 {
         self.cost
+    }
+
+    fn even_if_full(&self) -> bool {
+        self.even_if_full
     }
 
     fn ask(&mut self, now: Timestamp, _waker: &Waker) -> Asked<Pass> {

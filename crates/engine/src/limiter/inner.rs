@@ -78,21 +78,31 @@ impl Inner {
         act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool,
     ) -> Place {
         match &self.store {
-            Store::Unkeyed(state) => {
-                state.visit(act);
-                Place::Own
-            }
+            Store::Unkeyed(state) => match state.visit(now, act) {
+                0 => Place::Own,
+                // Batches move the bucket back when they end: what others took meanwhile cannot be told
+                // apart any more, and only what is held can be given back.
+                _ => Place::Strict,
+            },
             Store::Keyed(states) => states.visit(key, now, act),
         }
     }
 
     /// Works on the state something was taken from before.
-    pub(crate) fn at_place(&self, key: KeyHash, place: Place, act: &mut dyn FnMut(&Arc<Plan>, &mut [u64])) {
+    pub(crate) fn at_place(
+        &self,
+        key: KeyHash,
+        place: Place,
+        now: Timestamp,
+        act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]),
+    ) {
         match &self.store {
-            Store::Unkeyed(state) => state.visit(&mut |plan, words| {
-                act(plan, words);
-                true
-            }),
+            Store::Unkeyed(state) => {
+                state.visit(now, &mut |plan, words| {
+                    act(plan, words);
+                    true
+                });
+            }
             Store::Keyed(states) => states.at_place(key, place, act),
         }
     }
@@ -158,10 +168,20 @@ impl Inner {
             tried.decision = plan.decision(ruling, state, now);
             tried.taken.is_some() && cost > 0
         });
-        if let Some(taking) = &mut tried.taken {
-            taking.place = place;
+        match &mut tried.taken {
+            Some(taking) => taking.place = place,
+            None => self.wait_for_batches(cost, &mut tried.decision),
         }
         tried
+    }
+
+    /// What is out in batches comes back when their holders are done with it: no clock can tell when.
+    fn wait_for_batches(&self, cost: u64, decision: &mut Decision) {
+        if let (Store::Unkeyed(state), Verdict::Denied { retry_after: Some(_) }) = (&self.store, decision.verdict)
+            && state.is_out(cost)
+        {
+            decision.verdict = Verdict::Denied { retry_after: None };
+        }
     }
 
     /// Ends what was taken with what it really cost.
@@ -169,7 +189,7 @@ impl Inner {
         let now = self.clock.now();
         // Whoever is not found there is charged all the same.
         let mut due = actual.saturating_sub(taking.cost);
-        self.at_place(key, taking.place, &mut |plan, state| due = plan.end(state, taking, actual, now));
+        self.at_place(key, taking.place, now, &mut |plan, state| due = plan.end(state, taking, actual, now));
         if due > 0 {
             self.visit(key, now, &mut |plan, state| {
                 plan.charge(state, now, due);
@@ -285,7 +305,7 @@ impl Inner {
     /// Forgets one key, but for what is held.
     pub(crate) fn forget(&self, key: KeyHash) {
         let now = self.clock.now();
-        self.at_place(key, Place::Own, &mut |plan, state| plan.forgive(state, now));
+        self.at_place(key, Place::Own, now, &mut |plan, state| plan.forgive(state, now));
         self.room.disturb();
     }
 

@@ -24,6 +24,7 @@
 //! ```
 
 mod acquire;
+mod batch;
 mod builder;
 mod inner;
 mod keyed;
@@ -40,6 +41,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub use acquire::{Acquire, Acquiring};
+pub use batch::Batch;
 pub use builder::Builder;
 pub(crate) use inner::{Inner, NO_STATE};
 use inner::{NO_KEY, Store};
@@ -124,6 +126,11 @@ impl Limiter {
     /// Waits for a turn, first in, first out. See [`Acquire`].
     pub fn acquire(&self) -> Acquire {
         Acquire::new(Arc::clone(&self.inner), NO_KEY)
+    }
+
+    /// A way to take tokens ahead and spend them one by one without asking again. See [`Batch`].
+    pub fn batch(&self) -> Batch {
+        Batch::new(Arc::clone(&self.inner))
     }
 
     /// What is left of each limit.

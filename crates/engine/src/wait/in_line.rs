@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::room::{CannotJoin, Ticket};
+use super::room::{CannotJoin, Newcomer, Ticket};
 use crate::clock::AlarmId;
 use crate::decision::{Decision, Verdict};
 use crate::limiter::{Inner, Reason};
@@ -31,6 +31,10 @@ pub(crate) trait Turn: Unpin {
     /// The longest wait that what it was told last allows, counted from its arrival.
     fn longest(&self) -> Option<Duration> {
         None
+    }
+    /// Whether it joins a line that is as long as it may be.
+    fn even_if_full(&self) -> bool {
+        false
     }
     /// Is told that it is not let in.
     fn refuse(&mut self, decision: Decision, reason: Reason) -> Self::Refusal;
@@ -92,7 +96,8 @@ impl<T: Turn> InLine<T> {
         }
         let limiter = self.turn.limiter();
         let (plan, state) = limiter.snapshot(key, now);
-        match limiter.room.join(key, &plan, state, now, cost, deadline) {
+        let newcomer = Newcomer { cost, deadline, even_if_full: self.turn.even_if_full() };
+        match limiter.room.join(key, &plan, state, now, newcomer) {
             Ok(ticket) => {
                 self.place = Some(ticket);
                 None

@@ -76,6 +76,16 @@ struct Waiter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
+/// Who wants to join a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) cost: u64,
+    /// Its turn must have come by then.
+    pub(crate) deadline: Timestamp,
+    /// Whether it joins a line that is as long as it may be.
+    pub(crate) even_if_full: bool,
+}
+
 /// Why nobody can join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CannotJoin {
@@ -151,23 +161,23 @@ impl WaitRoom {
         plan.forecast(state, end, cost)
     }
 
-    /// Joins the line of a key, if there is room and its turn comes by `deadline`.
+    /// Joins the line of a key, if there is room and its turn comes by its deadline.
     pub(crate) fn join(
         &self,
         key: KeyHash,
         plan: &Plan,
         mut state: Vec<u64>,
         now: Timestamp,
-        cost: u64,
-        deadline: Timestamp,
+        newcomer: Newcomer,
     ) -> Result<Ticket, CannotJoin> {
+        let Newcomer { cost, deadline, even_if_full } = newcomer;
         let mut lines = self.lines.lock();
-        if self.waiting() >= self.total {
+        if self.waiting() >= self.total && !even_if_full {
             return Err(CannotJoin::Full);
         }
         let line = lines.by_key.get(&key);
         let ahead = line.map_or(0, |line| line.waiters.len());
-        if ahead >= self.per_key.load(Ordering::Relaxed) {
+        if ahead >= self.per_key.load(Ordering::Relaxed) && !even_if_full {
             return Err(CannotJoin::Full);
         }
         let present = state.clone();
@@ -178,7 +188,7 @@ impl WaitRoom {
             let waiters = line.iter().flat_map(|line| &line.waiters);
             waiters.for_each(|waiter| plan.fill_line(&mut state, now, waiter.cost));
         }
-        if !plan.line_has_room(&state, now, cost) {
+        if !plan.line_has_room(&state, now, cost) && !even_if_full {
             return Err(CannotJoin::Full);
         }
         let turn = end.and_then(|end| plan.forecast(&mut state, end, cost));

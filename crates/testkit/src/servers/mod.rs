@@ -1,0 +1,21 @@
+//! Real servers for tests, each test with its own.
+//!
+//! A server gets free ports on loopback and a folder of its own, is ready when `start` answers, and is gone
+//! when it is dropped, also when the test panics. Nothing of the machine's own servers is touched or read.
+//!
+//! ```
+//! use sluicegate_testkit::servers::RedisServer;
+//!
+//! let redis = RedisServer::start()?;
+//! assert!(redis.url().starts_with("redis://127.0.0.1:"));
+//! # Ok::<(), sluicegate_testkit::servers::StartError>(())
+//! ```
+
+mod folder;
+mod process;
+mod rabbitmq;
+mod redis;
+
+pub use process::StartError;
+pub use rabbitmq::RabbitMq;
+pub use redis::RedisServer;
