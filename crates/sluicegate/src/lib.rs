@@ -149,6 +149,13 @@ pub use load::{LoadError, load};
 #[cfg(feature = "config")]
 pub use sluicegate_config as config;
 
+/// What HTTP says about a request and its limits.
+#[cfg(feature = "tower")]
+pub use sluicegate_http as http;
+/// Layers for tower, and around reqwest.
+#[cfg(feature = "tower")]
+pub use sluicegate_tower as tower;
+
 pub use sluicegate_engine::{
     Acquire, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate, Reason,
     Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
@@ -164,4 +171,7 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "reqwest")]
+    #[doc = include_str!("../../../docs/outgoing.md")]
+    struct Outgoing;
 }
