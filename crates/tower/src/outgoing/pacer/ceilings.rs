@@ -16,6 +16,17 @@ pub(super) struct Ceiling {
     pub(super) quota: u64,
     /// Time from one reset to the next.
     pub(super) window: Duration,
+    /// The answer it comes from; `None` if it is not that of one answer.
+    pub(super) told: Option<Told>,
+}
+
+/// What an answer said, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// What it said remained.
+    pub(super) remaining: u64,
+    /// The number of the last request that was sent before it arrived.
+    pub(super) after: u64,
 }
 
 impl Ceiling {
@@ -40,7 +51,7 @@ impl Ceiling {
     }
 }
 
-/// Ceilings of which each says something the others do not: the later the reset, the higher.
+/// Ceilings of which each said something that the others did not, by the moment of their reset.
 ///
 /// Answers of one window seldom agree on its end to the second, and a window that slides has another
 /// end with each answer. If there are too many, the two that end closest together become one that is
@@ -73,6 +84,15 @@ impl Ceilings {
         }
     }
 
+    /// A request was answered. If it was in flight when a ceiling was told, and was left with more than
+    /// that ceiling was, the server had counted it before.
+    pub(super) fn hear_of(&mut self, number: u64, remaining: u64) {
+        let counted_before = |told: &Told| number <= told.after && remaining > told.remaining;
+        for ceiling in self.0.iter_mut().filter(|ceiling| ceiling.told.as_ref().is_some_and(counted_before)) {
+            ceiling.total = ceiling.total.saturating_add(1);
+        }
+    }
+
     /// Drops what has passed at `now`, and answers the last of it.
     pub(super) fn drop_passed(&mut self, now: Timestamp) -> Option<Ceiling> {
         let passed = self.0.partition_point(|ceiling| ceiling.until <= now);
@@ -83,7 +103,8 @@ impl Ceilings {
         let gap = |at: &usize| self.0[at + 1].until - self.0[*at].until;
         if let Some(at) = (0..self.0.len().saturating_sub(1)).min_by_key(gap) {
             let later = self.0.remove(at + 1);
-            self.0[at].until = later.until;
+            let total = self.0[at].total.min(later.total);
+            self.0[at] = Ceiling { total, until: later.until, told: None, ..self.0[at] };
         }
     }
 }
