@@ -9,7 +9,9 @@
 //! | which path rules are matched against | [`normal_path`] |
 //! | what is left to the client | [`headers`] |
 //! | what is answered to a refused request | [`reply`] |
+//! | what an answer asks of whoever calls next | [`advice`] |
 
+pub mod advice;
 pub mod attributes;
 mod faces;
 pub mod headers;

@@ -180,9 +180,10 @@ pub use sluicegate_config as config;
 #[cfg(feature = "tower")]
 pub use sluicegate_http as http;
 
-/// Layers for tower, and so for axum, tonic and hyper.
+/// Layers for tower, and so for axum, tonic and hyper, and around reqwest.
 #[cfg(feature = "tower")]
 pub use sluicegate_tower as tower;
+
 /// A front door for hyper and axum servers: connections, queue, workers and deadlines, each bounded.
 #[cfg(feature = "door")]
 pub use sluicegate_door as door;
@@ -214,4 +215,7 @@ mod pages {
     #[cfg(feature = "stream")]
     #[doc = include_str!("../../../docs/streams.md")]
     struct Streams;
+    #[cfg(feature = "reqwest")]
+    #[doc = include_str!("../../../docs/outgoing.md")]
+    struct Outgoing;
 }

@@ -1,0 +1,72 @@
+//! The body of an answer, which holds the call's permits until it has been read.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use sluicegate_engine::Outcome;
+
+use super::Outgoing;
+use super::destination::Destination;
+
+pin_project! {
+    /// The body of an answer. The call's permits are given back when it ends, fails or is dropped.
+    #[derive(Debug)]
+    pub struct OutgoingBody<B> {
+        #[pin]
+        inner: B,
+        held: Option<Held>,
+    }
+}
+
+/// What a call holds until its answer has been read.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(super) _permits: Outcome,
+    pub(super) destination: Arc<Destination>,
+    pub(super) outgoing: Outgoing,
+}
+
+impl<B: Body> OutgoingBody<B> {
+    pub(crate) fn new(inner: B, held: Held) -> Self {
+        // Nobody reads what is not there.
+        let held = (!inner.is_end_stream()).then_some(held);
+        Self { inner, held }
+    }
+}
+
+impl<B: Body> Body for OutgoingBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let mut this = self.project();
+        let polled = this.inner.as_mut().poll_frame(context);
+        match &polled {
+            Poll::Pending => {}
+            Poll::Ready(None | Some(Err(_))) => *this.held = None,
+            Poll::Ready(Some(Ok(frame))) => {
+                if let (Some(trailers), Some(held)) = (frame.trailers_ref(), &this.held) {
+                    held.outgoing.hear_trailers(&held.destination, trailers);
+                }
+                if this.inner.is_end_stream() {
+                    *this.held = None;
+                }
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

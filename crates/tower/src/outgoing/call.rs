@@ -1,0 +1,157 @@
+//! A call about to be made, as rules look at it.
+
+use std::borrow::Cow;
+
+use http::uri::Uri;
+use http::{HeaderMap, Method, header};
+use percent_encoding::percent_decode_str;
+use sluicegate_engine::rule::{Attribute, AttributeMap, Attributes, Request, Side};
+
+/// A call about to be made, borrowed from whatever client makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// `https`, if it is known.
+    pub scheme: Option<&'a str>,
+    /// The host, without port; empty if it is not known.
+    pub host: &'a str,
+    /// The port, if it was given.
+    pub port: Option<u16>,
+    /// The path, without the query.
+    pub path: &'a str,
+    /// The query, without the question mark.
+    pub query: Option<&'a str>,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+}
+
+impl<'a> Call<'a> {
+    /// The call that a request of the `http` crate stands for. Without a host in its URI, the `Host`
+    /// header names it.
+    pub fn new(method: &'a Method, uri: &'a Uri, headers: &'a HeaderMap) -> Self {
+        let in_header =
+            || split_port(headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default());
+        let (host, port) = uri.host().map_or_else(in_header, |host| (host, uri.port_u16()));
+        Self { method, scheme: uri.scheme_str(), host, port, path: uri.path(), query: uri.query(), headers }
+    }
+
+    /// Host and port, in one spelling: what tells destinations apart that have no service name.
+    pub fn authority(&self) -> String {
+        let host = self.host.strip_suffix('.').unwrap_or(self.host).to_ascii_lowercase();
+        let usual = match self.scheme {
+            Some("http") => Some(80),
+            Some("https") => Some(443),
+            _ => None,
+        };
+        match self.port.or(usual) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    }
+
+    /// The engine's view of it.
+    pub(super) fn describe<'r>(&'r self, service: &'r str, attributes: &'r OfCall<'r>) -> Request<'r> {
+        Request::new(self.method.as_str(), self.path)
+            .with_side(Side::Outbound)
+            .with_service(service)
+            .with_host(self.host)
+            .with_attributes(attributes)
+    }
+}
+
+fn split_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse().ok()),
+        _ => (host, None),
+    }
+}
+
+/// A call's further attributes: what the program added, then what the request itself has.
+pub(super) struct OfCall<'a> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) added: AttributeMap,
+}
+
+impl Attributes for OfCall<'_> {
+    fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
+        self.added.get(attribute).or_else(|| match attribute {
+            Attribute::Header(name) => self.call.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
+            Attribute::Query(name) => query_value(self.call.query?, name),
+            Attribute::Cookie(name) => cookie(self.call.headers, name).map(Cow::Borrowed),
+            _ => None,
+        })
+    }
+}
+
+fn query_value<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
+    let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let (_, value) = pairs.find(|(key, _)| decoded(key) == name)?;
+    Some(decoded(value))
+}
+
+fn decoded(text: &str) -> Cow<'_, str> {
+    if text.contains('+') {
+        Cow::Owned(percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned())
+    } else {
+        percent_decode_str(text).decode_utf8_lossy()
+    }
+}
+
+fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn authority(uri: &str, host: &str) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        Call::new(&Method::GET, &uri.parse().unwrap(), &headers).authority()
+    }
+
+    #[test]
+    fn one_destination_has_one_spelling() {
+        for (uri, host, expected) in [
+            ("https://API.bank.example/x", "", "api.bank.example:443"),
+            ("http://api.bank.example./x", "", "api.bank.example:80"),
+            ("http://api.bank.example:8080/x?y", "other", "api.bank.example:8080"),
+            ("http://[::1]:9/", "", "[::1]:9"),
+            ("/x", "Api.bank.example:81", "api.bank.example:81"),
+            ("/x", "[::1]:81", "[::1]:81"),
+            ("/x", "[::1]", "[::1]"),
+            ("/x", "api.bank.example:port", "api.bank.example"),
+            ("/x", "", ""),
+            ("*", "", ""),
+        ] {
+            assert_eq!(authority(uri, host), expected, "{uri} {host}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_found_where_they_are() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-tier", "vip".parse().unwrap());
+        headers.insert(header::COOKIE, "a=1; sid=two=2".parse().unwrap());
+        let uri = "/x?q=a%20b+c&empty&k%C3%A4se=1".parse().unwrap();
+        let call = Call::new(&Method::GET, &uri, &headers);
+        let of_call = OfCall { call: &call, added: AttributeMap::new().with(Attribute::custom("account"), "alice") };
+        for (name, expected) in [
+            ("header['X-Tier']", Some("vip")),
+            ("header['x-other']", None),
+            ("query['q']", Some("a b c")),
+            ("query['käse']", Some("1")),
+            ("query['none']", None),
+            ("cookie['sid']", Some("two=2")),
+            ("cookie['x']", None),
+            ("account", Some("alice")),
+            ("other", None),
+        ] {
+            assert_eq!(of_call.get(&name.parse().unwrap()).as_deref(), expected, "{name}");
+        }
+    }
+}
