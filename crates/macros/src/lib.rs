@@ -1,1 +1,42 @@
-//! To come.
+//! The `#[limit]` attribute of Sluicegate.
+//!
+//! An attribute passes through in one straight line: `function` looks at what is to be limited,
+//! `arguments` reads what stands in the brackets, `long_form` makes the limits with the engine's own
+//! constructors, and `expand` writes the function anew. Nothing is decided in here: the expansion calls
+//! `sluicegate::attribute::expansion`.
+
+mod arguments;
+mod expand;
+mod fallback;
+mod function;
+mod given;
+mod limits;
+mod long_form;
+mod question;
+mod with;
+mod written;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use arguments::Arguments;
+use function::Function;
+
+/// Limits how often a function or method may run. It is described where it is used from: at
+/// `sluicegate::limit`.
+#[proc_macro_attribute]
+pub fn limit(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let item = TokenStream::from(item);
+    let limited = limited(arguments.into(), item.clone()).unwrap_or_else(|error| {
+        // The item goes on as it is, so that the mistake is the only error there is.
+        let error = error.to_compile_error();
+        quote!(#error #item)
+    });
+    limited.into()
+}
+
+fn limited(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let function = Function::read(item)?;
+    let arguments: Arguments = syn::parse2(arguments)?;
+    expand::expand(function, &arguments)
+}

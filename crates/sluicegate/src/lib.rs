@@ -139,8 +139,15 @@ assert!(sluice.decide(&request).is_admitted());
 //! # Ok::<(), sluicegate::LimitError>(())
 //! ```
 
+#[cfg(feature = "macros")]
+pub mod attribute;
+mod installed;
 #[cfg(feature = "config")]
 mod load;
+
+#[cfg(feature = "macros")]
+pub use attribute::Limited;
+pub use installed::{install, installed};
 
 #[cfg(feature = "config")]
 pub use load::{LoadError, load};
@@ -154,6 +161,10 @@ pub use sluicegate_engine::{
     Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
 };
 pub use sluicegate_engine::{algorithm, clock, limit, rule, sluice, time};
+
+#[cfg(feature = "macros")]
+#[doc = include_str!("attribute/limit.md")]
+pub use sluicegate_macros::limit;
 
 /// Every Rust snippet of the READMEs and the documentation is compiled and run.
 #[cfg(all(doctest, feature = "config"))]
