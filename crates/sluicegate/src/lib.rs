@@ -175,4 +175,7 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "macros")]
+    #[doc = include_str!("../../../docs/attribute.md")]
+    struct AttributePage;
 }
