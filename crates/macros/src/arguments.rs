@@ -57,10 +57,9 @@ impl Parse for Arguments {
             }
             input.parse::<Token![,]>().map_err(|error| Error::new(error.span(), "a comma must come between these"))?;
         }
-        note(arguments.check());
         match mistakes {
             Some(mistakes) => Err(mistakes),
-            None => Ok(arguments),
+            None => arguments.check().map(|()| arguments),
         }
     }
 }
@@ -146,43 +145,27 @@ impl Arguments {
 
     /// Refuses what does not go together.
     fn check(&self) -> Result<()> {
-        let needs = |given: Option<Span>, what: &str, needed: bool, remedy: &str| match given {
-            Some(span) if !needed => Err(Error::new(span, format!("{what}: {remedy}"))),
+        let wrong = |given: Option<Span>, if_so: bool, message: &str| match given {
+            Some(span) if if_so => Err(Error::new(span, message)),
             _ => Ok(()),
         };
-        let without = |given: Option<Span>, message: &str| needs(given, message, !self.limiter.is_given(), "keep one");
-        if let Some(span) = self.limiter.span() {
-            let message = "`limiter` has its limits already: remove the limits here, or remove `limiter`";
-            needs(Some(span), "limits twice", self.limits.is_empty(), message)?;
-        }
-        without(self.rule.span(), "`rule` and `limiter` are two ways to decide")?;
-        needs(
-            self.max_keys.span().filter(|_| self.limiter.is_given()),
-            "`limiter` knows how many keys it keeps",
-            false,
-            "remove `max_keys`",
-        )?;
-        needs(
-            self.max_waiting.span().filter(|_| self.limiter.is_given()),
-            "`limiter` knows how many may wait",
-            false,
-            "remove `max_waiting`",
-        )?;
-        needs(self.max_keys.span(), "there are no keys to remember", self.key.is_given(), "add `key = ...`")?;
+        let (own, ruled, keyed) = (self.limiter.is_given(), self.rule.is_given(), self.key.is_given());
+        let limited = !self.limits.is_empty();
         let waits = !self.longest_wait().is_zero();
-        needs(self.max_waiting.span(), "nobody waits here", waits, "add `wait = \"500ms\"`")?;
-        needs(
-            self.sluice.span(),
-            "a sluice decides by the name of a rule",
-            self.rule.is_given(),
-            "add `rule = \"...\"`",
+        wrong(
+            self.limiter.span(),
+            limited,
+            "`limiter` has limits of its own: remove the ones beside it, or remove `limiter`",
         )?;
-        let remedy = "add `rule = \"...\"`, or use `key = ...`";
-        needs(self.with.span(), "attributes are for a rule", self.rule.is_given(), remedy)?;
-        if self.limits.len() > 1 {
-            let together = Limiter::builder().limits(self.limits.iter().copied()).build();
-            together.map_err(|error| Error::new(Span::call_site(), error))?;
-        }
+        wrong(self.rule.span(), own, "`rule` and `limiter` are two ways to decide: keep one of them")?;
+        wrong(self.max_keys.span(), own, "`limiter` knows how many keys it remembers: remove `max_keys`")?;
+        wrong(self.max_waiting.span(), own, "`limiter` knows how many may wait: remove `max_waiting`")?;
+        wrong(self.max_keys.span(), !keyed, "there are no keys to remember: add `key = ...`, or remove `max_keys`")?;
+        wrong(self.max_waiting.span(), !waits, "nobody waits here: add `wait = \"500ms\"`, or remove `max_waiting`")?;
+        wrong(self.sluice.span(), !ruled, "`sluice` is where a rule is looked up: add `rule = \"...\"`")?;
+        wrong(self.with.span(), !ruled, "`with` is for a rule: add `rule = \"...\"`, or use `key = ...`")?;
+        let together = limited.then(|| Limiter::builder().limits(self.limits.iter().copied()).build());
+        together.transpose().map_err(|error| Error::new(Span::call_site(), error))?;
         Ok(())
     }
 

@@ -40,3 +40,41 @@ fn limited(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream
     let arguments: Arguments = syn::parse2(arguments)?;
     expand::expand(function, &arguments)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(arguments: TokenStream, item: TokenStream) -> String {
+        limited(arguments, item).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_plain_limit_is_one_static_and_one_check() {
+        let expanded = expanded(
+            quote!("2/3s"),
+            quote!(
+                fn order(item: u32) -> Result<u32, Limited> {
+                    Ok(item)
+                }
+            ),
+        );
+        for (piece, times) in [("static", 1), (". check (cost)", 1), ("admitted", 0), ("blocking", 0), ("match", 0)] {
+            assert_eq!(expanded.matches(piece).count(), times, "{piece} in {expanded}");
+        }
+        assert!(expanded.ends_with("{ Ok (item) } }"), "the body stays as it was: {expanded}");
+    }
+
+    #[test]
+    fn a_signature_changes_only_where_a_fallback_needs_a_name() {
+        let item = quote!(
+            fn order((a, b): (u32, u32)) -> Result<u32, Limited> {
+                Ok(a + b)
+            }
+        );
+        assert!(expanded(quote!(), item.clone()).starts_with("fn order ((a , b) : (u32 , u32)) ->"));
+        let named = expanded(quote!(on_limit = busy), item);
+        assert!(named.starts_with("fn order (argument_0 : (u32 , u32)) ->"), "{named}");
+        assert!(named.contains("return busy (argument_0)"), "{named}");
+    }
+}

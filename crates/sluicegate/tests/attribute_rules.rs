@@ -134,11 +134,14 @@ impl Service {
 
 #[test]
 fn permits_of_a_rule_are_held_until_the_call_ends_or_is_dropped() {
+    fn sent<F: Future + Send>(future: F) -> F {
+        future
+    }
     let mut rule = Rule::new("queries", [Limit::concurrency(1).unwrap()]);
     rule.when = Some(Expr::parse("method != 'INSERT' && header['x-tier'] != 'vip'").unwrap());
     let service = Service { sluice: Arc::new(sluice(&ManualClock::new(), [rule])) };
     {
-        let mut running = pin!(service.query(None, "", true));
+        let mut running = pin!(sent(service.query(None, "", true)));
         assert!(look(&mut running).is_pending());
         assert!(matches!(look(&mut pin!(service.query(None, "", false))), Poll::Ready(Err(_))));
         assert!(matches!(look(&mut pin!(service.query(None, "vip", false))), Poll::Ready(Ok(()))));
