@@ -162,12 +162,19 @@ assert_eq!(done, Some(vec![1, 2, 3]));
 //! # Ok::<(), sluicegate::LimitError>(())
 //! ```
 
+#[cfg(feature = "macros")]
+pub mod attribute;
+mod installed;
 #[cfg(feature = "config")]
 mod load;
 pub mod pool;
 
 #[cfg(feature = "stream")]
 pub mod stream;
+
+#[cfg(feature = "macros")]
+pub use attribute::Limited;
+pub use installed::{install, installed};
 
 #[cfg(feature = "config")]
 pub use load::{LoadError, load};
@@ -194,6 +201,10 @@ pub use sluicegate_engine::{
 };
 pub use sluicegate_engine::{algorithm, clock, limit, rule, sluice, time};
 
+#[cfg(feature = "macros")]
+#[doc = include_str!("attribute/limit.md")]
+pub use sluicegate_macros::limit;
+
 /// Every Rust snippet of the READMEs and the documentation is compiled and run.
 #[cfg(all(doctest, feature = "config"))]
 mod pages {
@@ -218,4 +229,10 @@ mod pages {
     #[cfg(feature = "reqwest")]
     #[doc = include_str!("../../../docs/outgoing.md")]
     struct Outgoing;
+    #[cfg(feature = "macros")]
+    #[doc = include_str!("../../../docs/attribute.md")]
+    struct AttributePage;
+    #[cfg(feature = "axum")]
+    #[doc = include_str!("../../../docs/tower.md")]
+    struct TowerPage;
 }

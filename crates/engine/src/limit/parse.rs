@@ -84,6 +84,14 @@ fn digits(text: &str) -> Option<u64> {
 #[derive(Clone, Copy, Debug)]
 pub struct Span(pub Duration);
 
+impl Span {
+    /// A wait rounded up to what people read: whole milliseconds, or whole seconds from ten on.
+    pub fn for_people(wait: Duration) -> Self {
+        let unit = if wait >= Duration::from_secs(10) { 1_000_000_000 } else { 1_000_000 };
+        Self(Duration::from_nanos(crate::time::saturating_nanos(wait).div_ceil(unit).saturating_mul(unit)))
+    }
+}
+
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_scaled(f, crate::time::saturating_nanos(self.0), &TIME_UNITS, "0s")

@@ -6,10 +6,9 @@
 //! leaves the line, and everybody behind moves up.
 
 use std::future::{Future, IntoFuture};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::{Inner, Pass, Reason, Refused};
@@ -17,7 +16,7 @@ use crate::algorithm::Entry;
 use crate::decision::Decision;
 use crate::table::KeyHash;
 use crate::time::Timestamp;
-use crate::wait::{Asked, InLine, Turn};
+use crate::wait::{Asked, InLine, Turn, block_on};
 
 /// A wish to be let in. Await it, or wait for it with [`Acquire::blocking`].
 ///
@@ -66,20 +65,7 @@ impl Acquire {
 
     /// Waits on this thread.
     pub fn blocking(self) -> Result<Pass, Refused> {
-        struct Unpark(Thread);
-        impl Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut acquiring = pin!(self.into_future());
-        loop {
-            match acquiring.as_mut().poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(result) => return result,
-                Poll::Pending => std::thread::park(),
-            }
-        }
+        block_on(self.into_future())
     }
 }
 

@@ -68,16 +68,10 @@ impl fmt::Display for Refused {
             (_, Reason::LineFull) => "too many are waiting",
         };
         match self.decision.wait() {
-            Some(wait) => write!(f, "{why}: try again in {}", Span(for_people(wait))),
+            Some(wait) => write!(f, "{why}: try again in {}", Span::for_people(wait)),
             None => write!(f, "{why}: try again when others have finished"),
         }
     }
-}
-
-/// A wait rounded up to what people read: whole milliseconds, or whole seconds from ten on.
-fn for_people(wait: Duration) -> Duration {
-    let unit = if wait >= Duration::from_secs(10) { 1_000_000_000 } else { 1_000_000 };
-    Duration::from_nanos(crate::time::saturating_nanos(wait).div_ceil(unit).saturating_mul(unit))
 }
 
 impl Refused {

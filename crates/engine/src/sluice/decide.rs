@@ -62,9 +62,23 @@ pub(super) enum Asking {
     ToWait,
 }
 
-pub(super) fn decide(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &ClockHandle) -> Outcome {
+/// Which rules have a say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deciding {
+    /// Those whose target the request is.
+    Matching,
+    /// The one at this position, whatever its target and side.
+    Only(usize),
+}
+
+pub(super) fn decide(
+    snapshot: Arc<Snapshot>,
+    deciding: Deciding,
+    request: &Request<'_>,
+    clock: &ClockHandle,
+) -> Outcome {
     let mut outcome = Outcome::new(snapshot);
-    let now = decide_uncounted(&mut outcome, request, clock, Asking::AtOnce);
+    let now = decide_uncounted(&mut outcome, deciding, request, clock, Asking::AtOnce);
     outcome.count(now);
     outcome
 }
@@ -73,6 +87,7 @@ pub(super) fn decide(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &Clo
 /// it stands, as it is large to move about, and answers when that was.
 pub(super) fn decide_uncounted(
     outcome: &mut Outcome,
+    deciding: Deciding,
     request: &Request<'_>,
     clock: &ClockHandle,
     asking: Asking,
@@ -85,7 +100,7 @@ pub(super) fn decide_uncounted(
         };
         return clock.now();
     }
-    select(&outcome.snapshot, request, &mut outcome.checks, |_, _| {});
+    select(&outcome.snapshot, deciding, request, &mut outcome.checks, |_, _| {});
     let now = clock.now();
     if let Some((rule, remaining)) = banned(&outcome.snapshot, &outcome.checks, now) {
         outcome.snapshot.state(rule).counters.banned.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +113,7 @@ pub(super) fn decide_uncounted(
     }
     outcome.conclude();
     if !outcome.is_admitted() {
-        name_for_bans(outcome, request);
+        name_for_bans(outcome, deciding, request);
     }
     now
 }
@@ -106,11 +121,12 @@ pub(super) fn decide_uncounted(
 /// Collects the checks of a request. `each` sees every matching rule, also those whose key it lacks.
 pub(super) fn select(
     snapshot: &Snapshot,
+    deciding: Deciding,
     request: &Request<'_>,
     checks: &mut Checks,
     mut each: impl FnMut(usize, &Params<'_>),
 ) {
-    snapshot.index().matching(snapshot.rules(), request, |index, params| {
+    each_rule(snapshot, deciding, request, |index, params| {
         let rule = &snapshot.rules()[index];
         each(index, params);
         let mut hasher = KeyHasher::new(snapshot.seed());
@@ -123,6 +139,25 @@ pub(super) fn select(
             checks.push(Check { rule: index, key, cost, shadow: rule.is_shadow(), said: None, name: None });
         }
     });
+}
+
+/// Reports the rules that have a say, with what their patterns captured.
+fn each_rule(
+    snapshot: &Snapshot,
+    deciding: Deciding,
+    request: &Request<'_>,
+    mut found: impl FnMut(usize, &Params<'_>),
+) {
+    match deciding {
+        Deciding::Matching => snapshot.index().matching(snapshot.rules(), request, found),
+        Deciding::Only(rule) => {
+            // Its pattern is not looked at, so there are no parameters.
+            let params = Params::new();
+            if snapshot.rules()[rule].when.as_ref().is_none_or(|when| when.holds(request, &params)) {
+                found(rule, &params);
+            }
+        }
+    }
 }
 
 fn cost(rule: &Rule, request: &Request<'_>, params: &Params<'_>) -> u64 {
@@ -314,12 +349,12 @@ impl Check {
 }
 
 /// Makes the keys readable that may be banned for a refusal.
-fn name_for_bans(outcome: &mut Outcome, request: &Request<'_>) {
+fn name_for_bans(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
     let Outcome { snapshot, checks, .. } = outcome;
     if !checks.iter().any(|check| snapshot.state(check.rule).bans.is_some()) {
         return;
     }
-    snapshot.index().matching(snapshot.rules(), request, |index, params| {
+    each_rule(snapshot, deciding, request, |index, params| {
         if let Some(check) = checks.iter_mut().find(|check| check.rule == index) {
             check.name = readable_key(&snapshot.rules()[index].key, request, params).map(Into::into);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::decide::{Checks, select};
+use super::decide::{Checks, Deciding, select};
 use super::snapshot::Snapshot;
 use crate::algorithm::Entry;
 use crate::decision::Decision;
@@ -38,7 +38,7 @@ pub struct RuleExplanation {
 pub(super) fn explain(snapshot: &Snapshot, request: &Request<'_>, now: Timestamp) -> Explanation {
     let mut matching = Vec::new();
     let mut checks = Checks::new();
-    select(snapshot, request, &mut checks, |index, params| {
+    select(snapshot, Deciding::Matching, request, &mut checks, |index, params| {
         let rule = &snapshot.rules()[index];
         matching.push((index, readable_key(&rule.key, request, params)));
     });

@@ -55,6 +55,7 @@ pub use snapshot::{Remembered, RuleCounts, remembered};
 use crate::clock::ClockHandle;
 use crate::limit::LimitError;
 use crate::rule::{Lists, Request, Rule};
+use decide::Deciding;
 use snapshot::{Means, Snapshot};
 
 /// Rules in force. Clones are the same sluice.
@@ -80,7 +81,34 @@ impl Sluice {
 
     /// Decides about a request and takes what it costs.
     pub fn decide(&self, request: &Request<'_>) -> Outcome {
-        decide::decide(self.shared.snapshot.load_full(), request, &self.shared.clock)
+        decide::decide(self.shared.snapshot.load_full(), Deciding::Matching, request, &self.shared.clock)
+    }
+
+    /// Decides by the rule of this name alone, for programs that know which one they mean. `None`: there
+    /// is no such rule.
+    ///
+    /// The rule's target and side do not matter, so its pattern captures nothing; its condition, key,
+    /// cost, bans, mode and limits do, and so do the lists.
+    ///
+    /// ```
+    /// use sluicegate_engine::{Sluice, rule::{Request, Rule}};
+    ///
+    /// let sluice = Sluice::builder().rule(Rule::new("mails", ["1/1m".parse()?])).build()?;
+    /// let mail = Request::new("", "");
+    /// assert!(sluice.decide_named("mails", &mail).is_some_and(|outcome| outcome.is_admitted()));
+    /// assert!(sluice.decide_named("mails", &mail).is_some_and(|outcome| !outcome.is_admitted()));
+    /// assert!(sluice.decide_named("letters", &mail).is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide_named(&self, rule: &str, request: &Request<'_>) -> Option<Outcome> {
+        let (snapshot, only) = self.named(rule)?;
+        Some(decide::decide(snapshot, only, request, &self.shared.clock))
+    }
+
+    fn named(&self, rule: &str) -> Option<(Arc<Snapshot>, Deciding)> {
+        let snapshot = self.shared.snapshot.load_full();
+        let position = snapshot.position(rule)?;
+        Some((snapshot, Deciding::Only(position)))
     }
 
     /// Names of rules whose saved state did not fit them any more when the sluice was restored; these
@@ -97,7 +125,13 @@ impl Sluice {
     /// Decides about a request and, where its rule says so, waits for its turn. A pause that a leaky
     /// bucket asks for is sat out too: whoever is admitted may go on at once.
     pub fn admit(&self, request: &Request<'_>) -> Admission {
-        Admission::new(self.shared.snapshot.load_full(), request, &self.shared.clock)
+        Admission::new(self.shared.snapshot.load_full(), Deciding::Matching, request, &self.shared.clock)
+    }
+
+    /// [`Sluice::decide_named`], waiting where the rule says so, as [`Sluice::admit`] does.
+    pub fn admit_named(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
+        let (snapshot, only) = self.named(rule)?;
+        Some(Admission::new(snapshot, only, request, &self.shared.clock))
     }
 
     /// Which rules match a request, with which key, and what they would decide. Takes nothing.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::decide::{self, Asking, Check, Watched};
+use super::decide::{self, Asking, Check, Deciding, Watched};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
 use crate::clock::{ClockHandle, Sleep};
@@ -15,9 +15,10 @@ use crate::limiter::{Inner, NO_STATE, Reason};
 use crate::rule::Request;
 use crate::table::KeyHash;
 use crate::time::Timestamp;
-use crate::wait::{Asked, InLine, Turn};
+use crate::wait::{Asked, InLine, Turn, block_on};
 
-/// A request that is decided, or waits to be. Await it for the [`Outcome`].
+/// A request that is decided, or waits to be. Await it for the [`Outcome`], or wait for it with
+/// [`Admission::blocking`].
 ///
 /// A request that several rules refuse waits in the line of the one with the longest wait, provided
 /// that every one of them lets it wait, and no longer than any of them lets it. First in, first out
@@ -75,9 +76,9 @@ impl Drop for RuleTurn {
 }
 
 impl Admission {
-    pub(super) fn new(snapshot: Arc<Snapshot>, request: &Request<'_>, clock: &ClockHandle) -> Self {
+    pub(super) fn new(snapshot: Arc<Snapshot>, deciding: Deciding, request: &Request<'_>, clock: &ClockHandle) -> Self {
         let mut outcome = Outcome::new(snapshot);
-        let now = decide::decide_uncounted(&mut outcome, request, clock, Asking::ToWait);
+        let now = decide::decide_uncounted(&mut outcome, deciding, request, clock, Asking::ToWait);
         match line_of(&outcome) {
             Some(line) => {
                 let Line { limiter, key, cost, longest } = line;
@@ -114,6 +115,11 @@ impl Admission {
             State::Decided(outcome) => outcome.take(),
             State::Pausing(..) | State::Waiting(_) => None,
         }
+    }
+
+    /// Waits on this thread.
+    pub fn blocking(self) -> Outcome {
+        block_on(self)
     }
 }
 

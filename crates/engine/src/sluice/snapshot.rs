@@ -1,8 +1,9 @@
 //! Rules compiled for deciding, with their state.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rapidhash::RapidHashMap;
 
 use super::ban::{BanBook, Banned};
 use super::{RuleSetError, in_rule};
@@ -20,6 +21,8 @@ const DEFAULT_KEYS: usize = 1 << 18;
 /// An immutable set of rules. The state behind it is shared with the snapshot it replaced.
 pub(super) struct Snapshot {
     rules: Vec<Rule>,
+    /// Where each rule stands, by its name.
+    positions: RapidHashMap<Box<str>, usize>,
     index: RuleIndex,
     lists: ListIndex,
     states: Vec<RuleState>,
@@ -84,9 +87,9 @@ impl Snapshot {
         old: Option<&Self>,
     ) -> Result<Self, RuleSetError> {
         // Everything that can fail comes before anything changes.
-        let mut names = HashSet::new();
-        for rule in &rules {
-            if !names.insert(rule.name.as_str()) {
+        let mut positions = RapidHashMap::default();
+        for (position, rule) in rules.iter().enumerate() {
+            if positions.insert(rule.name.as_str().into(), position).is_some() {
                 return Err(RuleSetError::DuplicateName { name: rule.name.clone() });
             }
             if !rule.limits.is_empty() {
@@ -97,17 +100,15 @@ impl Snapshot {
         }
         let share = share(&rules, means.memory);
         rules.iter().filter(|rule| !rule.key.is_empty()).try_for_each(|rule| check_memory(rule, share))?;
-        let known: HashMap<&str, usize> =
-            old.iter().flat_map(|old| old.rules.iter().enumerate().map(|(i, rule)| (rule.name.as_str(), i))).collect();
         let states = rules.iter().map(|rule| {
-            let old = old.and_then(|old| known.get(rule.name.as_str()).map(|&i| (&old.rules[i], &old.states[i])));
+            let old = old.and_then(|old| old.position(&rule.name).map(|at| (&old.rules[at], &old.states[at])));
             RuleState::take_up(rule, means, share, old)
         });
         let states = states.collect::<Result<Vec<_>, _>>()?;
         let index = RuleIndex::build(&rules);
         let lists = ListIndex::build(&lists);
         let edition = NEXT_EDITION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { rules, index, lists, states, seed: means.seed, edition })
+        Ok(Self { rules, positions, index, lists, states, seed: means.seed, edition })
     }
 
     pub(super) fn rules(&self) -> &[Rule] {
@@ -116,6 +117,11 @@ impl Snapshot {
 
     pub(super) const fn edition(&self) -> u64 {
         self.edition
+    }
+
+    /// Where the rule of this name stands.
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        self.positions.get(name).copied()
     }
 
     pub(super) const fn index(&self) -> &RuleIndex {
@@ -160,7 +166,7 @@ impl Snapshot {
     }
 
     pub(super) fn lift_ban(&self, rule: &str, key: &str) -> bool {
-        let Some(index) = self.rules.iter().position(|known| known.name == rule) else { return false };
+        let Some(index) = self.position(rule) else { return false };
         self.states[index].bans.as_ref().is_some_and(|book| book.lift(key))
     }
 

@@ -1,0 +1,199 @@
+//! Deciding by one rule, chosen by its name instead of by its target.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+mod support;
+
+use std::time::Duration;
+
+use sluicegate_engine::clock::ManualClock;
+use sluicegate_engine::rule::{Attribute, AttributeMap, Ban, Expr, Lists, Mode, Queue, Request, Rule, Side, Target};
+use sluicegate_engine::sluice::Cause;
+use sluicegate_engine::{Limit, Sluice, Verdict};
+use support::*;
+
+/// A request about which nothing is known: the caller has named its rule.
+fn call() -> Request<'static> {
+    Request::new("", "")
+}
+
+fn once(name: &str) -> Rule {
+    Rule::new(name, ["1/1m".parse::<Limit>().unwrap()])
+}
+
+fn by(attribute: &str, rule: Rule) -> Rule {
+    Rule { key: vec![attribute.parse::<Attribute>().unwrap().into()], ..rule }
+}
+
+fn sluice(clock: &ManualClock, rules: impl IntoIterator<Item = Rule>) -> Sluice {
+    Sluice::builder().rules(rules).clock(clock.clone()).memory(1 << 20).build().unwrap()
+}
+
+fn admits(sluice: &Sluice, rule: &str, request: &Request<'_>) -> bool {
+    sluice.decide_named(rule, request).unwrap().is_admitted()
+}
+
+#[test]
+fn target_and_side_do_not_matter_and_other_rules_have_no_say() {
+    let mut orders = once("orders");
+    orders.target = Target::parse("POST /orders").unwrap();
+    orders.side = Side::Outbound;
+    let sluice = sluice(&ManualClock::new(), [once("everything"), orders]);
+    assert!(admits(&sluice, "orders", &call()));
+    assert!(!admits(&sluice, "orders", &call()));
+    let counts = sluice.counts();
+    assert_eq!((counts[0].admitted, counts[0].refused), (0, 0), "everything was not asked");
+    assert_eq!((counts[1].admitted, counts[1].refused), (1, 1));
+    let refused = sluice.decide_named("orders", &call()).unwrap();
+    assert_eq!(refused.cause(), Cause::Limit(1));
+    assert_eq!(refused.rule().unwrap().name, "orders");
+    assert_eq!(refused.limit(), Some(&"1/1m".parse().unwrap()));
+}
+
+#[test]
+fn a_name_nobody_has_is_no_decision() {
+    let sluice = sluice(&ManualClock::new(), [once("orders")]);
+    for name in ["", "order", "orders ", "ORDERS"] {
+        assert!(sluice.decide_named(name, &call()).is_none(), "{name}");
+        assert!(sluice.admit_named(name, &call()).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn the_last_of_ten_thousand_is_found() {
+    let rules = (0..10_000).map(|number| once(&format!("rule-{number}")));
+    let sluice = sluice(&ManualClock::new(), rules);
+    assert!(admits(&sluice, "rule-9999", &call()));
+    assert!(!admits(&sluice, "rule-9999", &call()));
+    assert!(admits(&sluice, "rule-0", &call()));
+}
+
+#[test]
+fn a_condition_that_does_not_hold_lets_through_uncounted() {
+    let mut rule = once("paid");
+    rule.when = Some(Expr::parse("tier != 'vip'").unwrap());
+    let sluice = sluice(&ManualClock::new(), [rule]);
+    let vip = AttributeMap::new().with(Attribute::custom("tier"), "vip");
+    for _ in 0..3 {
+        assert!(admits(&sluice, "paid", &call().with_attributes(&vip)));
+    }
+    assert_eq!(sluice.counts()[0].admitted, 0);
+    assert!(admits(&sluice, "paid", &call()));
+    assert!(!admits(&sluice, "paid", &call()));
+}
+
+#[test]
+fn keys_are_counted_apart_and_a_call_without_one_not_at_all() {
+    let sluice = sluice(&ManualClock::new(), [by("account", once("per-account"))]);
+    let of = |name: &str| AttributeMap::new().with(Attribute::custom("account"), name);
+    let (alice, bob) = (of("alice"), of("bob"));
+    assert!(admits(&sluice, "per-account", &call().with_attributes(&alice)));
+    assert!(!admits(&sluice, "per-account", &call().with_attributes(&alice)));
+    assert!(admits(&sluice, "per-account", &call().with_attributes(&bob)));
+    assert!(admits(&sluice, "per-account", &call()) && admits(&sluice, "per-account", &call()));
+}
+
+#[test]
+fn lists_come_first() {
+    let lists = Lists {
+        allow: vec![Expr::parse("account == 'root'").unwrap()],
+        deny: vec![Expr::parse("account == 'mallory'").unwrap()],
+    };
+    let sluice = Sluice::builder().rule(once("orders")).lists(lists).build().unwrap();
+    let of = |name: &str| AttributeMap::new().with(Attribute::custom("account"), name);
+    let (root, mallory) = (of("root"), of("mallory"));
+    let denied = sluice.decide_named("orders", &call().with_attributes(&mallory)).unwrap();
+    assert_eq!(denied.cause(), Cause::DenyList(0));
+    for _ in 0..3 {
+        assert!(admits(&sluice, "orders", &call().with_attributes(&root)));
+    }
+}
+
+#[test]
+fn bans_are_pronounced_listed_with_their_key_and_kept() {
+    let clock = ManualClock::new();
+    let mut rule = by("account", once("orders"));
+    rule.ban = Some(Ban { after: 2, within: secs(60), lasting: secs(600) });
+    // Its target must not keep its keys from being readable.
+    rule.target = Target::parse("POST /orders").unwrap();
+    let sluice = sluice(&clock, [rule]);
+    let alice = AttributeMap::new().with(Attribute::custom("account"), "alice");
+    let request = call().with_attributes(&alice);
+    assert!(admits(&sluice, "orders", &request));
+    assert!(!admits(&sluice, "orders", &request) && !admits(&sluice, "orders", &request));
+    clock.advance(secs(120));
+    let banned = sluice.decide_named("orders", &request).unwrap();
+    assert_eq!(banned.cause(), Cause::Ban(0));
+    assert_eq!(sluice.bans()[0].key, "account=alice");
+    assert!(sluice.lift_ban("orders", "account=alice"));
+    assert!(admits(&sluice, "orders", &request));
+}
+
+#[test]
+fn a_shadow_rule_refuses_nothing_and_says_what_it_would() {
+    let rule = Rule { mode: Mode::Shadow, ..once("trial") };
+    let sluice = sluice(&ManualClock::new(), [rule]);
+    assert!(admits(&sluice, "trial", &call()));
+    let outcome = sluice.decide_named("trial", &call()).unwrap();
+    assert!(outcome.is_admitted());
+    assert_eq!(outcome.would_refuse().count(), 1);
+}
+
+#[test]
+fn permits_are_held_until_the_outcome_is_dropped() {
+    let sluice = sluice(&ManualClock::new(), [Rule::new("pool", [permits(1)])]);
+    let held = sluice.decide_named("pool", &call()).unwrap();
+    assert!(held.is_admitted());
+    assert!(!admits(&sluice, "pool", &call()));
+    drop(held);
+    assert!(admits(&sluice, "pool", &call()));
+}
+
+#[test]
+fn a_queue_is_waited_in_and_left_when_dropped() {
+    let clock = ManualClock::new();
+    let mut rule = Rule::new("paced", [bucket("1/s", 1)]);
+    rule.on_limit.queue = Some(Queue { max_wait: secs(5), max_waiting: 10 });
+    let sluice = sluice(&clock, [rule]);
+    let admit = || sluice.admit_named("paced", &call()).unwrap();
+    assert!(Task::new(admit()).now().is_admitted());
+    let mut tasks = [waiting(admit()), waiting(admit())];
+    drop(waiting(admit()));
+    assert_eq!(sluice.counts()[0].waiting, 2);
+    let left = advance(&clock, secs(1), &mut tasks);
+    assert_eq!(left.len(), 1);
+    let left = advance(&clock, secs(1), &mut tasks);
+    assert_eq!(left.len(), 1);
+    assert_eq!(sluice.counts()[0].waiting, 0);
+}
+
+#[test]
+fn waiting_on_a_thread_ends_with_the_same_outcome() {
+    let clock = ManualClock::new();
+    let mut rule = Rule::new("paced", [bucket("1/s", 1)]);
+    rule.on_limit.queue = Some(Queue { max_wait: secs(5), max_waiting: 10 });
+    let sluice = sluice(&clock, [rule]);
+    assert!(sluice.admit_named("paced", &call()).unwrap().blocking().is_admitted());
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| sluice.admit_named("paced", &call()).unwrap().blocking().verdict());
+        while clock.next_alarm().is_none() {
+            std::thread::yield_now();
+        }
+        clock.advance(secs(1));
+        assert_eq!(waiter.join().unwrap(), Verdict::Allowed);
+    });
+}
+
+#[test]
+fn rules_replaced_are_found_by_their_names() {
+    let clock = ManualClock::new();
+    let sluice = sluice(&clock, [once("a"), once("b")]);
+    assert!(admits(&sluice, "b", &call()));
+    let looser = Rule::new("b", ["3/1m".parse::<Limit>().unwrap()]);
+    sluice.replace(vec![looser, once("c")], Lists::default()).unwrap();
+    assert!(sluice.decide_named("a", &call()).is_none());
+    assert!(admits(&sluice, "c", &call()));
+    // What was left stays left, until the window has passed.
+    assert!(!admits(&sluice, "b", &call()));
+    clock.advance(Duration::from_secs(70));
+    assert_eq!((0..4).filter(|_| admits(&sluice, "b", &call())).count(), 3);
+}

@@ -1,0 +1,96 @@
+//! The function, written anew: first the question, then the body as it was.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Error, ItemFn, Result};
+
+use crate::arguments::Arguments;
+use crate::fallback;
+use crate::function::Function;
+use crate::question::Question;
+
+/// Puts the question before the body.
+pub(crate) fn expand(mut function: Function, arguments: &Arguments) -> Result<TokenStream> {
+    let expansion = match arguments.home.get() {
+        Some(home) => quote!(#home::attribute::expansion),
+        None => quote!(::sluicegate::attribute::expansion),
+    };
+    let passed = match arguments.on_limit.is_given() {
+        true => fallback::Arguments::name(&mut function),
+        false => fallback::Arguments::default(),
+    };
+    let refused = refused(&function, arguments, &passed, &expansion)?;
+    let question = Question { arguments, expansion: &expansion };
+    let answered = answered(&function, &question, &passed, &refused)?;
+    let taken_apart = passed.taken_apart();
+    let ItemFn { attrs, vis, modifiers, sig, block } = function.0;
+    let defaultness = modifiers.defaultness;
+    Ok(quote! {
+        #(#attrs)*
+        #vis #defaultness #sig {
+            #answered
+            #taken_apart
+            #block
+        }
+    })
+}
+
+/// Statements that ask, and return from the function if the answer is no.
+fn answered(
+    function: &Function,
+    question: &Question<'_>,
+    passed: &fallback::Arguments,
+    refused: &TokenStream,
+) -> Result<TokenStream> {
+    // Local names of mixed site are not seen by the body, and do not see it.
+    let site = Span::mixed_site();
+    let Question { arguments, expansion } = question;
+    let (looks, asked) = (passed.looked_at(), question.asked()?);
+    let limited = match arguments.on_limit.is_given() {
+        true => quote!(_),
+        false => quote_spanned!(site=> limited),
+    };
+    if !question.takes_a_turn() {
+        return Ok(quote_spanned! {site=>
+            if let #expansion::Result::Err(#limited) = { #looks #asked } {
+                #refused;
+            }
+        });
+    }
+    let admitted = match function.is_async() {
+        true => quote!(admitted().await),
+        false => quote!(blocking()),
+    };
+    // The question ends before the answer is awaited, and with it all that it has borrowed. What is held is
+    // held until the body has ended, however it ends.
+    Ok(quote_spanned! {site=>
+        let turn = { #looks #asked };
+        let _held = match turn.#admitted {
+            #expansion::Result::Ok(held) => held,
+            #expansion::Result::Err(#limited) => #refused,
+        };
+    })
+}
+
+/// Returns from the function when it was refused, as `limited` says.
+fn refused(
+    function: &Function,
+    arguments: &Arguments,
+    passed: &fallback::Arguments,
+    expansion: &TokenStream,
+) -> Result<TokenStream> {
+    if let Some(path) = arguments.on_limit.get() {
+        let passed = passed.passed_on();
+        let awaited = function.is_async().then(|| quote_spanned!(path.span()=> .await));
+        return Ok(quote_spanned!(path.span()=> return #path(#passed)#awaited));
+    }
+    let Some(returned) = function.returns() else {
+        let message = "a limited function that returns nothing cannot say that it was refused: add \
+                       `on_limit = fallback`, or return a `Result` whose error implements `From<sluicegate::Limited>`";
+        return Err(Error::new(function.0.sig.ident.span(), message));
+    };
+    // Where the type stands, since that is what may not fit.
+    let span = Span::mixed_site().located_at(returned.span());
+    Ok(quote_spanned!(span=> return #expansion::refuse(limited)))
+}

@@ -1,0 +1,60 @@
+//! What is to be limited.
+
+use proc_macro2::TokenStream;
+use syn::{Error, FnArg, Ident, Item, ItemFn, Pat, Result, ReturnType};
+
+/// A function or method with a body.
+pub(crate) struct Function(pub(crate) ItemFn);
+
+impl Function {
+    /// Reads the item under the attribute, and refuses what cannot be limited.
+    pub(crate) fn read(item: TokenStream) -> Result<Self> {
+        let function: ItemFn = match syn::parse2(item.clone()) {
+            Ok(function) => function,
+            Err(error) => return Err(syn::parse2::<Item>(item).map_or(no_body(&error), |item| no_function(&item))),
+        };
+        if let Some(constness) = &function.sig.constness {
+            let message = "a const fn cannot be limited: it may run while the program is compiled, where nothing is \
+                           counted; remove `const`, or limit the function that calls it";
+            return Err(Error::new_spanned(constness, message));
+        }
+        Ok(Self(function))
+    }
+
+    pub(crate) const fn is_async(&self) -> bool {
+        self.0.sig.asyncness.is_some()
+    }
+
+    /// The type it returns, if it says one.
+    pub(crate) const fn returns(&self) -> Option<&syn::Type> {
+        match &self.0.sig.output {
+            ReturnType::Default => None,
+            ReturnType::Type(_, returned) => Some(returned),
+        }
+    }
+}
+
+/// The name an argument goes by as a whole, if it has one.
+pub(crate) fn name_of(argument: &FnArg) -> Option<Ident> {
+    match argument {
+        FnArg::Receiver(receiver) => Some(Ident::from(receiver.self_token)),
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => Some(pattern.ident.clone()),
+            _ => None,
+        },
+    }
+}
+
+fn no_body(error: &Error) -> Error {
+    Error::new(error.span(), "`#[limit]` goes on a function or method with a body")
+}
+
+fn no_function(item: &Item) -> Error {
+    let message = match item {
+        Item::Impl(_) | Item::Trait(_) | Item::Mod(_) => {
+            "`#[limit]` goes on a function or method: put it on each of those in here that is to be limited"
+        }
+        _ => "`#[limit]` goes on a function or method",
+    };
+    Error::new(proc_macro2::Span::call_site(), message)
+}

@@ -1,0 +1,8 @@
+use sluicegate::{Limited, limit};
+
+#[limit]
+const fn constant() -> Result<(), Limited> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use sluicegate::limit;
+
+#[limit("10/s")]
+fn silent() {}
+
+fn main() {}

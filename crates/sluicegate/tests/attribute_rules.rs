@@ -1,0 +1,235 @@
+//! `#[limit(rule = "...")]`: operators decide, live, and a name that nobody has lifts no limit.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use sluicegate::clock::ManualClock;
+use sluicegate::rule::{Attribute, Ban, Expr, Lists, Mode, Queue, Reply, Rule, Target};
+use sluicegate::{Limit, Limited, Sluice, attribute, limit};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn look<F: Future + ?Sized>(future: &mut Pin<&mut F>) -> Poll<F::Output> {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn limits(text: &str) -> [Limit; 1] {
+    [text.parse().unwrap()]
+}
+
+fn sluice(clock: &ManualClock, rules: impl IntoIterator<Item = Rule>) -> Sluice {
+    Sluice::builder().rules(rules).clock(clock.clone()).memory(1 << 20).build().unwrap()
+}
+
+fn by(attribute: &str, rule: Rule) -> Rule {
+    Rule { key: vec![attribute.parse::<Attribute>().unwrap().into()], ..rule }
+}
+
+struct Order {
+    account: String,
+    items: Vec<u32>,
+}
+
+fn order(account: &str, items: usize) -> Order {
+    Order { account: account.to_owned(), items: vec![0; items] }
+}
+
+#[limit(rule = "orders", sluice = sluice, with("account" = order.account, "client.ip" = from), cost = order.items.len())]
+fn place_order(sluice: &Sluice, order: Order, from: IpAddr) -> Result<usize, Limited> {
+    Ok(order.items.len())
+}
+
+const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+#[test]
+fn a_rule_decides_by_its_key_and_the_calls_cost_whatever_its_target() {
+    let mut rule = by("account", Rule::new("orders", limits("3/1m")));
+    rule.target = Target::parse("POST /api/orders").unwrap();
+    // What is answered over HTTP means nothing to a function.
+    rule.on_limit.reply = Some(Reply::Redirect { status: 302, location: "/busy".to_owned() });
+    let sluice = sluice(&ManualClock::new(), [rule]);
+    assert_eq!(place_order(&sluice, order("alice", 2), HERE).unwrap(), 2);
+    let limited = place_order(&sluice, order("alice", 2), HERE).unwrap_err();
+    assert_eq!((limited.name(), limited.limit()), ("orders", Some(&limits("3/1m")[0])));
+    assert!(limited.to_string().starts_with("over the limit 3/1m of rule 'orders': try again in "), "{limited}");
+    assert!(place_order(&sluice, order("alice", 1), HERE).is_ok());
+    assert!(place_order(&sluice, order("bob", 3), HERE).is_ok());
+    assert!(place_order(&sluice, order("carol", 4), HERE).unwrap_err().is_for_ever());
+}
+
+#[test]
+fn other_rules_take_effect_at_the_next_call() {
+    let clock = ManualClock::new();
+    let sluice = sluice(&clock, [Rule::new("orders", limits("1/1m"))]);
+    assert!(place_order(&sluice, order("a", 1), HERE).is_ok());
+    assert!(place_order(&sluice, order("a", 1), HERE).is_err());
+    sluice.replace(vec![Rule::new("orders", limits("5/1m"))], Lists::default()).unwrap();
+    assert!(place_order(&sluice, order("a", 1), HERE).is_err(), "what was left stays left");
+    clock.advance(Duration::from_secs(120));
+    assert_eq!((0..9).filter(|_| place_order(&sluice, order("a", 1), HERE).is_ok()).count(), 5);
+}
+
+#[test]
+fn lists_bans_and_conditions_hold() {
+    let clock = ManualClock::new();
+    let mut rule = by("client.ip", Rule::new("orders", limits("1/1m")));
+    rule.when = Some(Expr::parse("account != 'tester'").unwrap());
+    rule.ban = Some(Ban { after: 2, within: Duration::from_secs(60), lasting: Duration::from_secs(600) });
+    let deny = vec![Expr::parse("account == 'mallory'").unwrap()];
+    let sluice =
+        Sluice::builder().rule(rule).lists(Lists { allow: vec![], deny }).clock(clock.clone()).build().unwrap();
+
+    let denied = place_order(&sluice, order("mallory", 1), HERE).unwrap_err();
+    assert_eq!(denied.to_string(), "on the deny list, which comes before rule 'orders'");
+    assert_eq!((denied.limit(), denied.retry_after()), (None, None));
+    for _ in 0..3 {
+        place_order(&sluice, order("tester", 1), HERE).unwrap();
+    }
+    place_order(&sluice, order("alice", 1), HERE).unwrap();
+    for _ in 0..2 {
+        place_order(&sluice, order("alice", 1), HERE).unwrap_err();
+    }
+    clock.advance(Duration::from_secs(120));
+    let banned = place_order(&sluice, order("bob", 1), HERE).unwrap_err();
+    assert_eq!(banned.to_string(), "banned by rule 'orders': try again in 8m");
+    assert!(place_order(&sluice, order("bob", 1), IpAddr::from([203, 0, 113, 9])).is_ok());
+}
+
+#[test]
+fn a_rule_on_trial_refuses_nothing() {
+    let rule = Rule { mode: Mode::Shadow, ..Rule::new("orders", limits("1/1m")) };
+    let sluice = sluice(&ManualClock::new(), [rule]);
+    for _ in 0..3 {
+        place_order(&sluice, order("a", 1), HERE).unwrap();
+    }
+    assert_eq!(sluice.counts()[0].refused, 2);
+}
+
+struct Service {
+    sluice: Arc<Sluice>,
+}
+
+impl Service {
+    #[limit(rule = "queries", sluice = self.sluice, with("client.ip" = peer, "method" = "SELECT", "header['X-Tier']" = tier))]
+    async fn query(&self, peer: Option<SocketAddr>, tier: &str, forever: bool) -> Result<(), Limited> {
+        if forever {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+
+    #[limit(rule = "queries", sluice = self.sluice, on_limit = Self::cached)]
+    fn count(&self) -> u32 {
+        7
+    }
+
+    fn cached(&self) -> u32 {
+        0
+    }
+}
+
+#[test]
+fn permits_of_a_rule_are_held_until_the_call_ends_or_is_dropped() {
+    fn sent<F: Future + Send>(future: F) -> F {
+        future
+    }
+    let mut rule = Rule::new("queries", [Limit::concurrency(1).unwrap()]);
+    rule.when = Some(Expr::parse("method != 'INSERT' && header['x-tier'] != 'vip'").unwrap());
+    let service = Service { sluice: Arc::new(sluice(&ManualClock::new(), [rule])) };
+    {
+        let mut running = pin!(sent(service.query(None, "", true)));
+        assert!(look(&mut running).is_pending());
+        assert!(matches!(look(&mut pin!(service.query(None, "", false))), Poll::Ready(Err(_))));
+        assert!(matches!(look(&mut pin!(service.query(None, "vip", false))), Poll::Ready(Ok(()))));
+        assert_eq!(service.count(), 0, "the fallback");
+    }
+    assert!(matches!(look(&mut pin!(service.query(None, "", false))), Poll::Ready(Ok(()))));
+    assert_eq!(service.count(), 7);
+}
+
+#[test]
+fn a_rule_with_a_queue_lets_calls_wait() {
+    let clock = ManualClock::new();
+    let mut rule = by("client.ip", Rule::new("queries", limits("1/1s")));
+    rule.on_limit.queue = Some(Queue { max_wait: 5 * SECOND, max_waiting: 1 });
+    let service = Service { sluice: Arc::new(sluice(&clock, [rule])) };
+    let peer = Some("203.0.113.9:5000".parse().unwrap());
+    assert!(look(&mut pin!(service.query(peer, "", false))).is_ready());
+    {
+        let mut dropped = pin!(service.query(peer, "", false));
+        assert!(look(&mut dropped).is_pending());
+        assert!(matches!(look(&mut pin!(service.query(peer, "", false))), Poll::Ready(Err(_))), "the line is full");
+    }
+    let mut waiting = pin!(service.query(peer, "", false));
+    assert!(look(&mut waiting).is_pending(), "the one who left made room");
+    clock.advance(2 * SECOND);
+    assert!(matches!(look(&mut waiting), Poll::Ready(Ok(()))));
+    assert_eq!(clock.alarms(), 0);
+}
+
+#[test]
+fn a_sync_call_waits_in_a_rules_queue_on_its_thread() {
+    let clock = ManualClock::new();
+    let mut rule = Rule::new("queries", limits("1/1s"));
+    rule.on_limit.queue = Some(Queue { max_wait: 5 * SECOND, max_waiting: 1 });
+    let service = Service { sluice: Arc::new(sluice(&clock, [rule])) };
+    assert_eq!(service.count(), 7);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| service.count());
+        while clock.next_alarm().is_none() {
+            std::thread::yield_now();
+        }
+        clock.advance(2 * SECOND);
+        assert_eq!(waiter.join().unwrap(), 7);
+    });
+}
+
+#[limit("2/1h", rule = "creat-order", sluice = sluice, key = who)]
+fn misspelt(sluice: &Sluice, who: &str) -> Result<(), Limited> {
+    Ok(())
+}
+
+#[test]
+fn while_a_rule_is_missing_the_limits_beside_it_hold() {
+    let sluice = sluice(&ManualClock::new(), [Rule::new("create-order", limits("9/1m"))]);
+    assert_eq!((0..5).filter(|_| misspelt(&sluice, "alice").is_ok()).count(), 2);
+    assert_eq!(misspelt(&sluice, "alice").unwrap_err().name(), "attribute_rules::misspelt");
+    assert!(misspelt(&sluice, "bob").is_ok());
+    assert!(attribute::missing_rules().contains(&"creat-order"));
+    sluice.replace(vec![Rule::new("creat-order", limits("1/1m"))], Lists::default()).unwrap();
+    assert_eq!((0..5).filter(|_| misspelt(&sluice, "alice").is_ok()).count(), 1);
+    assert!(!attribute::missing_rules().contains(&"creat-order"));
+}
+
+#[limit(rule = "reports")]
+async fn report() -> Result<(), Limited> {
+    Ok(())
+}
+
+#[test]
+fn the_installed_sluice_decides_and_can_be_exchanged() {
+    fn call() -> Result<(), Limited> {
+        match look(&mut pin!(report())) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => panic!("nobody waits here"),
+        }
+    }
+    // Nothing is installed yet: 10 per second, so a few go through.
+    call().unwrap();
+    assert!(attribute::missing_rules().contains(&"reports"));
+    let clock = ManualClock::new();
+    assert!(sluicegate::install(sluice(&clock, [Rule::new("reports", limits("1/1m"))])).is_none());
+    call().unwrap();
+    assert_eq!(call().unwrap_err().name(), "reports");
+    assert!(!attribute::missing_rules().contains(&"reports"));
+    let installed = sluicegate::installed().unwrap();
+    assert_eq!(installed.counts()[0].refused, 1);
+    // Another sluice counts anew.
+    let before = sluicegate::install(sluice(&clock, [Rule::new("reports", limits("2/1m"))])).unwrap();
+    assert_eq!(before.rules(), installed.rules());
+    assert_eq!((0..5).filter(|_| call().is_ok()).count(), 2);
+}
