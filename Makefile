@@ -23,11 +23,15 @@ test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
-bench: bench-engine ## Run every benchmark
+bench: bench-engine bench-rust ## Run every benchmark
 
 .PHONY: bench-engine
 bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- engine
+
+.PHONY: bench-rust
+bench-rust: setup ## Measure attribute, tower layer and streams (target/bench/rust.json)
+	$(CARGO) run --profile bench --locked -p sluicegate-bench -- rust
 
 .PHONY: check
 check: setup-check ## Formatting, lints, documentation, READMEs, licences; warnings are errors

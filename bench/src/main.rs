@@ -1,9 +1,10 @@
 //! Sluicegate beside its peers.
 //!
-//! `sluicegate-bench engine` measures every case of the engine in one process: ours and each peer in
-//! turn, round after round, and the best round of each counts. What disturbs one side of a round on a
-//! busy machine thus disturbs the other as likely. A table goes to the screen and the same figures to
-//! `target/bench/engine.json`.
+//! `sluicegate-bench engine` measures every case of the engine in one process, `sluicegate-bench rust`
+//! what stands between a Rust program and the engine: ours and each peer in turn, round after round, and
+//! the best round of each counts. What disturbs one side of a round on a busy machine thus disturbs the
+//! other as likely. A table goes to the screen and the same figures to `target/bench/engine.json` and
+//! `target/bench/rust.json`.
 //!
 //! A case builds both sides, proves by counting that they decide what the case says (all admitted or
 //! all refused), and leaves the timing to [`runner`]. Our side of every case is in [`ours`], the peers'
@@ -24,13 +25,14 @@ mod peers;
 mod report;
 mod rules;
 mod runner;
+mod rust;
 mod unkeyed;
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::report::Row;
 use crate::runner::Scale;
@@ -47,19 +49,34 @@ struct Arguments {
 enum Command {
     /// The engine's decisions, in one process
     Engine {
-        /// Only cases whose name begins so; may be repeated
-        #[arg(long = "case", value_name = "NAME")]
-        cases: Vec<String>,
-        /// A tenth of the size and fewer rounds: to see that it works, not to quote
-        #[arg(long)]
-        quick: bool,
+        #[command(flatten)]
+        choice: Choice,
         /// Where the figures go
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/engine.json"))]
+        json: PathBuf,
+    },
+    /// The attribute, the tower layer and streams, in one process
+    Rust {
+        #[command(flatten)]
+        choice: Choice,
+        /// Where the figures go
+        #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/rust.json"))]
         json: PathBuf,
     },
     /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
     #[command(hide = true)]
     Resident { side: Side, keys: u32 },
+}
+
+/// What to measure, and how much of it.
+#[derive(Args)]
+struct Choice {
+    /// Only cases whose name begins so; may be repeated
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<String>,
+    /// A tenth of the size and fewer rounds: to see that it works, not to quote
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Whose memory to measure.
@@ -86,9 +103,16 @@ const ENGINE: &[Case] = &[
     ("growth-rules", growth::rules),
 ];
 
+const RUST: &[Case] = &[
+    ("tower-layer", rust::layer::added),
+    ("attribute", rust::attribute::called),
+    ("paced-stream", rust::stream::paced),
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
-        Command::Engine { cases, quick, json } => engine(&cases, Scale { quick }, json),
+        Command::Engine { choice, json } => measure(ENGINE, report::ENGINE_NOTES, &choice, json),
+        Command::Rust { choice, json } => measure(RUST, report::RUST_NOTES, &choice, json),
         Command::Resident { side, keys } => {
             println!("{}", memory::resident_bytes_per_key(side, keys));
             Ok(())
@@ -96,24 +120,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn engine(wanted: &[String], scale: Scale, json: PathBuf) -> Result<(), Box<dyn Error>> {
+fn measure(all: &[Case], notes: &str, choice: &Choice, json: PathBuf) -> Result<(), Box<dyn Error>> {
+    let wanted = &choice.cases;
     for name in wanted {
-        if !ENGINE.iter().any(|(case, _)| case.starts_with(name.as_str())) {
-            let known: Vec<_> = ENGINE.iter().map(|(case, _)| *case).collect();
+        if !all.iter().any(|(case, _)| case.starts_with(name.as_str())) {
+            let known: Vec<_> = all.iter().map(|(case, _)| *case).collect();
             return Err(format!("no case begins with `{name}`; there are {}", known.join(", ")).into());
         }
     }
     let started = Instant::now();
     let mut rows = Vec::new();
-    for (case, run) in ENGINE {
+    for (case, run) in all {
         if wanted.is_empty() || wanted.iter().any(|name| case.starts_with(name.as_str())) {
             let case_started = Instant::now();
-            rows.extend(run(scale));
+            rows.extend(run(Scale { quick: choice.quick }));
             println!("{case}: measured in {:.1} s", case_started.elapsed().as_secs_f64());
         }
     }
     println!("\n{}", report::table(&rows));
-    println!("{}", report::NOTES);
+    println!("{notes}");
     report::write_json(&rows, &json)?;
     println!("{:.0} s in all; figures in {}", started.elapsed().as_secs_f64(), json.canonicalize()?.display());
     Ok(())
