@@ -17,12 +17,10 @@ mod faces;
 pub mod headers;
 pub mod identity;
 mod path;
-mod peer;
 mod render;
 pub mod reply;
 
 pub use headers::HeaderStyle;
 pub use path::normal_path;
-pub use peer::Peer;
 pub use render::Renderer;
 pub use reply::Protocol;

@@ -17,7 +17,7 @@ use http_body_util::{BodyExt, Full};
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Attribute, Cost, Lists, Mode, Queue, Reply, ReplyBody, Rule};
 use sluicegate_engine::{Limit, Rate, Sluice};
-use sluicegate_http::{HeaderStyle, Peer};
+use sluicegate_http::HeaderStyle;
 use sluicegate_tower::{ActualCost, LimitLayer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -58,7 +58,7 @@ fn get(path: &str) -> Request<()> {
 
 fn from(peer: &str) -> Request<()> {
     let mut request = get("/");
-    request.extensions_mut().insert(Peer(peer.parse::<SocketAddr>().unwrap()));
+    request.extensions_mut().insert(peer.parse::<SocketAddr>().unwrap());
     request
 }
 

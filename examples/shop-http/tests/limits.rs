@@ -139,7 +139,8 @@ async fn a_shadow_rule_only_watches() {
 async fn answers_say_what_is_left() {
     let shop = Shop::open().await;
     let answer = shop.get("/api/search").send().await.unwrap();
-    let lines: Vec<_> = answer.headers().get_all("ratelimit-policy").iter().map(|line| line.to_str().unwrap()).collect();
+    let lines: Vec<_> =
+        answer.headers().get_all("ratelimit-policy").iter().map(|line| line.to_str().unwrap()).collect();
     assert_eq!(lines, ["\"per-ip/1m\";q=300;w=60, \"per-ip/5s\";q=100;w=5", "\"search\";q=5;w=60"]);
     let left = answer.headers()["ratelimit"].to_str().unwrap();
     assert!(left.starts_with("\"per-ip/5s\";r=99;t=") && left.contains(", \"search\";r=4;t="), "{left}");
