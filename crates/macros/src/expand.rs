@@ -8,7 +8,7 @@ use syn::{Error, ItemFn, Result};
 use crate::arguments::Arguments;
 use crate::fallback;
 use crate::function::Function;
-use crate::question::Question;
+use crate::question::{Question, at};
 
 /// Puts the question before the body.
 pub(crate) fn expand(mut function: Function, arguments: &Arguments) -> Result<TokenStream> {
@@ -90,7 +90,8 @@ fn refused(
                        `on_limit = fallback`, or return a `Result` whose error implements `From<sluicegate::Limited>`";
         return Err(Error::new(function.0.sig.ident.span(), message));
     };
-    // Where the type stands, since that is what may not fit.
-    let span = Span::mixed_site().located_at(returned.span());
-    Ok(quote_spanned!(span=> return #expansion::refuse(limited)))
+    // Errors are shown at the type, since that is what may not fit.
+    let (refuse, span) = (at(returned.span(), quote!(#expansion::refuse)), returned.span());
+    let limited = quote_spanned!(Span::mixed_site()=> limited);
+    Ok(quote_spanned!(span=> return #refuse(#limited)))
 }

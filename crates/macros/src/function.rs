@@ -46,14 +46,18 @@ pub(crate) fn name_of(argument: &FnArg) -> Option<Ident> {
 }
 
 fn no_body(error: &Error) -> Error {
-    Error::new(error.span(), "`#[limit]` goes on a function or method with a body")
+    Error::new(error.span(), WITH_A_BODY)
 }
+
+const WITH_A_BODY: &str = "`#[limit]` goes on a function or method with a body: in a trait, put it on the methods of \
+                           each `impl`";
 
 fn no_function(item: &Item) -> Error {
     let message = match item {
         Item::Impl(_) | Item::Trait(_) | Item::Mod(_) => {
             "`#[limit]` goes on a function or method: put it on each of those in here that is to be limited"
         }
+        Item::Verbatim(_) => WITH_A_BODY,
         _ => "`#[limit]` goes on a function or method",
     };
     Error::new(proc_macro2::Span::call_site(), message)

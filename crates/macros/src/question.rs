@@ -3,6 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use sluicegate_engine::rule::Attribute;
+use syn::spanned::Spanned as _;
 use syn::{Error, Expr, ExprTuple, LitStr, Result};
 
 use crate::arguments::Arguments;
@@ -92,7 +93,10 @@ impl Question<'_> {
         let mut facts = Vec::new();
         for (attribute, value) in arguments.with() {
             match name(attribute)? {
-                None => client_ip = quote!(#expansion::client_ip(&(#value))),
+                None => {
+                    let known = at(value.span(), quote!(#expansion::client_ip));
+                    client_ip = quote_spanned!(value.span()=> #known(&(#value)));
+                }
                 Some(name) => facts.push(quote!(#expansion::fact(#expansion::Name::#name, &(#value)))),
             }
         }
@@ -109,12 +113,23 @@ impl Question<'_> {
 
     fn cost(&self) -> TokenStream {
         let expansion = self.expansion;
-        self.arguments.cost.get().map_or_else(|| quote!(1), |cost| quote!(#expansion::cost(&(#cost))))
+        let Some(cost) = self.arguments.cost.get() else { return quote!(1) };
+        let taken = at(cost.span(), quote!(#expansion::cost));
+        quote_spanned!(cost.span()=> #taken(&(#cost)))
     }
 
     fn within(&self) -> TokenStream {
         duration(self.arguments.longest_wait(), self.expansion)
     }
+}
+
+/// The same tokens, so that errors about them are shown at `span`.
+pub(crate) fn at(span: Span, tokens: TokenStream) -> TokenStream {
+    let moved = tokens.into_iter().map(|mut token| {
+        token.set_span(token.span().located_at(span));
+        token
+    });
+    moved.collect()
 }
 
 /// The name of an attribute in the expansion; `None` for the client's address, which is no text.

@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use sluicegate::{Limited, limit};
 
 #[limit("10/s", key = a, key = b)]

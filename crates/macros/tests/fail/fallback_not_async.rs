@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use sluicegate::limit;
 
 #[limit("10/s", on_limit = at_once)]

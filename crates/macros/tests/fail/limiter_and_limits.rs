@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use sluicegate::{Limited, Limiter, limit};
 
 #[limit("10/s", limiter = limiter)]

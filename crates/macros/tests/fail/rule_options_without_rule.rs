@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use sluicegate::{Limited, Sluice, limit};
 
 #[limit("10/s", sluice = sluice)]

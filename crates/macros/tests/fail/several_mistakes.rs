@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use sluicegate::{Limited, limit};
 
 #[limit("10/x", token_bucket("5/s", brust = 1), wiat = "1s")]

@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use sluicegate::{Limited, limit};
 
 #[limit(rule = "orders", with("client_ip" = ip))]

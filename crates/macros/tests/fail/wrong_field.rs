@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use sluicegate::{Limited, limit};
 
 #[limit(token_bucket("10/s", brust = 20))]

@@ -1,9 +1,6 @@
-use sluicegate::{Limited, limit};
+#![allow(unused_variables)]
 
-#[limit("10/s", key = accuont)]
-fn no_argument(account: u32) -> Result<(), Limited> {
-    Ok(())
-}
+use sluicegate::{Limited, limit};
 
 #[limit("10/s", key = weight)]
 fn not_hashed(weight: f64) -> Result<(), Limited> {
