@@ -20,7 +20,7 @@ use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Rule, Side, Target};
 use sluicegate_engine::{Limit, Sluice};
 use sluicegate_tower::outgoing::{Limited, LimitedBy, Outgoing};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::timeout;
 use tower::{Layer, ServiceExt};
 
@@ -213,9 +213,10 @@ mod with_reqwest {
 
     #[tokio::test]
     async fn a_client_that_cannot_connect_gives_its_permit_back() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let nobody = listener.local_addr().unwrap();
-        drop(listener);
+        // Ours, so that nobody else takes it, but nobody listens.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let nobody = socket.local_addr().unwrap();
         let (outgoing, _clock) = outgoing(vec![one_at_once()]);
         let client = client(&outgoing);
         for _ in 0..2 {
@@ -223,5 +224,6 @@ mod with_reqwest {
             assert!(error.is_connect() && limited(&error).is_none(), "{error}");
         }
         assert_eq!(standing(&outgoing), (0, 0));
+        drop(socket);
     }
 }

@@ -16,11 +16,35 @@ pub(super) struct Ceiling {
     pub(super) quota: u64,
     /// Time from one reset to the next.
     pub(super) window: Duration,
+    /// The answer it comes from; `None` if it is only supposed.
+    pub(super) told: Option<Told>,
+}
+
+/// What an answer said, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// What it said remained.
+    pub(super) remaining: u64,
+    /// The number of the last request that was sent before it arrived.
+    pub(super) after: u64,
+    /// How far the ceiling may rise: to what remained beyond all that was sent then, and no further than
+    /// the answers allowed whose place it took.
+    pub(super) most: u64,
+    /// The number of the last request that `most` counts as sent.
+    pub(super) counted: u64,
 }
 
 impl Ceiling {
     pub(super) const fn left(&self, sent: u64) -> u64 {
         self.total.saturating_sub(sent)
+    }
+
+    /// It takes the place of another, which must go on to hold.
+    fn rise_no_further_than(&mut self, other: &Self) {
+        if let (Some(told), Some(other)) = (&mut self.told, &other.told) {
+            told.most = told.most.min(other.most);
+            told.counted = told.counted.max(other.counted);
+        }
     }
 
     /// The first reset after `now`, which is not before its own.
@@ -40,7 +64,7 @@ impl Ceiling {
     }
 }
 
-/// Ceilings of which each says something the others do not: the later the reset, the higher.
+/// Ceilings of which each said something that the others did not, by the moment of their reset.
 ///
 /// Answers of one window seldom agree on its end to the second, and a window that slides has another
 /// end with each answer. If there are too many, the two that end closest together become one that is
@@ -61,15 +85,43 @@ impl Ceilings {
         self.0.is_empty()
     }
 
-    pub(super) fn add(&mut self, new: Ceiling) {
-        if self.0.iter().any(|old| old.total <= new.total && old.until >= new.until) {
+    pub(super) fn add(&mut self, mut new: Ceiling) {
+        let stricter = |old: &&mut Ceiling| old.total <= new.total && old.until >= new.until;
+        if let Some(old) = self.0.iter_mut().find(stricter) {
+            old.rise_no_further_than(&new);
             return;
         }
-        self.0.retain(|old| old.total < new.total || old.until > new.until);
+        self.0.retain(|old| {
+            let kept = old.total < new.total || old.until > new.until;
+            if !kept {
+                new.rise_no_further_than(old);
+            }
+            kept
+        });
         let at = self.0.partition_point(|old| old.until < new.until);
         self.0.insert(at, new);
         if self.0.len() > MOST {
             self.join_closest();
+        }
+    }
+
+    /// A request was answered. If it was in flight when a ceiling was told, and was left with more than
+    /// that ceiling was, the server had counted it before.
+    pub(super) fn hear_of(&mut self, number: u64, remaining: u64) {
+        for Ceiling { total, told, .. } in &mut self.0 {
+            if told.is_some_and(|told| number <= told.after && remaining > told.remaining && *total < told.most) {
+                *total += 1;
+            }
+        }
+    }
+
+    /// A request was never sent after all: where it was counted, what remained beyond it is one less.
+    pub(super) fn unsend(&mut self, number: u64) {
+        for Ceiling { total, told, .. } in &mut self.0 {
+            if let Some(told) = told.as_mut().filter(|told| number <= told.counted) {
+                told.most = told.most.saturating_sub(1);
+                *total = told.most.min(*total);
+            }
         }
     }
 
@@ -83,7 +135,14 @@ impl Ceilings {
         let gap = |at: &usize| self.0[at + 1].until - self.0[*at].until;
         if let Some(at) = (0..self.0.len().saturating_sub(1)).min_by_key(gap) {
             let later = self.0.remove(at + 1);
-            self.0[at].until = later.until;
+            let joined = &mut self.0[at];
+            joined.total = joined.total.min(later.total);
+            joined.until = later.until;
+            joined.rise_no_further_than(&later);
+            // It is no longer that of one answer, to which others could be compared.
+            if let Some(told) = &mut joined.told {
+                told.remaining = u64::MAX;
+            }
         }
     }
 }

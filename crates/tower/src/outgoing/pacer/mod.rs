@@ -12,8 +12,9 @@
 //! > those answered + those ended without a word before it was sent + `remaining`
 //!
 //! and of several ceilings all hold, each until its own reset. An answer that was overtaken by another
-//! therefore never raises what may be sent, and as many requests as there are in flight cannot spend
-//! the last one together.
+//! therefore sets no higher ceiling, and as many requests as there are in flight cannot spend the last one
+//! together. If a request that was in flight is answered later with more left than a ceiling was told, the
+//! server had counted it before, and that ceiling rises by one: once all are answered it is exact.
 
 mod ceilings;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use std::time::Duration;
 use sluicegate_engine::Timestamp;
 use sluicegate_http::advice::Budget;
 
-use ceilings::{Ceiling, Ceilings};
+use ceilings::{Ceiling, Ceilings, Told};
 
 /// How a budget is spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub enum Pace {
 /// What a request remembers of the moment it was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
-    /// How many had been sent, itself included.
+    /// Its number; never given twice.
     number: u64,
     /// How many had ended without a word about the budget.
     silent: u64,
@@ -64,6 +65,9 @@ pub(super) struct Pacer {
     pace: Pace,
     /// No word of a server counts for longer than this.
     longest: Duration,
+    /// The number of the last request.
+    numbered: u64,
+    /// Numbered, but for those that never went.
     sent: u64,
     answered: u64,
     silent: u64,
@@ -78,7 +82,7 @@ pub(super) struct Pacer {
 #[derive(Clone, Copy, Debug)]
 struct Supposed {
     ceiling: Ceiling,
-    /// How many had been sent when it began.
+    /// The number of the last request before it began.
     since: u64,
 }
 
@@ -87,6 +91,7 @@ impl Pacer {
         Self {
             pace,
             longest,
+            numbered: 0,
             sent: 0,
             answered: 0,
             silent: 0,
@@ -106,7 +111,8 @@ impl Pacer {
         let previous = self.last;
         self.last = now;
         self.sent += 1;
-        Ok(Mark { number: self.sent, silent: self.silent, previous, at: now })
+        self.numbered += 1;
+        Ok(Mark { number: self.numbered, silent: self.silent, previous, at: now })
     }
 
     /// Whether a request that was let go, but is not on its way yet, may still go.
@@ -118,6 +124,7 @@ impl Pacer {
     /// The request was never sent after all.
     pub(super) fn unsend(&mut self, mark: &Mark) {
         self.sent = self.sent.saturating_sub(1);
+        self.ceilings.unsend(mark.number);
         if self.last == mark.at {
             self.last = mark.previous;
         }
@@ -139,7 +146,10 @@ impl Pacer {
         let quota =
             if reset < budget.reset { 1 } else { budget.quota.unwrap_or(budget.remaining.saturating_add(1)).max(1) };
         let window = budget.window.unwrap_or(reset).min(self.longest);
-        self.ceilings.add(Ceiling { total, until: now + reset, quota, window });
+        self.ceilings.hear_of(mark.number, budget.remaining);
+        let most = self.sent.saturating_add(budget.remaining);
+        let told = Told { remaining: budget.remaining, after: self.numbered, most, counted: self.numbered };
+        self.ceilings.add(Ceiling { total, until: now + reset, quota, window, told: Some(told) });
         true
     }
 
@@ -216,8 +226,8 @@ impl Pacer {
         let Some(passed) = told.or(supposed.map(|supposed| supposed.ceiling)) else { return };
         if self.ceilings.is_empty() && self.supposed.is_none() {
             let total = self.answered.saturating_add(self.silent).saturating_add(passed.quota);
-            let ceiling = Ceiling { total, until: passed.reset_after(now), ..passed };
-            self.supposed = Some(Supposed { ceiling, since: self.sent });
+            let ceiling = Ceiling { total, until: passed.reset_after(now), told: None, ..passed };
+            self.supposed = Some(Supposed { ceiling, since: self.numbered });
         }
     }
 }
