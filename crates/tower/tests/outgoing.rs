@@ -170,7 +170,7 @@ impl World {
 }
 
 fn limited(result: Result<Answer, BoxError>) -> Limited {
-    Limited::find(&*result.err().expect("it should have been refused")).expect("Limited").clone()
+    Limited::find(&*result.expect_err("it should have been refused")).expect("Limited").clone()
 }
 
 #[test]
@@ -522,10 +522,7 @@ fn a_longer_hold_tells_those_without_hope_at_once() {
     // Under way before the first hold; its answer brings the second.
     let (sender, receiver) = tokio::sync::oneshot::channel::<Response<Full<Bytes>>>();
     let receiver = Arc::new(Mutex::new(Some(receiver)));
-    let inner = service_fn(move |_: Request<()>| {
-        let receiver = receiver.lock().unwrap().take().unwrap();
-        async move { receiver.await }
-    });
+    let inner = service_fn(move |_: Request<()>| receiver.lock().unwrap().take().unwrap());
     let calling = world.outgoing.layer(inner).call(Request::new(()));
     let mut early = Task { future: Some(calling), bell: Arc::default() }.waits();
     world.server.says(429, &[("retry-after", "5")]);

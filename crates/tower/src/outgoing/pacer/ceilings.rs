@@ -16,7 +16,7 @@ pub(super) struct Ceiling {
     pub(super) quota: u64,
     /// Time from one reset to the next.
     pub(super) window: Duration,
-    /// The answer it comes from; `None` if it is not that of one answer.
+    /// The answer it comes from; `None` if it is only supposed.
     pub(super) told: Option<Told>,
 }
 
@@ -27,11 +27,24 @@ pub(super) struct Told {
     pub(super) remaining: u64,
     /// The number of the last request that was sent before it arrived.
     pub(super) after: u64,
+    /// How far the ceiling may rise: to what remained beyond all that was sent then, and no further than
+    /// the answers allowed whose place it took.
+    pub(super) most: u64,
+    /// The number of the last request that `most` counts as sent.
+    pub(super) counted: u64,
 }
 
 impl Ceiling {
     pub(super) const fn left(&self, sent: u64) -> u64 {
         self.total.saturating_sub(sent)
+    }
+
+    /// It takes the place of another, which must go on to hold.
+    fn rise_no_further_than(&mut self, other: &Self) {
+        if let (Some(told), Some(other)) = (&mut self.told, &other.told) {
+            told.most = told.most.min(other.most);
+            told.counted = told.counted.max(other.counted);
+        }
     }
 
     /// The first reset after `now`, which is not before its own.
@@ -72,11 +85,19 @@ impl Ceilings {
         self.0.is_empty()
     }
 
-    pub(super) fn add(&mut self, new: Ceiling) {
-        if self.0.iter().any(|old| old.total <= new.total && old.until >= new.until) {
+    pub(super) fn add(&mut self, mut new: Ceiling) {
+        let stricter = |old: &&mut Ceiling| old.total <= new.total && old.until >= new.until;
+        if let Some(old) = self.0.iter_mut().find(stricter) {
+            old.rise_no_further_than(&new);
             return;
         }
-        self.0.retain(|old| old.total < new.total || old.until > new.until);
+        self.0.retain(|old| {
+            let kept = old.total < new.total || old.until > new.until;
+            if !kept {
+                new.rise_no_further_than(old);
+            }
+            kept
+        });
         let at = self.0.partition_point(|old| old.until < new.until);
         self.0.insert(at, new);
         if self.0.len() > MOST {
@@ -87,9 +108,20 @@ impl Ceilings {
     /// A request was answered. If it was in flight when a ceiling was told, and was left with more than
     /// that ceiling was, the server had counted it before.
     pub(super) fn hear_of(&mut self, number: u64, remaining: u64) {
-        let counted_before = |told: &Told| number <= told.after && remaining > told.remaining;
-        for ceiling in self.0.iter_mut().filter(|ceiling| ceiling.told.as_ref().is_some_and(counted_before)) {
-            ceiling.total = ceiling.total.saturating_add(1);
+        for Ceiling { total, told, .. } in &mut self.0 {
+            if told.is_some_and(|told| number <= told.after && remaining > told.remaining && *total < told.most) {
+                *total += 1;
+            }
+        }
+    }
+
+    /// A request was never sent after all: where it was counted, what remained beyond it is one less.
+    pub(super) fn unsend(&mut self, number: u64) {
+        for Ceiling { total, told, .. } in &mut self.0 {
+            if let Some(told) = told.as_mut().filter(|told| number <= told.counted) {
+                told.most = told.most.saturating_sub(1);
+                *total = told.most.min(*total);
+            }
         }
     }
 
@@ -103,8 +135,14 @@ impl Ceilings {
         let gap = |at: &usize| self.0[at + 1].until - self.0[*at].until;
         if let Some(at) = (0..self.0.len().saturating_sub(1)).min_by_key(gap) {
             let later = self.0.remove(at + 1);
-            let total = self.0[at].total.min(later.total);
-            self.0[at] = Ceiling { total, until: later.until, told: None, ..self.0[at] };
+            let joined = &mut self.0[at];
+            joined.total = joined.total.min(later.total);
+            joined.until = later.until;
+            joined.rise_no_further_than(&later);
+            // It is no longer that of one answer, to which others could be compared.
+            if let Some(told) = &mut joined.told {
+                told.remaining = u64::MAX;
+            }
         }
     }
 }

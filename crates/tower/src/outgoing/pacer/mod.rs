@@ -124,6 +124,7 @@ impl Pacer {
     /// The request was never sent after all.
     pub(super) fn unsend(&mut self, mark: &Mark) {
         self.sent = self.sent.saturating_sub(1);
+        self.ceilings.unsend(mark.number);
         if self.last == mark.at {
             self.last = mark.previous;
         }
@@ -146,7 +147,8 @@ impl Pacer {
             if reset < budget.reset { 1 } else { budget.quota.unwrap_or(budget.remaining.saturating_add(1)).max(1) };
         let window = budget.window.unwrap_or(reset).min(self.longest);
         self.ceilings.hear_of(mark.number, budget.remaining);
-        let told = Told { remaining: budget.remaining, after: self.numbered };
+        let most = self.sent.saturating_add(budget.remaining);
+        let told = Told { remaining: budget.remaining, after: self.numbered, most, counted: self.numbered };
         self.ceilings.add(Ceiling { total, until: now + reset, quota, window, told: Some(told) });
         true
     }

@@ -216,61 +216,105 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// The promise: between an answer and the reset it told, never more than it said remained.
+fn keeps_its_promise(events: Vec<Event>, pace: Pace) -> Result<(), TestCaseError> {
+    let mut pacer = Pacer::new(pace, LONGEST);
+    let mut now = at(0.0);
+    // With how many promises there were when it was sent.
+    let mut flying: Vec<(Mark, usize)> = Vec::new();
+    // Until when, and how many more.
+    let mut promises: Vec<(Timestamp, u64)> = Vec::new();
+    for event in events {
+        match event {
+            Event::Pass(millis) => now = now + Duration::from_millis(millis),
+            Event::Send => {
+                let expected = pacer.turn(now, 0);
+                match pacer.send(now) {
+                    Ok(mark) => {
+                        flying.push((mark, promises.len()));
+                        for (_, left) in promises.iter_mut().filter(|(until, _)| *until > now) {
+                            prop_assert!(*left > 0, "more than was left");
+                            *left -= 1;
+                        }
+                    }
+                    Err(held) => {
+                        prop_assert_eq!(held, expected);
+                        prop_assert!(held.0 > now);
+                        // It does not go a nanosecond before it is told to come again.
+                        let just_before = Timestamp::from_nanos(held.0.as_nanos() - 1);
+                        prop_assert!(pacer.clone().send(just_before).is_err());
+                    }
+                }
+            }
+            Event::Answer { which, remaining, reset } if !flying.is_empty() => {
+                let (mark, _) = flying.swap_remove(which % flying.len());
+                let budget = Budget { reset: Duration::from_millis(reset), ..said(remaining, 1.0) };
+                pacer.answered(&mark, Some(&budget), now);
+                promises.push((now + budget.reset, remaining));
+            }
+            Event::Lose(which) if !flying.is_empty() => {
+                flying.swap_remove(which % flying.len());
+                pacer.ended();
+            }
+            Event::Unsend if !flying.is_empty() => {
+                let (mark, promised) = flying.pop().unwrap();
+                pacer.unsend(&mark);
+                promises[..promised].iter_mut().for_each(|(_, left)| *left += 1);
+            }
+            _ => {}
+        }
+        prop_assert_eq!(pacer.in_flight(), flying.len() as u64);
+        prop_assert!(pacer.ceilings.iter().count() <= 8);
+    }
+    Ok(())
+}
+
+/// A ceiling that had taken the place of another rose beyond what that other allowed.
+#[test]
+fn a_ceiling_rises_no_further_than_those_whose_place_it_took() {
+    use Event::Send;
+    let answer = |which, remaining, reset| Event::Answer { which, remaining, reset };
+    let events = [
+        vec![Send, Send, answer(0, 4, 1), Send, Send],
+        vec![answer(2_744_281_455_115_906_939, 3, 1), answer(1_865_774_501_962_681_808, 5, 1), Send, Send],
+        vec![answer(0, 2, 2), answer(0, 3, 1), Send],
+    ];
+    keeps_its_promise(events.concat(), Pace::Budget).unwrap();
+}
+
+/// A ceiling had risen by requests of which one was then never sent.
+#[test]
+fn a_request_that_is_never_sent_takes_back_what_rose_by_it() {
+    use Event::{Lose, Send, Unsend};
+    let answer = |which, remaining, reset| Event::Answer { which, remaining, reset };
+    let events = [
+        vec![Send, Send, answer(0, 6, 1), Send, Send, Send, Lose(471_075_113_130_631_645), Send],
+        vec![answer(3_596_796_396_669_802_573, 5, 2), answer(5_342_209_925_588_434, 6, 1), Send, Unsend, Send],
+        vec![Lose(437_730_451_472_617), answer(234_634_944_686_203_615, 3, 1), Unsend, Send, Send],
+    ];
+    keeps_its_promise(events.concat(), Pace::Budget).unwrap();
+}
+
 proptest! {
-    /// The promise: between an answer and the reset it told, never more than it said remained.
     #[test]
     fn never_more_than_an_answer_said_remains(
         events in prop::collection::vec(event(), 0..200),
         evenly in any::<bool>(),
     ) {
-        let mut pacer = Pacer::new(if evenly { Pace::Evenly } else { Pace::Budget }, LONGEST);
-        let mut now = at(0.0);
-        // With how many promises there were when it was sent.
-        let mut flying: Vec<(Mark, usize)> = Vec::new();
-        // Until when, and how many more.
-        let mut promises: Vec<(Timestamp, u64)> = Vec::new();
-        for event in events {
-            match event {
-                Event::Pass(millis) => now = now + Duration::from_millis(millis),
-                Event::Send => {
-                    let expected = pacer.turn(now, 0);
-                    match pacer.send(now) {
-                        Ok(mark) => {
-                            flying.push((mark, promises.len()));
-                            for (_, left) in promises.iter_mut().filter(|(until, _)| *until > now) {
-                                prop_assert!(*left > 0, "more than was left");
-                                *left -= 1;
-                            }
-                        }
-                        Err(held) => {
-                            prop_assert_eq!(held, expected);
-                            prop_assert!(held.0 > now);
-                            // The wait is exact: one nanosecond earlier it is held, then it goes.
-                            let just_before = Timestamp::from_nanos(held.0.as_nanos() - 1);
-                            prop_assert!(pacer.clone().send(just_before).is_err());
-                        }
-                    }
-                }
-                Event::Answer { which, remaining, reset } if !flying.is_empty() => {
-                    let (mark, _) = flying.swap_remove(which % flying.len());
-                    let budget = Budget { reset: Duration::from_millis(reset), ..said(remaining, 1.0) };
-                    pacer.answered(&mark, Some(&budget), now);
-                    promises.push((now + budget.reset, remaining));
-                }
-                Event::Lose(which) if !flying.is_empty() => {
-                    flying.swap_remove(which % flying.len());
-                    pacer.ended();
-                }
-                Event::Unsend if !flying.is_empty() => {
-                    let (mark, promised) = flying.pop().unwrap();
-                    pacer.unsend(&mark);
-                    promises[..promised].iter_mut().for_each(|(_, left)| *left += 1);
-                }
-                _ => {}
-            }
-            prop_assert_eq!(pacer.in_flight(), flying.len() as u64);
-            prop_assert!(pacer.ceilings.iter().count() <= 8);
+        keeps_its_promise(events, if evenly { Pace::Evenly } else { Pace::Budget })?;
+    }
+
+    /// Once all are answered, in whatever order, what is left is exactly what the server has left.
+    #[test]
+    fn nothing_is_lost_when_answers_overtake_each_other(order in Just((0_u64..7).collect::<Vec<_>>()).prop_shuffle()) {
+        let mut pacer = pacer();
+        let marks: Vec<Mark> = order.iter().map(|_| pacer.send(at(0.0)).unwrap()).collect();
+        for (step, which) in order.iter().enumerate() {
+            let remaining = 20 - 1 - which;
+            pacer.answered(&marks[*which as usize], Some(&said(remaining, 10.0)), at(0.001 * step as f64));
+            prop_assert!(pacer.left(at(0.01)).unwrap().0 <= 20 - 7, "more than there is");
         }
+        prop_assert_eq!(pacer.left(at(0.01)).unwrap().0, 20 - 7);
     }
 
     /// Once all are answered, in whatever order, what is left is exactly what the server has left.
