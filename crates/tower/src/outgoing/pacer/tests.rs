@@ -317,19 +317,6 @@ proptest! {
         prop_assert_eq!(pacer.left(at(0.01)).unwrap().0, 20 - 7);
     }
 
-    /// Once all are answered, in whatever order, what is left is exactly what the server has left.
-    #[test]
-    fn nothing_is_lost_when_answers_overtake_each_other(order in Just((0_u64..7).collect::<Vec<_>>()).prop_shuffle()) {
-        let mut pacer = pacer();
-        let marks: Vec<Mark> = order.iter().map(|_| pacer.send(at(0.0)).unwrap()).collect();
-        for (step, which) in order.iter().enumerate() {
-            let remaining = 20 - 1 - which;
-            pacer.answered(&marks[*which as usize], Some(&said(remaining, 10.0)), at(0.001 * step as f64));
-            prop_assert!(pacer.left(at(0.01)).unwrap().0 <= 20 - 7, "more than there is");
-        }
-        prop_assert_eq!(pacer.left(at(0.01)).unwrap().0, 20 - 7);
-    }
-
     /// An honest server of fixed windows never has to refuse, however late and out of order its answers
     /// come, once it has been heard.
     #[test]
