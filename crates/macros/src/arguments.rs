@@ -189,9 +189,9 @@ impl Arguments {
         self.wait.get().copied().unwrap_or_else(in_line)
     }
 
-    /// Whether a call must be able to wait, or to hold something until it ends.
-    pub(crate) fn needs_a_pass(&self) -> bool {
-        !self.longest_wait().is_zero() || self.limits.iter().any(Limit::is_concurrency)
+    /// Whether a call holds permits until it ends.
+    pub(crate) fn holds_permits(&self) -> bool {
+        self.limits.iter().any(Limit::is_concurrency)
     }
 
     pub(crate) fn max_keys(&self) -> usize {

@@ -8,7 +8,7 @@ use syn::{Error, ItemFn, Result};
 use crate::arguments::Arguments;
 use crate::fallback;
 use crate::function::Function;
-use crate::question::{Question, at};
+use crate::question::{Answer, Question, at};
 
 /// Puts the question before the body.
 pub(crate) fn expand(mut function: Function, arguments: &Arguments) -> Result<TokenStream> {
@@ -51,22 +51,23 @@ fn answered(
         true => quote!(_),
         false => quote_spanned!(site=> limited),
     };
-    if !question.takes_a_turn() {
-        return Ok(quote_spanned! {site=>
-            if let #expansion::Result::Err(#limited) = { #looks #asked } {
-                #refused;
-            }
-        });
-    }
-    let admitted = match function.is_async() {
-        true => quote!(admitted().await),
-        false => quote!(blocking()),
+    let answer = match question.answer() {
+        Answer::AtOnce => {
+            return Ok(quote_spanned! {site=>
+                if let #expansion::Result::Err(#limited) = { #looks #asked } {
+                    #refused;
+                }
+            });
+        }
+        Answer::Held => quote_spanned!(site=> answer),
+        Answer::InTurn if function.is_async() => quote_spanned!(site=> answer.admitted().await),
+        Answer::InTurn => quote_spanned!(site=> answer.blocking()),
     };
     // The question ends before the answer is awaited, and with it all that it has borrowed. What is held is
     // held until the body has ended, however it ends.
     Ok(quote_spanned! {site=>
-        let turn = { #looks #asked };
-        let _held = match turn.#admitted {
+        let answer = { #looks #asked };
+        let _held = match #answer {
             #expansion::Result::Ok(held) => held,
             #expansion::Result::Err(#limited) => #refused,
         };

@@ -15,14 +15,31 @@ pub(crate) struct Question<'a> {
     pub(crate) expansion: &'a TokenStream,
 }
 
+/// How the answer to a question comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// At once, and nothing is held.
+    AtOnce,
+    /// At once, with something that is held until the call ends.
+    Held,
+    /// When its turn has come, with something that is held until the call ends.
+    InTurn,
+}
+
 impl Question<'_> {
-    /// Whether a call may have to wait, or holds something until it ends. If not, the answer is there at
-    /// once, and nothing is held.
-    pub(crate) fn takes_a_turn(&self) -> bool {
-        self.arguments.rule.is_given() || self.arguments.limiter.is_given() || self.arguments.needs_a_pass()
+    /// How the answer comes.
+    pub(crate) fn answer(&self) -> Answer {
+        let Self { arguments, .. } = self;
+        if arguments.rule.is_given() || arguments.limiter.is_given() || !arguments.longest_wait().is_zero() {
+            Answer::InTurn
+        } else if arguments.holds_permits() {
+            Answer::Held
+        } else {
+            Answer::AtOnce
+        }
     }
 
-    /// Statements that ask, ending in an expression for the answer or for the turn.
+    /// Statements that ask, ending in an expression for the answer, or for the turn that brings it.
     pub(crate) fn asked(&self) -> Result<TokenStream> {
         match (self.arguments.limiter.get(), self.arguments.rule.get()) {
             (Some(limiter), _) => Ok(self.own_limiter(limiter)),
@@ -79,9 +96,10 @@ impl Question<'_> {
     fn inline(&self) -> TokenStream {
         let key = self.arguments.key.get().map(|_| quote_spanned!(Span::mixed_site()=> key,));
         let within = self.within();
-        match self.takes_a_turn() {
-            true => quote_spanned!(Span::mixed_site()=> __SLUICEGATE.ask(#key cost, #within)),
-            false => quote_spanned!(Span::mixed_site()=> __SLUICEGATE.check(#key cost)),
+        match self.answer() {
+            Answer::AtOnce => quote_spanned!(Span::mixed_site()=> __SLUICEGATE.check(#key cost)),
+            Answer::Held => quote_spanned!(Span::mixed_site()=> __SLUICEGATE.enter(#key cost)),
+            Answer::InTurn => quote_spanned!(Span::mixed_site()=> __SLUICEGATE.ask(#key cost, #within)),
         }
     }
 

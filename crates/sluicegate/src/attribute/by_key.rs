@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use rapidhash::quality::RapidHasher;
-use sluicegate_engine::{Decision, KeyedLimiter, LimitError};
+use sluicegate_engine::{Decision, KeyedLimiter, LimitError, Pass};
 
 use super::Limited;
 use super::line::Line;
@@ -60,7 +60,14 @@ impl ByKey {
         if decision.is_allowed() { Ok(()) } else { Err(self.limited(&decision)) }
     }
 
-    /// A call that may wait, or holds something.
+    /// Decides about a call that holds permits and does not wait.
+    #[inline]
+    pub fn enter(&self, key: &(impl Hash + ?Sized), cost: u64) -> Result<Pass, Limited> {
+        let Some(keys) = self.keys() else { return Err(self.limited(&NO_LIMITER)) };
+        keys.limiter.enter(&keys.hash(key), cost).map_err(|refused| self.limited(&refused.decision))
+    }
+
+    /// A call that may wait.
     pub fn ask(&self, key: &(impl Hash + ?Sized), cost: u64, within: Duration) -> Line<KeyedLimiter<u64>> {
         self.keys().map_or(Line::closed(self.place), |keys| {
             self.place.ask_by_key(&keys.limiter, &keys.hash(key), cost, within)

@@ -1,4 +1,4 @@
-//! A call that may have to wait for its turn, or holds permits.
+//! A call that may have to wait for its turn.
 
 use std::hash::Hash;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What stands behind `#[limit]`: the errors it gives, and the rules it did not find.
 //!
-//! The attribute is described at [`limit`](crate::limit). A call that it refuses gets a [`Limited`],
+//! The attribute is described at [`limit`](macro@crate::limit). A call that it refuses gets a [`Limited`],
 //! unless `on_limit` names a function to be called instead:
 //!
 //! ```

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use sluicegate_engine::{Decision, Limiter};
+use sluicegate_engine::{Decision, Limiter, Pass};
 
 use super::Limited;
 use super::line::Line;
@@ -35,7 +35,14 @@ impl Together {
         if decision.is_allowed() { Ok(()) } else { Err(self.limited(&decision)) }
     }
 
-    /// A call that may wait, or holds something.
+    /// Decides about a call that holds permits and does not wait.
+    #[inline]
+    pub fn enter(&self, cost: u64) -> Result<Pass, Limited> {
+        let Some(limiter) = self.limiter() else { return Err(self.limited(&NO_LIMITER)) };
+        limiter.enter(cost).map_err(|refused| self.limited(&refused.decision))
+    }
+
+    /// A call that may wait.
     pub fn ask(&self, cost: u64, within: Duration) -> Line<Limiter> {
         self.limiter().map_or(Line::closed(self.place), |limiter| self.place.ask(limiter, cost, within))
     }
