@@ -62,7 +62,12 @@ fn fate(playback: &mut Playback, number: usize, request: &Request<'_>) -> Fate {
         }
         for turn in turns {
             if turn.number == number {
-                return Fate::Waited(turn.at, turn.outcome);
+                return match turn.outcome.verdict() {
+                    // A pause is told by the verdict itself; what came before it was the line.
+                    Verdict::Wait(pause) if pause >= turn.at => Fate::Decided(turn.outcome),
+                    Verdict::Wait(pause) => Fate::Waited(turn.at - pause, turn.outcome),
+                    _ => Fate::Waited(turn.at, turn.outcome),
+                };
             }
             under_way.push(turn.outcome);
         }
