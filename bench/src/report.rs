@@ -92,7 +92,8 @@ growth: ours at 10^7 keys or 10^4 rules beside ours at 10^3 keys or 1 rule. Rows
 pub(crate) const RUST_NOTES: &str = "\
 Best of several interleaved rounds. tower-layer: what a request through the whole axum app takes with the layer, less
 what it takes without one; 10,000 clients in turn, all admitted, headers on. attribute: the same limit on a function and
-asked by hand around it. paced-stream: items of a stream in memory at a limit that is never reached.";
+asked by hand around it. paced-stream: items per second at a limit that is never reached, from a channel as consumers
+have them, and from a mere counter that never leaves the processor's registers.";
 
 /// The table.
 pub(crate) fn table(rows: &[Row]) -> Table {

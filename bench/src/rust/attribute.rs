@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-use sluicegate::{Limit, Limited, Limiter, Rate, limit};
+use sluicegate::{Decision, Limit, Limited, Limiter, Rate, limit};
 
 use crate::report::{Goal, Row, Unit};
 use crate::runner::{Expect, Scale, best_of, nanos_each};
@@ -19,10 +19,10 @@ fn work(number: u64) -> u64 {
 }
 
 #[inline(never)]
-fn by_hand(number: u64) -> Result<u64, Limited> {
+fn by_hand(number: u64) -> Result<u64, Decision> {
     let decision = BY_HAND.check();
     if !decision.is_allowed() {
-        return Err(Limited::new("by_hand", decision));
+        return Err(decision);
     }
     Ok(work(number))
 }
