@@ -208,6 +208,7 @@ pub use sluicegate_macros::limit;
 /// Every Rust snippet of the READMEs and the documentation is compiled and run.
 #[cfg(all(doctest, feature = "config"))]
 mod pages {
+    #[cfg(all(feature = "axum", feature = "macros"))]
     #[doc = include_str!("../../../README.md")]
     struct Readme;
     #[doc = include_str!("../../../docs/library.md")]
