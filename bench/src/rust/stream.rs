@@ -55,10 +55,9 @@ pub(crate) fn paced(scale: Scale) -> Vec<Row> {
     let items = u64::from(scale.size(20_000_000));
     let in_registers = best_of(
         scale.rounds(),
-        [
-            &mut || drained(items, stream::iter(0..items).paced(&limiter)),
-            &mut || drained(items, stream::iter(0..items)),
-        ],
+        [&mut || drained(items, stream::iter(0..items).paced(&limiter)), &mut || {
+            drained(items, stream::iter(0..items))
+        }],
     );
     vec![
         row("the bare stream, of a channel", Goal::ratio(0.9), through_channel),
