@@ -179,6 +179,9 @@ pub use installed::{install, installed};
 #[cfg(feature = "config")]
 pub use load::{LoadError, load};
 
+#[cfg(all(feature = "config", feature = "tower"))]
+pub use load::layer;
+
 /// Reading rule files, and saying what is wrong with them.
 #[cfg(feature = "config")]
 pub use sluicegate_config as config;

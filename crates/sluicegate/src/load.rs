@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sluicegate_config::Report;
+use sluicegate_config::settings::Settings;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::sluice::RuleSetError;
 use thiserror::Error;
@@ -39,8 +40,32 @@ pub enum LoadError {
 /// # }
 /// ```
 pub fn load(path: impl AsRef<Path>) -> Result<Sluice, LoadError> {
+    Ok(enforce(sluicegate_config::load(path).map_err(LoadError::File)?.settings)?)
+}
+
+/// Reads a rule file and makes a layer of it: [`load`], with the file's header style. What a file cannot
+/// know, such as whose word about the client counts, is told to the builder.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = std::env::temp_dir().join("sluicegate-layer");
+/// # std::fs::create_dir_all(&folder)?;
+/// # let file = folder.join("rules.yaml");
+/// # std::fs::write(&file, "headers: legacy\nrules: [{ name: total, limits: [10/s] }]")?;
+/// let layer = sluicegate::layer(&file)?.build();
+/// assert_eq!(layer.sluice().rules().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "tower")]
+pub fn layer(path: impl AsRef<Path>) -> Result<sluicegate_tower::LimitLayerBuilder, LoadError> {
     let settings = sluicegate_config::load(path).map_err(LoadError::File)?.settings;
+    let headers = settings.headers;
+    Ok(sluicegate_tower::LimitLayer::builder(enforce(settings)?).headers(headers))
+}
+
+fn enforce(settings: Settings) -> Result<Sluice, RuleSetError> {
     let lists = settings.lists.conditions();
     let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);
-    Ok(Sluice::builder().rules(settings.rules).lists(lists).memory(memory).build()?)
+    Sluice::builder().rules(settings.rules).lists(lists).memory(memory).build()
 }
