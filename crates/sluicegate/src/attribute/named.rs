@@ -111,10 +111,11 @@ pub enum Turn<L> {
 }
 
 /// What an admitted call holds until it ends.
-#[expect(clippy::large_enum_variant, reason = "it lives for one call, and a box would be a detour on each")]
 pub enum Held {
+    /// Nothing: the rule has neither permits nor estimates.
+    Nothing,
     /// By a rule.
-    Rule(Outcome),
+    Rule(Box<Outcome>),
     /// By the limits beside it.
     Beside(Pass),
 }
@@ -123,7 +124,10 @@ impl<L: Asked> Turn<L> {
     /// Waits for the turn.
     pub async fn admitted(self) -> Result<Held, Limited> {
         match self {
-            Self::Rule(name, admission) => held(name, admission.await),
+            Self::Rule(name, admission) => match admission.decided() {
+                Some(outcome) if !outcome.is_held() => light(name, outcome),
+                _ => held(name, admission.await),
+            },
             Self::Beside(line) => line.admitted().await.map(Held::Beside),
         }
     }
@@ -131,12 +135,20 @@ impl<L: Asked> Turn<L> {
     /// Waits for the turn on this thread.
     pub fn blocking(self) -> Result<Held, Limited> {
         match self {
-            Self::Rule(name, admission) => held(name, admission.blocking()),
+            Self::Rule(name, admission) => match admission.decided() {
+                Some(outcome) if !outcome.is_held() => light(name, outcome),
+                _ => held(name, admission.blocking()),
+            },
             Self::Beside(line) => line.blocking().map(Held::Beside),
         }
     }
 }
 
+/// What becomes of an outcome that holds nothing. It is large: it is looked at where it is.
+fn light(name: &'static str, outcome: &Outcome) -> Result<Held, Limited> {
+    if outcome.is_admitted() { Ok(Held::Nothing) } else { Err(Limited::rule(name, outcome)) }
+}
+
 fn held(name: &'static str, outcome: Outcome) -> Result<Held, Limited> {
-    if outcome.is_admitted() { Ok(Held::Rule(outcome)) } else { Err(Limited::rule(name, &outcome)) }
+    if outcome.is_held() { Ok(Held::Rule(Box::new(outcome))) } else { light(name, &outcome) }
 }
