@@ -113,7 +113,7 @@ impl Question<'_> {
             match name(attribute)? {
                 None => {
                     let known = at(value.span(), quote!(#expansion::client_ip));
-                    client_ip = quote_spanned!(value.span()=> #known(&(#value)));
+                    client_ip = quote_spanned!(value.span()=> #expansion::Option::Some(#known(&(#value))));
                 }
                 Some(name) => facts.push(quote!(#expansion::fact(#expansion::Name::#name, &(#value)))),
             }
