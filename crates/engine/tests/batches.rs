@@ -72,6 +72,18 @@ fn a_token_spent_late_does_not_come_on_top_of_its_refill() {
 }
 
 #[test]
+fn a_refusal_does_not_report_what_is_out_as_left() {
+    let clock = ManualClock::new();
+    let limiter = limiter(&clock, [bucket("10/s", 80)]);
+    let (batch, _) = warmed(&limiter);
+    clock.advance(secs(60));
+    let refused = limiter.check_cost(80);
+    assert!(!refused.is_allowed());
+    assert_eq!(refused.status, limiter.status()[0]);
+    assert_eq!(refused.status.remaining, 80 - batch.left());
+}
+
+#[test]
 fn what_was_not_spent_comes_back_at_once() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 800)]);

@@ -321,6 +321,34 @@ fn who_leaves_watches_no_longer() {
     assert_eq!(kept, 0, "wakers (and with them tasks) of callers who have left are kept");
 }
 
+/// Futures of one task have the same waker. Were they told apart by it, one that leaves would take along
+/// what wakes the other.
+#[test]
+fn who_leaves_takes_nobody_elses_watch_along() {
+    let clock = ManualClock::new();
+    let per_path = Rule { key: vec![Attribute::Path.into()], ..Rule::new("per-path", [permits(1)]) };
+    let posts = on("POST /{*rest}", Rule::new("posts", [permits(1)]));
+    let rules = [per_path, posts].map(|rule| queued(rule, secs(60), 5));
+    let sluice = sluice(&clock, rules);
+    let hold = |method, path| sluice.decide(&Request::new(method, path));
+    let (_one, two, other_post) = (hold("GET", "/1"), hold("GET", "/2"), hold("POST", "/3"));
+    assert!(other_post.is_admitted());
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut context = Context::from_waker(&waker);
+    let mut leaves = Box::pin(sluice.admit(&Request::new("POST", "/1")));
+    let mut stays = Box::pin(sluice.admit(&Request::new("POST", "/2")));
+    assert!(leaves.as_mut().poll(&mut context).is_pending());
+    assert!(stays.as_mut().poll(&mut context).is_pending());
+    drop(two);
+    assert!(stays.as_mut().poll(&mut context).is_pending(), "there is another POST");
+    drop(leaves);
+    let before = bell.rung();
+    drop(other_post);
+    assert!(bell.rung() > before, "the permit it waits for is free, and nobody said so");
+    assert!(matches!(stays.as_mut().poll(&mut context), Poll::Ready(outcome) if outcome.is_admitted()));
+}
+
 /// A waker dropped under the clock's lock may be all that keeps another caller's task.
 #[test]
 fn a_waker_may_own_another_caller() {

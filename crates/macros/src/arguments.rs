@@ -7,7 +7,7 @@ use sluicegate_engine::limit::parse;
 use sluicegate_engine::{Limit, LimitError, Limiter};
 use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
-use syn::{Error, Expr, Lit, LitStr, Path, Result, Token, parenthesized, token};
+use syn::{Error, Expr, ExprLit, Lit, LitStr, Path, Result, Token, parenthesized, token};
 
 use crate::given::Given;
 use crate::long_form;
@@ -108,7 +108,13 @@ impl Arguments {
         };
         Ok(match name.to_string().as_str() {
             "key" => self.key.set(name, input.parse()?),
-            "cost" => self.cost.set(name, input.parse()?),
+            "cost" => {
+                let cost = input.parse()?;
+                match is_zero(&cost) {
+                    true => Err(Error::new_spanned(cost, "`cost` is zero: no call would ever be limited")),
+                    false => self.cost.set(name, cost),
+                }
+            }
             "limiter" => self.limiter.set(name, input.parse()?),
             "sluice" => self.sluice.set(name, input.parse()?),
             "on_limit" => {
@@ -221,6 +227,14 @@ fn without_value(name: &Ident) -> Error {
         ),
     };
     Error::new(name.span(), message)
+}
+
+/// Whether an expression is nothing but the number zero.
+fn is_zero(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse::<u128>().is_ok_and(|it| it == 0),
+        _ => false,
+    }
 }
 
 fn wait(literal: &Lit) -> Result<Duration> {

@@ -3,7 +3,8 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{Error, ItemFn, Result};
+use syn::token::Brace;
+use syn::{AttrStyle, Error, ItemFn, Result, Type};
 
 use crate::arguments::Arguments;
 use crate::fallback;
@@ -24,11 +25,16 @@ pub(crate) fn expand(mut function: Function, arguments: &Arguments) -> Result<To
     let question = Question { arguments, expansion: &expansion };
     let answered = answered(&function, &question, &passed, &refused)?;
     let taken_apart = passed.taken_apart();
-    let ItemFn { attrs, vis, modifiers, sig, block } = function.0;
+    let ItemFn { attrs, vis, modifiers, sig, mut block } = function.0;
     let defaultness = modifiers.defaultness;
+    let (inner, outer): (Vec<_>, Vec<_>) =
+        attrs.into_iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
+    // Nobody wrote braces within braces: rustc would find those of a body on one line superfluous.
+    block.brace_token = Brace(Span::mixed_site().located_at(block.brace_token.span.join()));
     Ok(quote! {
-        #(#attrs)*
+        #(#outer)*
         #vis #defaultness #sig {
+            #(#inner)*
             #answered
             #taken_apart
             #block
@@ -84,7 +90,12 @@ fn refused(
     if let Some(path) = arguments.on_limit.get() {
         let passed = passed.passed_on();
         let awaited = function.is_async().then(|| quote_spanned!(path.span()=> .await));
-        return Ok(quote_spanned!(path.span()=> return #path(#passed)#awaited));
+        // What never comes back cannot be returned.
+        let returned = match function.returns() {
+            Some(Type::Never(_)) => None,
+            _ => Some(quote_spanned!(path.span()=> return)),
+        };
+        return Ok(quote_spanned!(path.span()=> #returned #path(#passed)#awaited));
     }
     let Some(returned) = function.returns() else {
         let message = "a limited function that returns nothing cannot say that it was refused: add \

@@ -61,7 +61,9 @@ impl Arguments {
 
     /// Statements that take the arguments apart as the function said.
     pub(crate) fn taken_apart(&self) -> TokenStream {
-        let takes = self.patterns.iter().map(|(pattern, name)| quote!(let #pattern = #name;));
+        // Parts that only a key looks at are not used again.
+        let takes =
+            self.patterns.iter().map(|(pattern, name)| quote!(#[allow(unused_variables)] let #pattern = #name;));
         quote!(#(#takes)*)
     }
 }

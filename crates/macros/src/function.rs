@@ -1,7 +1,9 @@
 //! What is to be limited.
 
 use proc_macro2::TokenStream;
-use syn::{Error, FnArg, Ident, Item, ItemFn, Pat, Result, ReturnType};
+use syn::{
+    Error, FnArg, GenericArgument, Ident, Item, ItemFn, Pat, PathArguments, Result, ReturnType, Type, TypeParamBound,
+};
 
 /// A function or method with a body.
 pub(crate) struct Function(pub(crate) ItemFn);
@@ -18,7 +20,15 @@ impl Function {
                            counted; remove `const`, or limit the function that calls it";
             return Err(Error::new_spanned(constness, message));
         }
-        Ok(Self(function))
+        let function = Self(function);
+        match function.returns() {
+            Some(returned) if !function.is_async() && is_future(returned) => Err(Error::new_spanned(
+                returned,
+                "a function that returns a future would be limited only while it makes it, and wait on its thread: \
+                 write `async fn`, or put `#[limit]` on an `async fn` that it calls",
+            )),
+            _ => Ok(function),
+        }
     }
 
     pub(crate) const fn is_async(&self) -> bool {
@@ -42,6 +52,27 @@ pub(crate) fn name_of(argument: &FnArg) -> Option<Ident> {
             Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => Some(pattern.ident.clone()),
             _ => None,
         },
+    }
+}
+
+/// Whether a type is written as a future: `impl Future`, or one in a box, as `#[async_trait]` makes them.
+fn is_future(returned: &Type) -> bool {
+    let named_so = |bound: &TypeParamBound| match bound {
+        TypeParamBound::Trait(bound) => bound.path.segments.last().is_some_and(|last| last.ident == "Future"),
+        _ => false,
+    };
+    match returned {
+        Type::ImplTrait(some) => some.bounds.iter().any(named_so),
+        Type::TraitObject(some) => some.bounds.iter().any(named_so),
+        Type::Paren(inner) => is_future(&inner.elem),
+        Type::Group(inner) => is_future(&inner.elem),
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| match &last.arguments {
+            PathArguments::AngleBracketed(inside) if last.ident == "Pin" || last.ident == "Box" => {
+                inside.args.iter().any(|argument| matches!(argument, GenericArgument::Type(inner) if is_future(inner)))
+            }
+            _ => last.ident == "BoxFuture" || last.ident == "LocalBoxFuture",
+        }),
+        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use sluicegate_engine::rule::Attribute;
 use syn::spanned::Spanned as _;
-use syn::{Error, Expr, ExprTuple, LitStr, Result};
+use syn::{Error, Expr, ExprLit, ExprTuple, Lit, LitStr, Result};
 
 use crate::arguments::Arguments;
 use crate::limits::{duration, made_again};
@@ -113,7 +113,7 @@ impl Question<'_> {
             match name(attribute)? {
                 None => {
                     let known = at(value.span(), quote!(#expansion::client_ip));
-                    client_ip = quote_spanned!(value.span()=> #known(&(#value)));
+                    client_ip = quote_spanned!(value.span()=> #expansion::Option::Some(#known(&(#value))));
                 }
                 Some(name) => facts.push(quote!(#expansion::fact(#expansion::Name::#name, &(#value)))),
             }
@@ -132,6 +132,12 @@ impl Question<'_> {
     fn cost(&self) -> TokenStream {
         let expansion = self.expansion;
         let Some(cost) = self.arguments.cost.get() else { return quote!(1) };
+        if let Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) = cost
+            && number.suffix().is_empty()
+        {
+            // Rust takes a bare number for a signed one where several kinds would do.
+            return quote!(#number);
+        }
         let taken = at(cost.span(), quote!(#expansion::cost));
         quote_spanned!(cost.span()=> #taken(&(#cost)))
     }

@@ -205,6 +205,30 @@ fn while_a_rule_is_missing_the_limits_beside_it_hold() {
     assert!(!attribute::missing_rules().contains(&"creat-order"));
 }
 
+#[limit("2/1h", rule = "parcels", sluice = sluice, key = account, with("acount" = account, "client.ip" = from))]
+fn send_parcel(sluice: &Sluice, account: &str, from: Option<IpAddr>) -> Result<(), Limited> {
+    Ok(())
+}
+
+#[test]
+fn a_rule_keyed_by_what_the_function_never_gives_lifts_no_limit() {
+    let clock = ManualClock::new();
+    let parcels = || Rule::new("parcels", limits("1/1m"));
+    let passed = |sluice: &Sluice, who: &str, from| (0..5).filter(|_| send_parcel(sluice, who, from).is_ok()).count();
+    for (who, key) in [("alice", "account"), ("bob", "param['account']"), ("carol", "method")] {
+        let sluice = sluice(&clock, [by(key, parcels())]);
+        assert_eq!(passed(&sluice, who, Some(HERE)), 2, "{key}: the limits beside the rule hold");
+        assert!(attribute::missing_rules().contains(&"parcels"), "{key}");
+        let deny = vec![Expr::parse("acount == 'mallory'").unwrap()];
+        sluice.replace(vec![by(key, parcels())], Lists { allow: vec![], deny }).unwrap();
+        assert_eq!(passed(&sluice, "mallory", Some(HERE)), 0, "the lists come first all the same");
+    }
+    let sluice = sluice(&clock, [by("client.ip", parcels())]);
+    assert_eq!(passed(&sluice, "dave", Some(HERE)), 1);
+    assert!(!attribute::missing_rules().contains(&"parcels"));
+    assert_eq!(passed(&sluice, "dave", None), 5, "given, and unknown this time: not counted, as everywhere");
+}
+
 #[limit(rule = "reports")]
 async fn report() -> Result<(), Limited> {
     Ok(())

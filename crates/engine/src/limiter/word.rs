@@ -60,14 +60,15 @@ impl Word {
     pub(crate) fn take(&self, bucket: &Gcra, now: u64, cost: u64) -> Result<Take, Moved> {
         let mut arrival = self.arrival.load(Ordering::Acquire);
         loop {
-            match bucket.admit(capped(arrival, bucket, now, self.out()), now, cost) {
+            let counted = capped(arrival, bucket, now, self.out());
+            match bucket.admit(counted, now, cost) {
                 Ok(next) => {
                     match self.arrival.compare_exchange_weak(arrival, next, Ordering::Relaxed, Ordering::Acquire) {
                         Ok(_) => return Ok(Take::Taken(next)),
                         Err(current) => arrival = current,
                     }
                 }
-                Err(early) if arrival <= LATEST => return Ok(Take::Early { arrival, early }),
+                Err(early) if arrival <= LATEST => return Ok(Take::Early { arrival: counted, early }),
                 Err(_) => arrival = self.settled()?,
             }
         }

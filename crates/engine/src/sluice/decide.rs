@@ -19,6 +19,7 @@ use crate::rule::key::{hash_key, readable_key};
 use crate::rule::{Cost, ListHit, Params, Request, Rule};
 use crate::table::{KeyHash, KeyHasher};
 use crate::time::Timestamp;
+use crate::wait::Watcher;
 
 /// One rule's question about one request, and its answer.
 pub(super) struct Check {
@@ -305,9 +306,9 @@ impl Outcome {
         for check in self.checks.iter().filter(|check| !check.shadow && check.is_held_up()) {
             if let Some(limiter) = &self.snapshot.state(check.rule).limiter
                 && !Arc::ptr_eq(limiter, own)
-                && limiter.room.watch(check.key, waker)
+                && limiter.room.watch(check.key, watched.watcher, waker)
             {
-                watched.push((Arc::clone(limiter), check.key, waker.clone()));
+                watched.note(limiter, check.key);
                 watching = true;
             }
         }
@@ -335,7 +336,30 @@ impl Outcome {
 }
 
 /// What a request has asked to be woken for, besides its own line.
-pub(super) type Watched = Vec<(Arc<Inner>, KeyHash, Waker)>;
+pub(super) struct Watched {
+    watcher: Watcher,
+    places: Vec<(Arc<Inner>, KeyHash)>,
+}
+
+impl Watched {
+    pub(super) fn new() -> Self {
+        Self { watcher: Watcher::new(), places: Vec::new() }
+    }
+
+    fn note(&mut self, limiter: &Arc<Inner>, key: KeyHash) {
+        if !self.places.iter().any(|(known, of)| Arc::ptr_eq(known, limiter) && *of == key) {
+            self.places.push((Arc::clone(limiter), key));
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        for (limiter, key) in self.places.drain(..) {
+            limiter.room.unwatch(key, self.watcher);
+        }
+    }
+}
 
 impl Check {
     /// Whether it is refused until somebody gives back what they hold.

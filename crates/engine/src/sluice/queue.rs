@@ -67,14 +67,6 @@ struct RuleTurn {
     watched: Watched,
 }
 
-impl Drop for RuleTurn {
-    fn drop(&mut self) {
-        for (limiter, key, waker) in self.watched.drain(..) {
-            limiter.room.unwatch(key, &waker);
-        }
-    }
-}
-
 impl Admission {
     pub(super) fn new(snapshot: Arc<Snapshot>, deciding: Deciding, request: &Request<'_>, clock: &ClockHandle) -> Self {
         let mut outcome = Outcome::new(snapshot);

@@ -6,4 +6,4 @@ mod room;
 
 pub(crate) use block_on::block_on;
 pub(crate) use in_line::{Asked, InLine, Turn};
-pub(crate) use room::{Bounds, WaitRoom};
+pub(crate) use room::{Bounds, WaitRoom, Watcher};

@@ -5,7 +5,7 @@
 //! without asking everybody before it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 
 use parking_lot::Mutex;
@@ -43,7 +43,7 @@ pub(crate) struct WaitRoom {
 #[derive(Default)]
 struct Lines {
     by_key: HashMap<KeyHash, Line>,
-    watchers: Vec<(KeyHash, Waker)>,
+    watchers: Vec<(KeyHash, Watcher, Waker)>,
     tickets: u64,
 }
 
@@ -75,6 +75,18 @@ struct Waiter {
 /// A place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
+
+/// Somebody who waits elsewhere. Futures of one task share its waker, so a waker does not tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Watcher(u64);
+
+impl Watcher {
+    /// One that nobody else is.
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        Self(MADE.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// Who wants to join a line.
 #[derive(Clone, Copy, Debug)]
@@ -249,22 +261,28 @@ impl WaitRoom {
         }
     }
 
-    /// Asks to be woken, once, when something of this key is given back.
-    pub(crate) fn watch(&self, key: KeyHash, waker: &Waker) -> bool {
+    /// Asks to be woken, once, when something of this key is given back. Answers whether that is news.
+    pub(crate) fn watch(&self, key: KeyHash, watcher: Watcher, waker: &Waker) -> bool {
+        // Wakers are foreign code: declared first, the old one is dropped last, without the lock.
+        let _old;
         let mut lines = self.lines.lock();
-        let known = lines.watchers.iter().any(|(watched, known)| *watched == key && known.will_wake(waker));
-        if !known {
-            lines.watchers.push((key, waker.clone()));
-            self.watching.store(lines.watchers.len(), Ordering::Relaxed);
+        let known = lines.watchers.iter_mut().find(|(watched, who, _)| (*watched, *who) == (key, watcher));
+        match known {
+            Some((.., known)) if known.will_wake(waker) => return false,
+            Some((.., known)) => _old = std::mem::replace(known, waker.clone()),
+            None => {
+                lines.watchers.push((key, watcher, waker.clone()));
+                self.watching.store(lines.watchers.len(), Ordering::Relaxed);
+            }
         }
-        !known
+        true
     }
 
     /// Asks no longer to be woken.
-    pub(crate) fn unwatch(&self, key: KeyHash, waker: &Waker) {
-        let gone: Vec<(KeyHash, Waker)> = {
+    pub(crate) fn unwatch(&self, key: KeyHash, watcher: Watcher) {
+        let gone: Vec<(KeyHash, Watcher, Waker)> = {
             let mut lines = self.lines.lock();
-            let gone = lines.watchers.extract_if(.., |(watched, known)| *watched == key && known.will_wake(waker));
+            let gone = lines.watchers.extract_if(.., |(watched, who, _)| (*watched, *who) == (key, watcher));
             let gone = gone.collect();
             self.watching.store(lines.watchers.len(), Ordering::Relaxed);
             gone
@@ -292,7 +310,7 @@ impl WaitRoom {
             let Lines { by_key, watchers, .. } = &mut *lines;
             let concerned_lines = by_key.iter_mut().filter(|(key, _)| concerned(**key));
             wakers.extend(concerned_lines.filter_map(|(_, line)| line.reconsider()));
-            wakers.extend(watchers.extract_if(.., |(key, _)| concerned(*key)).map(|(_, waker)| waker));
+            wakers.extend(watchers.extract_if(.., |(key, ..)| concerned(*key)).map(|(.., waker)| waker));
             self.watching.store(watchers.len(), Ordering::Relaxed);
         }
         wakers.into_iter().for_each(Waker::wake);

@@ -7,4 +7,9 @@ fn negative(weight: i32) -> Result<(), Limited> {
     Ok(())
 }
 
+#[limit("10/s", cost = 0)]
+fn nothing() -> Result<(), Limited> {
+    Ok(())
+}
+
 fn main() {}

@@ -23,6 +23,28 @@ pub async fn mail(to: &str) -> Result<usize, Limited> {
     Ok(to.len())
 }
 
+/// A body on one line, and a cost that is a bare number.
+#[limit("10/s", cost = 2)]
+pub fn brief() -> Result<u32, Limited> { Ok(1) }
+
+/// A body that begins with what holds for all of it.
+#[limit("10/s", key = tenant, on_limit = counted)]
+pub fn annotated((tenant, item): (u32, u32)) -> u32 {
+    #![allow(clippy::let_and_return)]
+    let it = item;
+    it
+}
+
+fn counted((tenant, item): (u32, u32)) -> u32 {
+    tenant + item
+}
+
+/// Comes back neither way.
+#[limit("10/s", on_limit = std::process::exit)]
+pub fn leave(code: i32) -> ! {
+    std::process::exit(code)
+}
+
 /// A type of the prelude may have been given another meaning.
 pub mod shadowed {
     /// Not the usual one.
@@ -43,5 +65,8 @@ pub mod shadowed {
 fn main() {
     assert_eq!(create(IpAddr::from([127, 0, 0, 1]), 7), 1);
     assert!(shadowed::shadowed().is_ok());
+    assert!((0..9).filter(|_| brief().is_ok()).count() == 5, "ten, two at a time");
+    assert_eq!(annotated((1, 2)), 2);
     drop(mail("somebody"));
+    leave(0);
 }

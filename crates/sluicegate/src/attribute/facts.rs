@@ -48,6 +48,30 @@ impl Name {
     }
 }
 
+/// What a call tells about itself.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    pub(super) cost: u64,
+    /// Whether the function gives the client's address, and if so, the address if it is known.
+    pub(super) client_ip: Option<Option<IpAddr>>,
+    pub(super) facts: &'a [Fact<'a>],
+}
+
+impl Told<'_> {
+    /// Whether the function gives this attribute, be it an empty text this time.
+    pub(super) fn gives(&self, attribute: &Attribute) -> bool {
+        let named = |wanted: Name| self.facts.iter().any(|(name, _)| *name == wanted);
+        match attribute {
+            Attribute::ClientIp => self.client_ip.is_some(),
+            Attribute::Service => named(Name::Service),
+            Attribute::Method => named(Name::Method),
+            Attribute::Host => named(Name::Host),
+            Attribute::Path => named(Name::Path),
+            other => self.facts.iter().any(|(name, _)| name.is(other)),
+        }
+    }
+}
+
 struct Looked<'a>(&'a [Fact<'a>]);
 
 impl Attributes for Looked<'_> {
@@ -58,19 +82,15 @@ impl Attributes for Looked<'_> {
 }
 
 /// Has a call looked at as a request.
-pub(super) fn as_request<R>(
-    cost: u64,
-    client_ip: Option<IpAddr>,
-    facts: &[Fact<'_>],
-    look: impl FnOnce(&Request<'_>) -> R,
-) -> R {
+pub(super) fn as_request<R>(told: Told<'_>, look: impl FnOnce(&Request<'_>) -> R) -> R {
+    let Told { cost, client_ip, facts } = told;
     let text = |wanted: Name| facts.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string());
     let [service, method, host, path] =
         [Name::Service, Name::Method, Name::Host, Name::Path].map(|name| text(name).unwrap_or_default());
     let looked = Looked(facts);
     let mut request =
         Request::new(&method, &path).with_service(&service).with_host(&host).with_cost(cost).with_attributes(&looked);
-    request.client_ip = client_ip;
+    request.client_ip = client_ip.flatten();
     look(&request)
 }
 
@@ -92,7 +112,8 @@ mod tests {
             (Name::Cookie("sid"), &'c'),
             (Name::Custom("account"), &"alice"),
         ];
-        as_request(3, Some([203, 0, 113, 9].into()), &facts, |request| {
+        let told = Told { cost: 3, client_ip: Some(Some([203, 0, 113, 9].into())), facts: &facts };
+        as_request(told, |request| {
             assert_eq!(request.cost, 3);
             for (name, expected) in [
                 ("service", Some("shop")),
@@ -109,6 +130,7 @@ mod tests {
             ] {
                 let value = request.value(&name.parse().unwrap(), &Params::new()).map(Cow::into_owned);
                 assert_eq!(value.as_deref(), expected, "{name}");
+                assert_eq!(told.gives(&name.parse().unwrap()), expected.is_some(), "{name}");
             }
         });
     }

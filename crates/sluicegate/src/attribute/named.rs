@@ -6,11 +6,11 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use sluicegate_engine::sluice::Admission;
+use sluicegate_engine::sluice::{Admission, Cause};
 use sluicegate_engine::{Outcome, Pass, Sluice};
 
 use super::Limited;
-use super::facts::{Fact, as_request};
+use super::facts::{Fact, Told, as_request};
 use super::line::{Asked, Line};
 use crate::installed;
 
@@ -25,7 +25,8 @@ pub struct Named {
 static LISTED: Mutex<Vec<&'static Named>> = Mutex::new(Vec::new());
 
 /// Names of rules that functions are limited by and that were in force nowhere when they were asked for
-/// last. While a rule is missing, the limits written beside it hold, or 10 per second.
+/// last, or were keyed by an attribute that the function does not give. While a rule is missing so, the
+/// limits written beside it hold, or 10 per second.
 ///
 /// ```
 /// use sluicegate::{Limited, attribute, limit};
@@ -55,11 +56,11 @@ impl Named {
     pub fn ask<L: Asked>(
         &'static self,
         cost: u64,
-        client_ip: Option<IpAddr>,
+        client_ip: Option<Option<IpAddr>>,
         facts: &[Fact<'_>],
         beside: impl FnOnce() -> Line<L>,
     ) -> Turn<L> {
-        self.ask_any(installed::present().as_deref(), cost, client_ip, facts, beside)
+        self.ask_any(installed::present().as_deref(), Told { cost, client_ip, facts }, beside)
     }
 
     /// Asks the rule in this sluice, or the limits beside it if there is no such rule.
@@ -67,28 +68,35 @@ impl Named {
         &'static self,
         sluice: &Sluice,
         cost: u64,
-        client_ip: Option<IpAddr>,
+        client_ip: Option<Option<IpAddr>>,
         facts: &[Fact<'_>],
         beside: impl FnOnce() -> Line<L>,
     ) -> Turn<L> {
-        self.ask_any(Some(sluice), cost, client_ip, facts, beside)
+        self.ask_any(Some(sluice), Told { cost, client_ip, facts }, beside)
     }
 
     fn ask_any<L: Asked>(
         &'static self,
         sluice: Option<&Sluice>,
-        cost: u64,
-        client_ip: Option<IpAddr>,
-        facts: &[Fact<'_>],
+        told: Told<'_>,
         beside: impl FnOnce() -> Line<L>,
     ) -> Turn<L> {
-        let admission = sluice
-            .and_then(|sluice| as_request(cost, client_ip, facts, |request| sluice.admit_named(self.name, request)));
+        let admission = sluice.and_then(|sluice| as_request(told, |request| sluice.admit_named(self.name, request)));
+        let admission = admission.filter(|admission| !admission.decided().is_some_and(|it| self.cannot_key(it, told)));
         self.note(admission.is_none());
         match admission {
             Some(admission) => Turn::Rule(self.name, admission),
             None => Turn::Beside(beside()),
         }
+    }
+
+    /// Whether the rule had no say because it counts by something that the function never gives. It would
+    /// limit nothing, and nobody would know.
+    fn cannot_key(&self, outcome: &Outcome, told: Told<'_>) -> bool {
+        let rule = || outcome.rules().iter().find(|rule| rule.name == self.name);
+        outcome.cause() == Cause::Rules
+            && outcome.decisions().next().is_none()
+            && rule().is_some_and(|rule| rule.key.iter().any(|part| !told.gives(&part.attribute)))
     }
 
     fn note(&'static self, missing: bool) {
