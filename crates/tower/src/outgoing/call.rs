@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use http::uri::Uri;
 use http::{HeaderMap, Method, header};
-use percent_encoding::percent_decode_str;
 use sluicegate_engine::rule::{Attribute, AttributeMap, Attributes, Request, Side};
+use sluicegate_http::attributes::sent;
 
 /// A call about to be made, borrowed from whatever client makes it.
 #[derive(Clone, Copy, Debug)]
@@ -75,33 +75,8 @@ pub(super) struct OfCall<'a> {
 
 impl Attributes for OfCall<'_> {
     fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
-        self.added.get(attribute).or_else(|| match attribute {
-            Attribute::Header(name) => self.call.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
-            Attribute::Query(name) => query_value(self.call.query?, name),
-            Attribute::Cookie(name) => cookie(self.call.headers, name).map(Cow::Borrowed),
-            _ => None,
-        })
+        self.added.get(attribute).or_else(|| sent(attribute, self.call.headers, self.call.query))
     }
-}
-
-fn query_value<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
-    let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let (_, value) = pairs.find(|(key, _)| decoded(key) == name)?;
-    Some(decoded(value))
-}
-
-fn decoded(text: &str) -> Cow<'_, str> {
-    if text.contains('+') {
-        Cow::Owned(percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned())
-    } else {
-        percent_decode_str(text).decode_utf8_lossy()
-    }
-}
-
-fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -136,17 +111,21 @@ mod tests {
     fn attributes_are_found_where_they_are() {
         let mut headers = HeaderMap::new();
         headers.insert("x-tier", "vip".parse().unwrap());
-        headers.insert(header::COOKIE, "a=1; sid=two=2".parse().unwrap());
+        headers.append("x-many", "a".parse().unwrap());
+        headers.append("x-many", "b".parse().unwrap());
+        headers.insert(header::COOKIE, "a=1; sid=two%3D2; q=\"q\"".parse().unwrap());
         let uri = "/x?q=a%20b+c&empty&k%C3%A4se=1".parse().unwrap();
         let call = Call::new(&Method::GET, &uri, &headers);
         let of_call = OfCall { call: &call, added: AttributeMap::new().with(Attribute::custom("account"), "alice") };
         for (name, expected) in [
             ("header['X-Tier']", Some("vip")),
+            ("header['x-many']", Some("a, b")),
             ("header['x-other']", None),
             ("query['q']", Some("a b c")),
             ("query['käse']", Some("1")),
             ("query['none']", None),
             ("cookie['sid']", Some("two=2")),
+            ("cookie['q']", Some("q")),
             ("cookie['x']", None),
             ("account", Some("alice")),
             ("other", None),
