@@ -191,6 +191,36 @@ fn a_rule_refuses_and_says_which_and_how_long() {
     assert_eq!((counts.sent, counts.refused_by_rules, counts.refused_by_advice), (2, 2, 0));
 }
 
+/// Another spelling of host or path must not lead around a rule.
+#[test]
+fn a_rule_meets_every_spelling_of_host_and_path() {
+    for (target, first, second) in [
+        ("caller-of api.shop.example", "http://api.shop.example/", "http://API.Shop.Example./"),
+        ("caller-of port", "http://ported.example:81/", "http://Ported.example.:81/"),
+        ("caller-of dotted", "http://dotted.example/", "https://dotted.example./"),
+        ("caller-of a /caf\u{e9}", "http://a/caf%C3%A9", "http://a//x/../caf%c3%a9"),
+    ] {
+        let rule = Rule { target: Target::parse(target).unwrap(), ..outbound("spelled", "1/1h".parse().unwrap()) };
+        let clock = ManualClock::new();
+        let sluice = Sluice::builder().clock(clock.clone()).rule(rule).build().unwrap();
+        let outgoing =
+            Outgoing::builder(sluice.clone()).host("ported.example:81", "port").host("Dotted.example.", "dotted");
+        let world = World { server: Server::new(&clock), clock, outgoing: outgoing.build(), sluice };
+        world.call_to(first).now().unwrap();
+        assert_eq!(limited(world.call_to(second).now()).by, LimitedBy::Rule("spelled".into()), "{target}");
+    }
+}
+
+/// A server that is broken or hostile names a hold without end: chance must not stretch it either.
+#[test]
+fn more_by_chance_is_more_of_the_hold_that_counts() {
+    let set = |set: OutgoingBuilder| set.longest_hold(Duration::from_secs(100)).jitter(|hold| hold * 2);
+    let world = world(Vec::new(), set);
+    world.server.says(429, &[("retry-after", "18446744073709551615")]);
+    world.call().now().unwrap();
+    assert_eq!(world.outgoing.state()[0].held_for, Some(Duration::from_secs(300)));
+}
+
 #[test]
 fn a_leaky_bucket_paces_calls() {
     let leaky = Limit::leaky_bucket(Rate::per_second(5).unwrap(), 15).unwrap();

@@ -36,23 +36,27 @@ impl<'a> Call<'a> {
         Self { method, scheme: uri.scheme_str(), host, port, path: uri.path(), query: uri.query(), headers }
     }
 
+    /// The host in one spelling.
+    pub(super) fn host_name(&self) -> String {
+        authority(self.host, None)
+    }
+
     /// Host and port, in one spelling: what tells destinations apart that have no service name.
     pub fn authority(&self) -> String {
-        let host = self.host.strip_suffix('.').unwrap_or(self.host).to_ascii_lowercase();
         let usual = match self.scheme {
             Some("http") => Some(80),
             Some("https") => Some(443),
             _ => None,
         };
-        match self.port.or(usual) {
-            Some(port) => format!("{host}:{port}"),
-            None => host,
-        }
+        authority(self.host, self.port.or(usual))
     }
 
-    /// The engine's view of it.
-    pub(super) fn describe<'r>(&'r self, service: &'r str, attributes: &'r OfCall<'r>) -> Request<'r> {
-        Request::new(self.method.as_str(), self.path)
+    /// The engine's view of it; `path` is the call's, in its one spelling.
+    pub(super) fn describe<'r>(&self, service: &'r str, path: &'r str, attributes: &'r OfCall<'r>) -> Request<'r>
+    where
+        'a: 'r,
+    {
+        Request::new(self.method.as_str(), path)
             .with_side(Side::Outbound)
             .with_service(service)
             .with_host(self.host)
@@ -60,7 +64,16 @@ impl<'a> Call<'a> {
     }
 }
 
-fn split_port(host: &str) -> (&str, Option<u16>) {
+/// A host, perhaps with a port, in one spelling.
+pub(super) fn authority(host: &str, port: Option<u16>) -> String {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    match port {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
+pub(super) fn split_port(host: &str) -> (&str, Option<u16>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse().ok()),
         _ => (host, None),
@@ -83,7 +96,7 @@ impl Attributes for OfCall<'_> {
 mod tests {
     use super::*;
 
-    fn authority(uri: &str, host: &str) -> String {
+    fn authority_of(uri: &str, host: &str) -> String {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         Call::new(&Method::GET, &uri.parse().unwrap(), &headers).authority()
@@ -103,7 +116,7 @@ mod tests {
             ("/x", "", ""),
             ("*", "", ""),
         ] {
-            assert_eq!(authority(uri, host), expected, "{uri} {host}");
+            assert_eq!(authority_of(uri, host), expected, "{uri} {host}");
         }
     }
 

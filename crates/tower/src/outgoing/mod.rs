@@ -67,6 +67,7 @@ use http::{HeaderMap, StatusCode};
 use sluicegate_engine::rule::AttributeMap;
 use sluicegate_engine::{Outcome, Sluice, Timestamp};
 use sluicegate_http::advice::Advice;
+use sluicegate_http::normal_path;
 
 pub use body::OutgoingBody;
 pub use builder::OutgoingBuilder;
@@ -97,6 +98,7 @@ struct Shared {
     destinations: Destinations,
     max_wait: Duration,
     most_waiting: usize,
+    longest_hold: Duration,
     jitter: Jitter,
     counters: Counters,
 }
@@ -129,6 +131,7 @@ impl Outgoing {
         let arrived = self.now();
         let (service, destination) = names.service_and_destination(call);
         let destination = destinations.get(&destination, arrived);
+        let path = normal_path(call.path);
         let place = destination.arrive();
         let patience = Patience { deadline: arrived + self.0.max_wait, most_waiting: self.0.most_waiting };
         let mut held = Once::new(&counters.held);
@@ -141,7 +144,7 @@ impl Outgoing {
                 if let Some(add) = &self.0.attributes {
                     add(call, &mut added);
                 }
-                sluice.admit(&call.describe(&service, &OfCall { call, added }))
+                sluice.admit(&call.describe(&service, &path, &OfCall { call, added }))
             };
             let outcome = queued.if_pending(admission).await;
             if !outcome.is_admitted() {
@@ -163,7 +166,7 @@ impl Outgoing {
         let advice = read(UNIX_EPOCH + now.to_unix());
         let Some(hold) = advice.hold_for else { return (advice, Duration::ZERO) };
         count(&self.0.counters.holds);
-        (advice, self.0.jitter.of(hold))
+        (advice, self.0.jitter.of(hold.min(self.0.longest_hold)))
     }
 
     fn hear_trailers(&self, destination: &Destination, trailers: &HeaderMap) {
