@@ -221,6 +221,51 @@ fn more_by_chance_is_more_of_the_hold_that_counts() {
     assert_eq!(world.outgoing.state()[0].held_for, Some(Duration::from_secs(300)));
 }
 
+/// A client that is busy until told otherwise.
+#[derive(Clone)]
+struct Busy {
+    server: Server,
+    is_free: Arc<AtomicUsize>,
+}
+
+impl Service<Request<()>> for Busy {
+    type Response = Response<Full<Bytes>>;
+    type Error = std::io::Error;
+    type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        context.waker().wake_by_ref();
+        if self.is_free.load(Ordering::SeqCst) > 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        std::future::ready(Ok(self.server.answer()))
+    }
+}
+
+/// The client beneath may keep a call waiting, a pool or a concurrency limit, say. What the server asks for
+/// meanwhile counts for that call too, and until it is sent it has spent nothing.
+#[test]
+fn a_call_for_which_the_client_was_not_ready_is_held_too() {
+    let world = world(vec![outbound("bank-calls", "2/1h".parse().unwrap())], |set| set);
+    let busy = Busy { server: world.server.clone(), is_free: Arc::default() };
+    let call = || {
+        let request = Request::get("http://api.bank.example/pay").body(()).unwrap();
+        Task { future: Some(world.outgoing.layer(busy.clone()).call(request)), bell: Arc::default() }
+    };
+    drop(call().waits());
+    let mut waiting = call().waits();
+    world.server.says(429, &[("retry-after", "5")]);
+    assert_eq!(world.call().now().unwrap().status(), 429);
+    busy.is_free.store(1, Ordering::SeqCst);
+    assert!(waiting.poll().is_pending());
+    assert_eq!((world.server.reached().len(), world.waiting()), (1, 1));
+    world.after(5.0);
+    assert!(waiting.poll().is_ready());
+    assert_eq!(world.server.reached(), [0, 5_000]);
+    assert_eq!(world.outgoing.counts().sent, 2);
+}
+
 #[test]
 fn a_leaky_bucket_paces_calls() {
     let leaky = Limit::leaky_bucket(Rate::per_second(5).unwrap(), 15).unwrap();

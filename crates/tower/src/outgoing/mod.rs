@@ -124,9 +124,17 @@ impl Outgoing {
         self.0.sluice.clock().now()
     }
 
-    /// Waits until a call may be made, or says why it may not. Dropping the future leaves every line and
-    /// gives back everything.
-    pub(crate) async fn depart(&self, call: &Call<'_>) -> Result<Departed, Limited> {
+    /// Waits until a call may be made, or says why it may not. `ready` makes the client ready for it, last
+    /// of all. Dropping the future leaves every line and gives back everything.
+    pub(crate) async fn depart<C, E, R>(
+        &self,
+        call: &Call<'_>,
+        mut ready: impl FnMut() -> R,
+    ) -> Result<(Departed, C), E>
+    where
+        E: From<Limited>,
+        R: Future<Output = Result<C, E>>,
+    {
         let Shared { sluice, names, destinations, counters, .. } = &*self.0;
         let arrived = self.now();
         let (service, destination) = names.service_and_destination(call);
@@ -149,15 +157,16 @@ impl Outgoing {
             let outcome = queued.if_pending(admission).await;
             if !outcome.is_admitted() {
                 count(&counters.refused_by_rules);
-                return Err(Limited::by_rules(destination.name(), &outcome));
+                return Err(Limited::by_rules(destination.name(), &outcome).into());
             }
-            match claim.depart(self.now()) {
-                Some(flying) => {
-                    count(&counters.sent);
-                    return Ok(Departed { outcome, flying, outgoing: self.clone() });
-                }
-                // The destination asked to be left alone meanwhile.
-                None => outcome.give_back(),
+            let granted = Granted(Some(outcome));
+            let client = ready().await?;
+            // Unless the destination asked to be left alone meanwhile.
+            if let Some(flying) = claim.depart(self.now())
+                && let Some(outcome) = granted.spend()
+            {
+                count(&counters.sent);
+                return Ok((Departed { outcome, flying, outgoing: self.clone() }, client));
             }
         }
     }
@@ -174,6 +183,23 @@ impl Outgoing {
         let (advice, jitter) = self.read(|now| Advice::read_trailers(trailers, now), now);
         if let Some(hold) = advice.hold_for {
             destination.hold(hold, jitter, now);
+        }
+    }
+}
+
+/// What the rules granted to a call that is not on its way yet. Dropped, it goes back.
+struct Granted(Option<Outcome>);
+
+impl Granted {
+    fn spend(mut self) -> Option<Outcome> {
+        self.0.take()
+    }
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.0.take() {
+            outcome.give_back();
         }
     }
 }
