@@ -264,11 +264,46 @@ fn a_grpc_client_can_read_its_refusal() {
     assert_eq!(header(&refused(&never, Protocol::Grpc), "grpc-retry-pushback-ms"), Some("-1"));
 }
 
+/// A browser's client looks for a type of its own, and takes anything else for a broken answer.
+#[test]
+fn a_grpc_web_client_is_answered_in_its_own_type() {
+    let (ours, _) = sluice([Rule::new("a", [limit("1/10s")])]);
+    drop(ours.decide(&request()));
+    for (protocol, kind) in
+        [(Protocol::GrpcWeb, "application/grpc-web+proto"), (Protocol::GrpcWebText, "application/grpc-web-text+proto")]
+    {
+        let response = refused(&ours, protocol);
+        assert_eq!((header(&response, "content-type"), header(&response, "grpc-status")), (Some(kind), Some("8")));
+    }
+}
+
+/// A client over its limit could ask for a page as gRPC, be refused with status 200, and leave that
+/// emptiness, or a substitute, in the cache that everybody else is answered from.
+#[test]
+fn no_refusal_is_kept_in_a_cache() {
+    let degrade = |headers: Vec<(String, String)>| Reply::Degrade { status: 200, body: None, headers };
+    let (ours, _) = sluice([replying("a", "1/1h", degrade(Vec::new()))]);
+    drop(ours.decide(&request()));
+    for protocol in [Protocol::Http, Protocol::Grpc, Protocol::GrpcWeb, Protocol::GrpcWebText] {
+        assert_eq!(header(&refused(&ours, protocol), "cache-control"), Some("no-store"), "{protocol:?}");
+    }
+    let (ours, _) = sluice([replying("a", "1/1h", degrade(vec![("cache-control".into(), "max-age=5".into())]))]);
+    drop(ours.decide(&request()));
+    assert_eq!(header(&refused(&ours, Protocol::Http), "cache-control"), Some("max-age=5"), "the rule says so");
+}
+
 #[test]
 fn the_protocol_is_told_by_the_content_type() {
     for (kind, expected) in [
         ("application/grpc", Protocol::Grpc),
         ("application/grpc+proto", Protocol::Grpc),
+        ("Application/gRPC; charset=x", Protocol::Grpc),
+        ("application/grpc-web", Protocol::GrpcWeb),
+        ("application/grpc-web+proto", Protocol::GrpcWeb),
+        ("application/grpc-web-text", Protocol::GrpcWebText),
+        ("application/grpc-web-text+proto", Protocol::GrpcWebText),
+        ("application/grpcfoo", Protocol::Http),
+        ("", Protocol::Http),
         ("application/json", Protocol::Http),
     ] {
         let headers: HeaderMap = [(http::header::CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect();
