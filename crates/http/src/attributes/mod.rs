@@ -51,6 +51,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use http::HeaderMap;
+use http::header::HOST;
 use sluicegate_engine::rule::{Attribute, Attributes};
 
 pub use api_key::ApiKeyPlace;
@@ -94,6 +95,11 @@ impl Attributes for HttpAttributes<'_> {
     fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
         match attribute {
             Attribute::Custom(name) => self.custom(name),
+            // HTTP/2 has no such header, and where the target names the host that one counts (RFC 9112, 3.2.2).
+            Attribute::Header(name) if name.eq_ignore_ascii_case(HOST.as_str()) => {
+                let named = self.head.uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
+                named.map(Cow::Borrowed).or_else(|| sent(attribute, self.head.headers, None))
+            }
             _ => sent(attribute, self.head.headers, self.head.uri.query()),
         }
     }
