@@ -208,6 +208,24 @@ fn a_status_alone_keeps_the_problem_document() {
     assert_eq!(problem["status"], 503);
 }
 
+/// Over HTTP/2 a body where none may be breaks the stream, and servers do not all leave it out.
+#[test]
+fn a_status_without_a_body_has_none() {
+    for status in [204, 205, 304] {
+        for body in [None, Some(ReplyBody::Text("busy".to_owned()))] {
+            let refuse = Reply::Refuse { status, body: body.clone(), headers: Vec::new() };
+            let degrade = Reply::Degrade { status, body, headers: Vec::new() };
+            for reply in [refuse, degrade] {
+                let (ours, _) = sluice([replying("a", "1/1h", reply)]);
+                drop(ours.decide(&request()));
+                let response = refused(&ours, Protocol::Http);
+                assert_eq!((response.status().as_u16(), &response.body()[..]), (status, &b""[..]));
+                assert_eq!(header(&response, "content-type"), None);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_file_is_answered_with_its_type_and_a_missing_one_refuses() {
     let folder = std::env::temp_dir().join(format!("sluicegate-http-{}", std::process::id()));

@@ -54,6 +54,17 @@ impl Protocol {
 
 /// The answer to a refused request.
 pub(crate) fn render(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
+    let mut response = answer(faces, outcome, protocol);
+    let bodiless = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED];
+    if bodiless.contains(&response.status()) {
+        // Not every server leaves out a body that must not be there.
+        response.body_mut().clear();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+    }
+    response
+}
+
+fn answer(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
     if protocol != Protocol::Http {
         return grpc::render(outcome, protocol);
     }
