@@ -329,6 +329,28 @@ fn the_protocol_is_told_by_the_content_type() {
     }
 }
 
+/// Outcomes of older rules, which waited in line through a reload, once had everything prepared anew, and
+/// files read again, for each of them and for whoever came next.
+#[test]
+fn a_file_is_read_once_though_older_outcomes_come_in_between() {
+    let folder = std::env::temp_dir().join(format!("sluicegate-http-once-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let page = folder.join("busy.html");
+    std::fs::write(&page, "busy").unwrap();
+    let file = Some(ReplyBody::File(page.to_str().unwrap().to_owned()));
+    let (ours, _) = sluice([Rule::new("a", [limit("5/1m")])]);
+    let renderer = Renderer::new(HeaderStyle::Ietf);
+    let before = ours.decide(&request());
+    let degrade = Reply::Degrade { status: 200, body: file, headers: Vec::new() };
+    ours.replace(vec![replying("b", "1/1h", degrade)], Lists::default()).unwrap();
+    drop(ours.decide(&request()));
+    let after = ours.decide(&request());
+    assert_eq!(renderer.refuse(&after, Protocol::Http).status(), 200);
+    std::fs::remove_dir_all(folder).unwrap();
+    drop(renderer.fields(&before));
+    assert_eq!(renderer.refuse(&after, Protocol::Http).status(), 200);
+}
+
 #[test]
 fn replaced_rules_change_what_is_said() {
     let (ours, _) = sluice([Rule::new("a", [limit("5/1m")])]);
