@@ -221,6 +221,45 @@ fn more_by_chance_is_more_of_the_hold_that_counts() {
     assert_eq!(world.outgoing.state()[0].held_for, Some(Duration::from_secs(300)));
 }
 
+/// Calls to `/pay` one every so many seconds; all others freely.
+fn paced(seconds: u64) -> Rule {
+    let leaky = Limit::leaky_bucket(Rate::new(1, Duration::from_secs(seconds)).unwrap(), 15).unwrap();
+    let rule = queued(outbound("paced", leaky), 60);
+    Rule { target: Target::parse("caller-of bank /pay").unwrap(), ..rule }
+}
+
+/// Whoever is called back after its turn was there before those in line, however full that is.
+#[test]
+fn a_call_that_is_called_back_finds_its_place_in_a_full_line() {
+    let world = world(vec![paced(1)], |set| set.max_waiting(1));
+    world.call().now().unwrap();
+    let called_back = world.call().waits();
+    world.server.says(429, &[("retry-after", "5")]);
+    world.call_to("http://api.bank.example/other").now().unwrap();
+    let in_line = world.call_to("http://api.bank.example/other").waits();
+    assert_eq!(limited(world.call().now()).by, LimitedBy::LineFull);
+    world.after(1.0);
+    let tasks = &mut [called_back, in_line];
+    assert!(run(tasks).is_empty(), "both wait");
+    world.after(4.0);
+    assert_eq!(run(tasks).iter().filter(|(_, result)| result.is_ok()).count(), 2);
+}
+
+/// How long a call waits for a rule is the rule's to say, and nothing that the server must answer for.
+#[test]
+fn time_spent_on_a_rule_is_no_waiting_for_the_server() {
+    let world = world(vec![paced(5)], |set| set.max_wait(Duration::from_secs(6)));
+    world.call().now().unwrap();
+    let tasks = &mut [world.call().waits()];
+    world.after(4.0);
+    world.server.says(429, &[("retry-after", "6")]);
+    world.call_to("http://api.bank.example/other").now().unwrap();
+    world.after(1.0);
+    assert!(run(tasks).is_empty(), "its turn has come, the server has not");
+    world.after(5.0);
+    assert!(run(tasks)[0].1.is_ok());
+}
+
 /// A client that is busy until told otherwise.
 #[derive(Clone)]
 struct Busy {

@@ -141,12 +141,15 @@ impl Outgoing {
         let destination = destinations.get(&destination, arrived);
         let path = normal_path(call.path);
         let place = destination.arrive();
-        let patience = Patience { deadline: arrived + self.0.max_wait, most_waiting: self.0.most_waiting };
+        let mut left = self.0.max_wait;
         let mut held = Once::new(&counters.held);
         let mut queued = Once::new(&counters.queued);
         loop {
+            let began = self.now();
+            let patience = Patience { deadline: began + left, most_waiting: self.0.most_waiting };
             let gate = Gate::new(&destination, sluice.clock(), place, patience);
             let claim = held.if_pending(gate).await.inspect_err(|_| count(&counters.refused_by_advice))?;
+            left = left.saturating_sub(self.now() - began);
             let admission = {
                 let mut added = AttributeMap::new();
                 if let Some(add) = &self.0.attributes {
