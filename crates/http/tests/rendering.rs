@@ -278,6 +278,11 @@ fn a_grpc_client_can_read_its_refusal() {
     let message = header(&response, "grpc-message").unwrap();
     assert!(message.contains("'100%25 %C3%A9'"), "{message}");
 
+    // A larger number than 32 bits with a sign hold is none to its reader, and so "do not retry".
+    let (slow, _) = sluice([Rule::new("slow", [Limit::sliding_log(1, Duration::from_secs(40 * 86_400)).unwrap()])]);
+    drop(slow.decide(&request()));
+    assert_eq!(header(&refused(&slow, Protocol::Grpc), "grpc-retry-pushback-ms"), Some("2147483647"));
+
     let (never, _) = sluice([Rule { cost: Cost::Fixed(9), ..Rule::new("small", [limit("5/s")]) }]);
     assert_eq!(header(&refused(&never, Protocol::Grpc), "grpc-retry-pushback-ms"), Some("-1"));
 }

@@ -39,7 +39,7 @@ pub(super) fn render(outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
     }
     match retry_after(outcome) {
         Some(wait) => {
-            let millis = wait.as_nanos().div_ceil(1_000_000).clamp(1, u128::from(u32::MAX));
+            let millis = wait.as_nanos().div_ceil(1_000_000).clamp(1, i32::MAX.unsigned_abs().into());
             headers.insert(PUSHBACK, value(u64::try_from(millis).unwrap_or(u64::MAX)));
             headers.insert(header::RETRY_AFTER, value(seconds(wait).max(1)));
         }
