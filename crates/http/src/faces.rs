@@ -35,6 +35,11 @@ impl Faces {
         self.edition == outcome.edition()
     }
 
+    /// Whether the outcome was decided by an older set.
+    pub(crate) fn are_newer_than(&self, outcome: &Outcome) -> bool {
+        self.edition > outcome.edition()
+    }
+
     pub(crate) fn rule(&self, rule: usize) -> Option<&Face> {
         self.faces.get(rule)
     }

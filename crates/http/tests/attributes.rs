@@ -23,6 +23,21 @@ fn request(uri: &str, lines: &[(&str, &[u8])]) -> Request<()> {
     request
 }
 
+/// HTTP/2 has the host in the target and no header of it: a rule keyed by it would not count.
+#[test]
+fn the_host_is_there_in_every_version_of_http() {
+    for (uri, host, expected) in [
+        ("/", Some("shop.example:81"), Some("shop.example:81")),
+        ("https://shop.example:81/x", None, Some("shop.example:81")),
+        ("https://me:pw@shop.example/x", Some("other.example"), Some("shop.example")),
+        ("/", None, None),
+    ] {
+        let lines: Vec<(&str, &[u8])> = host.iter().map(|host| ("host", host.as_bytes())).collect();
+        let found = get(&request(uri, &lines), &AttributeSources::none(), "header['Host']");
+        assert_eq!(found.as_deref(), expected, "{uri}");
+    }
+}
+
 #[test]
 fn headers_are_the_lists_they_are() {
     let request = request(

@@ -208,6 +208,24 @@ fn a_status_alone_keeps_the_problem_document() {
     assert_eq!(problem["status"], 503);
 }
 
+/// Over HTTP/2 a body where none may be breaks the stream, and servers do not all leave it out.
+#[test]
+fn a_status_without_a_body_has_none() {
+    for status in [204, 205, 304] {
+        for body in [None, Some(ReplyBody::Text("busy".to_owned()))] {
+            let refuse = Reply::Refuse { status, body: body.clone(), headers: Vec::new() };
+            let degrade = Reply::Degrade { status, body, headers: Vec::new() };
+            for reply in [refuse, degrade] {
+                let (ours, _) = sluice([replying("a", "1/1h", reply)]);
+                drop(ours.decide(&request()));
+                let response = refused(&ours, Protocol::Http);
+                assert_eq!((response.status().as_u16(), &response.body()[..]), (status, &b""[..]));
+                assert_eq!(header(&response, "content-type"), None);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_file_is_answered_with_its_type_and_a_missing_one_refuses() {
     let folder = std::env::temp_dir().join(format!("sluicegate-http-{}", std::process::id()));
@@ -260,8 +278,41 @@ fn a_grpc_client_can_read_its_refusal() {
     let message = header(&response, "grpc-message").unwrap();
     assert!(message.contains("'100%25 %C3%A9'"), "{message}");
 
+    // A larger number than 32 bits with a sign hold is none to its reader, and so "do not retry".
+    let (slow, _) = sluice([Rule::new("slow", [Limit::sliding_log(1, Duration::from_secs(40 * 86_400)).unwrap()])]);
+    drop(slow.decide(&request()));
+    assert_eq!(header(&refused(&slow, Protocol::Grpc), "grpc-retry-pushback-ms"), Some("2147483647"));
+
     let (never, _) = sluice([Rule { cost: Cost::Fixed(9), ..Rule::new("small", [limit("5/s")]) }]);
     assert_eq!(header(&refused(&never, Protocol::Grpc), "grpc-retry-pushback-ms"), Some("-1"));
+}
+
+/// A browser's client looks for a type of its own, and takes anything else for a broken answer.
+#[test]
+fn a_grpc_web_client_is_answered_in_its_own_type() {
+    let (ours, _) = sluice([Rule::new("a", [limit("1/10s")])]);
+    drop(ours.decide(&request()));
+    for (protocol, kind) in
+        [(Protocol::GrpcWeb, "application/grpc-web+proto"), (Protocol::GrpcWebText, "application/grpc-web-text+proto")]
+    {
+        let response = refused(&ours, protocol);
+        assert_eq!((header(&response, "content-type"), header(&response, "grpc-status")), (Some(kind), Some("8")));
+    }
+}
+
+/// A client over its limit could ask for a page as gRPC, be refused with status 200, and leave that
+/// emptiness, or a substitute, in the cache that everybody else is answered from.
+#[test]
+fn no_refusal_is_kept_in_a_cache() {
+    let degrade = |headers: Vec<(String, String)>| Reply::Degrade { status: 200, body: None, headers };
+    let (ours, _) = sluice([replying("a", "1/1h", degrade(Vec::new()))]);
+    drop(ours.decide(&request()));
+    for protocol in [Protocol::Http, Protocol::Grpc, Protocol::GrpcWeb, Protocol::GrpcWebText] {
+        assert_eq!(header(&refused(&ours, protocol), "cache-control"), Some("no-store"), "{protocol:?}");
+    }
+    let (ours, _) = sluice([replying("a", "1/1h", degrade(vec![("cache-control".into(), "max-age=5".into())]))]);
+    drop(ours.decide(&request()));
+    assert_eq!(header(&refused(&ours, Protocol::Http), "cache-control"), Some("max-age=5"), "the rule says so");
 }
 
 #[test]
@@ -269,11 +320,40 @@ fn the_protocol_is_told_by_the_content_type() {
     for (kind, expected) in [
         ("application/grpc", Protocol::Grpc),
         ("application/grpc+proto", Protocol::Grpc),
+        ("Application/gRPC; charset=x", Protocol::Grpc),
+        ("application/grpc-web", Protocol::GrpcWeb),
+        ("application/grpc-web+proto", Protocol::GrpcWeb),
+        ("application/grpc-web-text", Protocol::GrpcWebText),
+        ("application/grpc-web-text+proto", Protocol::GrpcWebText),
+        ("application/grpcfoo", Protocol::Http),
+        ("", Protocol::Http),
         ("application/json", Protocol::Http),
     ] {
         let headers: HeaderMap = [(http::header::CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect();
         assert_eq!(Protocol::of(&headers), expected);
     }
+}
+
+/// Outcomes of older rules, which waited in line through a reload, once had everything prepared anew, and
+/// files read again, for each of them and for whoever came next.
+#[test]
+fn a_file_is_read_once_though_older_outcomes_come_in_between() {
+    let folder = std::env::temp_dir().join(format!("sluicegate-http-once-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let page = folder.join("busy.html");
+    std::fs::write(&page, "busy").unwrap();
+    let file = Some(ReplyBody::File(page.to_str().unwrap().to_owned()));
+    let (ours, _) = sluice([Rule::new("a", [limit("5/1m")])]);
+    let renderer = Renderer::new(HeaderStyle::Ietf);
+    let before = ours.decide(&request());
+    let degrade = Reply::Degrade { status: 200, body: file, headers: Vec::new() };
+    ours.replace(vec![replying("b", "1/1h", degrade)], Lists::default()).unwrap();
+    drop(ours.decide(&request()));
+    let after = ours.decide(&request());
+    assert_eq!(renderer.refuse(&after, Protocol::Http).status(), 200);
+    std::fs::remove_dir_all(folder).unwrap();
+    drop(renderer.fields(&before));
+    assert_eq!(renderer.refuse(&after, Protocol::Http).status(), 200);
 }
 
 #[test]

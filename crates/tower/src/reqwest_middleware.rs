@@ -69,7 +69,8 @@ impl Middleware for Outgoing {
         Self: 'f,
     {
         Box::pin(async move {
-            let departed = self.depart(&Call::from(&request)).await.map_err(Error::middleware)?;
+            let ready = || std::future::ready(Ok::<(), Limited>(()));
+            let (departed, ()) = self.depart(&Call::from(&request), ready).await.map_err(Error::middleware)?;
             let response = next.run(request, extensions).await?;
             let held = departed.answered(response.status(), response.headers());
             Ok(holding(response, held))

@@ -139,6 +139,22 @@ async fn answers_are_dressed_and_refusals_explained() {
     assert!(String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).contains("over the limit"));
 }
 
+/// A body in the answer to HEAD breaks a stream of HTTP/2, and hyper does not leave it out there.
+#[tokio::test]
+async fn a_refused_head_request_is_answered_without_a_body() {
+    let (layer, _) = layer([rule("total", "1/10s")]);
+    let service = layer.layer(hello());
+    let head = || Request::head("/").body(()).unwrap();
+    assert_eq!(status(&service, get("/")).await, 200);
+    let refused = service.clone().oneshot(head()).await.unwrap();
+    let length = service.clone().oneshot(get("/")).await.unwrap().into_body().size_hint().exact().unwrap();
+    assert_eq!(
+        (refused.status().as_u16(), refused.headers()["content-length"].to_str().unwrap()),
+        (429, &*length.to_string())
+    );
+    assert!(refused.into_body().is_end_stream());
+}
+
 #[tokio::test]
 async fn the_service_never_hears_of_refused_requests() {
     let (layer, _) = layer([rule("total", "2/1h")]);

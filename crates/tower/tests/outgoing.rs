@@ -191,6 +191,120 @@ fn a_rule_refuses_and_says_which_and_how_long() {
     assert_eq!((counts.sent, counts.refused_by_rules, counts.refused_by_advice), (2, 2, 0));
 }
 
+/// Another spelling of host or path must not lead around a rule.
+#[test]
+fn a_rule_meets_every_spelling_of_host_and_path() {
+    for (target, first, second) in [
+        ("caller-of api.shop.example", "http://api.shop.example/", "http://API.Shop.Example./"),
+        ("caller-of port", "http://ported.example:81/", "http://Ported.example.:81/"),
+        ("caller-of dotted", "http://dotted.example/", "https://dotted.example./"),
+        ("caller-of a /caf\u{e9}", "http://a/caf%C3%A9", "http://a//x/../caf%c3%a9"),
+    ] {
+        let rule = Rule { target: Target::parse(target).unwrap(), ..outbound("spelled", "1/1h".parse().unwrap()) };
+        let clock = ManualClock::new();
+        let sluice = Sluice::builder().clock(clock.clone()).rule(rule).build().unwrap();
+        let outgoing =
+            Outgoing::builder(sluice.clone()).host("ported.example:81", "port").host("Dotted.example.", "dotted");
+        let world = World { server: Server::new(&clock), clock, outgoing: outgoing.build(), sluice };
+        world.call_to(first).now().unwrap();
+        assert_eq!(limited(world.call_to(second).now()).by, LimitedBy::Rule("spelled".into()), "{target}");
+    }
+}
+
+/// A server that is broken or hostile names a hold without end: chance must not stretch it either.
+#[test]
+fn more_by_chance_is_more_of_the_hold_that_counts() {
+    let set = |set: OutgoingBuilder| set.longest_hold(Duration::from_secs(100)).jitter(|hold| hold * 2);
+    let world = world(Vec::new(), set);
+    world.server.says(429, &[("retry-after", "18446744073709551615")]);
+    world.call().now().unwrap();
+    assert_eq!(world.outgoing.state()[0].held_for, Some(Duration::from_secs(300)));
+}
+
+/// Calls to `/pay` one every so many seconds; all others freely.
+fn paced(seconds: u64) -> Rule {
+    let leaky = Limit::leaky_bucket(Rate::new(1, Duration::from_secs(seconds)).unwrap(), 15).unwrap();
+    let rule = queued(outbound("paced", leaky), 60);
+    Rule { target: Target::parse("caller-of bank /pay").unwrap(), ..rule }
+}
+
+/// Whoever is called back after its turn was there before those in line, however full that is.
+#[test]
+fn a_call_that_is_called_back_finds_its_place_in_a_full_line() {
+    let world = world(vec![paced(1)], |set| set.max_waiting(1));
+    world.call().now().unwrap();
+    let called_back = world.call().waits();
+    world.server.says(429, &[("retry-after", "5")]);
+    world.call_to("http://api.bank.example/other").now().unwrap();
+    let in_line = world.call_to("http://api.bank.example/other").waits();
+    assert_eq!(limited(world.call().now()).by, LimitedBy::LineFull);
+    world.after(1.0);
+    let tasks = &mut [called_back, in_line];
+    assert!(run(tasks).is_empty(), "both wait");
+    world.after(4.0);
+    assert_eq!(run(tasks).iter().filter(|(_, result)| result.is_ok()).count(), 2);
+}
+
+/// How long a call waits for a rule is the rule's to say, and nothing that the server must answer for.
+#[test]
+fn time_spent_on_a_rule_is_no_waiting_for_the_server() {
+    let world = world(vec![paced(5)], |set| set.max_wait(Duration::from_secs(6)));
+    world.call().now().unwrap();
+    let tasks = &mut [world.call().waits()];
+    world.after(4.0);
+    world.server.says(429, &[("retry-after", "6")]);
+    world.call_to("http://api.bank.example/other").now().unwrap();
+    world.after(1.0);
+    assert!(run(tasks).is_empty(), "its turn has come, the server has not");
+    world.after(5.0);
+    assert!(run(tasks)[0].1.is_ok());
+}
+
+/// A client that is busy until told otherwise.
+#[derive(Clone)]
+struct Busy {
+    server: Server,
+    is_free: Arc<AtomicUsize>,
+}
+
+impl Service<Request<()>> for Busy {
+    type Response = Response<Full<Bytes>>;
+    type Error = std::io::Error;
+    type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        context.waker().wake_by_ref();
+        if self.is_free.load(Ordering::SeqCst) > 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        std::future::ready(Ok(self.server.answer()))
+    }
+}
+
+/// The client beneath may keep a call waiting, a pool or a concurrency limit, say. What the server asks for
+/// meanwhile counts for that call too, and until it is sent it has spent nothing.
+#[test]
+fn a_call_for_which_the_client_was_not_ready_is_held_too() {
+    let world = world(vec![outbound("bank-calls", "2/1h".parse().unwrap())], |set| set);
+    let busy = Busy { server: world.server.clone(), is_free: Arc::default() };
+    let call = || {
+        let request = Request::get("http://api.bank.example/pay").body(()).unwrap();
+        Task { future: Some(world.outgoing.layer(busy.clone()).call(request)), bell: Arc::default() }
+    };
+    drop(call().waits());
+    let mut waiting = call().waits();
+    world.server.says(429, &[("retry-after", "5")]);
+    assert_eq!(world.call().now().unwrap().status(), 429);
+    busy.is_free.store(1, Ordering::SeqCst);
+    assert!(waiting.poll().is_pending());
+    assert_eq!((world.server.reached().len(), world.waiting()), (1, 1));
+    world.after(5.0);
+    assert!(waiting.poll().is_ready());
+    assert_eq!(world.server.reached(), [0, 5_000]);
+    assert_eq!(world.outgoing.counts().sent, 2);
+}
+
 #[test]
 fn a_leaky_bucket_paces_calls() {
     let leaky = Limit::leaky_bucket(Rate::per_second(5).unwrap(), 15).unwrap();

@@ -50,6 +50,8 @@ mod text;
 use std::borrow::Cow;
 use std::fmt;
 
+use http::HeaderMap;
+use http::header::HOST;
 use sluicegate_engine::rule::{Attribute, Attributes};
 
 pub use api_key::ApiKeyPlace;
@@ -92,12 +94,25 @@ impl<'r> HttpAttributes<'r> {
 impl Attributes for HttpAttributes<'_> {
     fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
         match attribute {
-            Attribute::Header(name) => header::list(self.head.headers, name),
-            Attribute::Cookie(name) => cookie::first(self.head.headers, name),
-            Attribute::Query(name) => query::first(self.head.uri.query()?, name),
             Attribute::Custom(name) => self.custom(name),
-            _ => None,
+            // HTTP/2 has no such header, and where the target names the host that one counts (RFC 9112, 3.2.2).
+            Attribute::Header(name) if name.eq_ignore_ascii_case(HOST.as_str()) => {
+                let named = self.head.uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
+                named.map(Cow::Borrowed).or_else(|| sent(attribute, self.head.headers, None))
+            }
+            _ => sent(attribute, self.head.headers, self.head.uri.query()),
         }
+    }
+}
+
+/// A header, a cookie or a parameter of the query, as it was sent; `None` for any other attribute. For
+/// requests that are none of the `http` crate's.
+pub fn sent<'r>(attribute: &Attribute, headers: &'r HeaderMap, query: Option<&'r str>) -> Option<Cow<'r, str>> {
+    match attribute {
+        Attribute::Header(name) => header::list(headers, name),
+        Attribute::Cookie(name) => cookie::first(headers, name),
+        Attribute::Query(name) => query::first(query?, name),
+        _ => None,
     }
 }
 

@@ -22,16 +22,14 @@ pub(crate) struct Policy {
 impl Policy {
     /// The limits of a rule, in their order.
     pub(crate) fn of(rule: &Rule) -> Vec<Self> {
-        let alone = rule.limits.len() == 1;
-        rule.limits.iter().map(|limit| Self::new(rule, limit, alone)).collect()
+        let names: Vec<String> = rule.limits.iter().map(|limit| name(rule, limit)).collect();
+        let is_shared = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+        let limits = rule.limits.iter().zip(&names).zip(1..);
+        let own_name = |name: &String, at: usize| if is_shared(name) { format!("{name}/{at}") } else { name.clone() };
+        limits.map(|((limit, name), at)| Self::new(own_name(name, at), limit)).collect()
     }
 
-    fn new(rule: &Rule, limit: &Limit, alone: bool) -> Self {
-        let name = match limit.window() {
-            _ if alone => rule.name.clone(),
-            Some(window) => format!("{}/{}", rule.name, Span(window)),
-            None => format!("{}/{}", rule.name, limit.algorithm()),
-        };
+    fn new(name: String, limit: &Limit) -> Self {
         let quota = quota(limit).min(LARGEST);
         let mut opening = quoted(&name);
         let mut item = opening.clone();
@@ -58,6 +56,15 @@ impl Policy {
     /// All policies of a rule as one list.
     pub(crate) fn list(policies: &[Self]) -> Vec<u8> {
         policies.iter().map(|policy| policy.item.as_slice()).collect::<Vec<_>>().join(&b", "[..])
+    }
+}
+
+/// The rule's name, and where it has several limits also the window or the algorithm.
+fn name(rule: &Rule, limit: &Limit) -> String {
+    match limit.window() {
+        _ if rule.limits.len() == 1 => rule.name.clone(),
+        Some(window) => format!("{}/{}", rule.name, Span(window)),
+        None => format!("{}/{}", rule.name, limit.algorithm()),
     }
 }
 
@@ -118,6 +125,14 @@ mod tests {
             list("per-ip", limits),
             "\"per-ip/1m\";q=300;w=60, \"per-ip/5s\";q=100;w=5, \"per-ip/concurrency\";q=3;qu=\"concurrent-requests\""
         );
+    }
+
+    /// `RateLimit` refers to a policy by its name: two of one name could not be told apart.
+    #[test]
+    fn limits_of_one_window_are_told_apart_too() {
+        let minute = Duration::from_secs(60);
+        let limits = vec!["300/1m".parse().unwrap(), Limit::sliding_log(9, minute).unwrap(), "100/5s".parse().unwrap()];
+        assert_eq!(list("a", limits), "\"a/1m/1\";q=300;w=60, \"a/1m/2\";q=9;w=60, \"a/5s\";q=100;w=5");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::Cause;
 
-use super::{problem, retry_after};
+use super::{Protocol, forbid_storing, problem, retry_after};
 use crate::headers::{seconds, value};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -20,10 +20,17 @@ const RESOURCE_EXHAUSTED: u64 = 8;
 /// What a message must not contain as it is.
 const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 
-pub(super) fn render(outcome: &Outcome) -> Response<Bytes> {
+pub(super) fn render(outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    let kind = match protocol {
+        Protocol::GrpcWeb => "application/grpc-web+proto",
+        Protocol::GrpcWebText => "application/grpc-web-text+proto",
+        Protocol::Grpc | Protocol::Http => "application/grpc",
+    };
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    // Its status is 200 and anybody can ask for it: a cache would hand it to everybody.
+    forbid_storing(headers);
     let denied = matches!(outcome.cause(), Cause::DenyList(_));
     headers.insert(GRPC_STATUS, value(if denied { PERMISSION_DENIED } else { RESOURCE_EXHAUSTED }));
     let message = utf8_percent_encode(&problem::detail(outcome), NOT_PLAIN).to_string();
@@ -32,7 +39,7 @@ pub(super) fn render(outcome: &Outcome) -> Response<Bytes> {
     }
     match retry_after(outcome) {
         Some(wait) => {
-            let millis = wait.as_nanos().div_ceil(1_000_000).clamp(1, u128::from(u32::MAX));
+            let millis = wait.as_nanos().div_ceil(1_000_000).clamp(1, i32::MAX.unsigned_abs().into());
             headers.insert(PUSHBACK, value(u64::try_from(millis).unwrap_or(u64::MAX)));
             headers.insert(header::RETRY_AFTER, value(seconds(wait).max(1)));
         }

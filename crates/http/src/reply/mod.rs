@@ -30,22 +30,43 @@ pub enum Protocol {
     Http,
     /// gRPC.
     Grpc,
+    /// gRPC-Web.
+    GrpcWeb,
+    /// gRPC-Web in base64.
+    GrpcWebText,
 }
 
 impl Protocol {
     /// Of a request, by its content type.
     pub fn of(headers: &HeaderMap) -> Self {
-        match headers.get(header::CONTENT_TYPE) {
-            Some(kind) if kind.as_bytes().starts_with(b"application/grpc") => Self::Grpc,
-            _ => Self::Http,
-        }
+        let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        // What follows names the encoding of messages, or is a parameter.
+        let end = kind.iter().position(|byte| b"+; \t".contains(byte)).unwrap_or(kind.len());
+        let kinds = [
+            ("application/grpc", Self::Grpc),
+            ("application/grpc-web", Self::GrpcWeb),
+            ("application/grpc-web-text", Self::GrpcWebText),
+        ];
+        let found = kinds.into_iter().find(|(name, _)| kind[..end].eq_ignore_ascii_case(name.as_bytes()));
+        found.map_or(Self::Http, |(_, protocol)| protocol)
     }
 }
 
 /// The answer to a refused request.
 pub(crate) fn render(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
-    if protocol == Protocol::Grpc {
-        return grpc::render(outcome);
+    let mut response = answer(faces, outcome, protocol);
+    let bodiless = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED];
+    if bodiless.contains(&response.status()) {
+        // Not every server leaves out a body that must not be there.
+        response.body_mut().clear();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+    }
+    response
+}
+
+fn answer(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
+    if protocol != Protocol::Http {
+        return grpc::render(outcome, protocol);
     }
     match own_reply(faces, outcome) {
         Some(Prepared::Elsewhere { status, location }) => {
@@ -59,6 +80,7 @@ pub(crate) fn render(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Re
             let mut response = Response::new(body.clone());
             *response.status_mut() = *status;
             *response.headers_mut() = headers.clone();
+            forbid_storing(response.headers_mut());
             response
         }
         Some(Prepared::Refuse { status, headers, body }) => {
@@ -99,7 +121,7 @@ fn finish(mut response: Response<Bytes>, outcome: &Outcome) -> Response<Bytes> {
     response
 }
 
-/// A refusal is about this moment: no cache may answer later requests with it.
+/// A refusal is about this moment: no cache may answer later requests with it, unless the rule says so.
 fn forbid_storing(headers: &mut HeaderMap) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }

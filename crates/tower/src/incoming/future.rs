@@ -11,7 +11,6 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::Admission;
-use sluicegate_http::Protocol;
 use sluicegate_http::headers::Fields;
 use tower_service::Service;
 
@@ -82,8 +81,7 @@ where
                         let held = outcome.is_held().then(|| Box::new(outcome));
                         State::Serving { answer: service.call(request), fields, held }
                     } else {
-                        let protocol = Protocol::of(request.headers());
-                        State::Refused { answer: Some(Box::new(gate.renderer().refuse(&outcome, protocol))) }
+                        State::Refused { answer: Some(Box::new(gate.refuse(&request, &outcome))) }
                     }
                 }
                 StateProjection::Serving { answer, fields, held } => {

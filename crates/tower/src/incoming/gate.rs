@@ -1,16 +1,18 @@
 //! From a request to what rules look at.
 
 use std::fmt;
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::{Request, header};
-use sluicegate_engine::Sluice;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, header};
 use sluicegate_engine::rule::{self, Side};
 use sluicegate_engine::sluice::Admission;
+use sluicegate_engine::{Outcome, Sluice};
 use sluicegate_http::attributes::{AttributeSources, HttpAttributes};
 use sluicegate_http::identity::Forwarding;
-use sluicegate_http::{Renderer, normal_path};
+use sluicegate_http::{Protocol, Renderer, normal_path};
 
 use super::peer;
 
@@ -56,6 +58,17 @@ impl Gate {
             attributes: &HttpAttributes::new(request, &self.sources),
         };
         self.sluice.admit(&described)
+    }
+
+    /// What is answered to a request that was refused.
+    pub(super) fn refuse<B>(&self, request: &Request<B>, outcome: &Outcome) -> Response<Bytes> {
+        let mut answer = self.renderer.refuse(outcome, Protocol::of(request.headers()));
+        if request.method() == Method::HEAD && !answer.body().is_empty() {
+            // Over HTTP/2 hyper would send it, and the client would take that for a broken stream.
+            let body = mem::take(answer.body_mut());
+            answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
+        }
+        answer
     }
 
     fn client<B>(&self, request: &Request<B>) -> IpAddr {

@@ -11,7 +11,6 @@ use tower_service::Service;
 use super::body::LimitBody;
 use super::future::LimitFuture;
 use super::gate::Gate;
-use sluicegate_http::Protocol;
 
 /// A service behind rules. Made by [`LimitLayer`](super::LimitLayer).
 #[derive(Clone, Debug)]
@@ -48,9 +47,7 @@ where
                 let held = if outcome.is_held() { admission.take().map(Box::new) } else { None };
                 LimitFuture::admitted(self.inner.call(request), fields, held)
             }
-            Some(outcome) => {
-                LimitFuture::refused(self.gate.renderer().refuse(outcome, Protocol::of(request.headers())))
-            }
+            Some(outcome) => LimitFuture::refused(self.gate.refuse(&request, outcome)),
             None => {
                 // The one that was told to be ready waits with the request; its clone takes its place.
                 let clone = self.inner.clone();

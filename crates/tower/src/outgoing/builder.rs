@@ -8,7 +8,7 @@ use std::time::Duration;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::rule::AttributeMap;
 
-use super::call::Call;
+use super::call::{Call, authority, split_port};
 use super::counts::Counters;
 use super::destinations::Destinations;
 use super::jitter::Jitter;
@@ -44,17 +44,19 @@ impl Names {
     /// The service's name, if it has one.
     fn of<'n>(&'n self, call: &Call<'_>) -> Option<Cow<'n, str>> {
         let by_call = || self.by_call.as_ref().and_then(|name_of| name_of(call)).map(Cow::Owned);
-        let host = call.host.strip_suffix('.').unwrap_or(call.host);
-        let by_host = || self.by_host.get(&host.to_ascii_lowercase()).map(|name| Cow::Borrowed(name.as_str()));
+        let by_host = || {
+            let name = self.by_host.get(&call.authority()).or_else(|| self.by_host.get(&call.host_name()));
+            name.map(|name| Cow::Borrowed(name.as_str()))
+        };
         by_call().or_else(by_host).or_else(|| self.of_all.as_deref().map(Cow::Borrowed))
     }
 
     /// The service as rules name it, and the destination as its answers are remembered: the service's
     /// name for both, else the host, and host and port.
-    pub(super) fn service_and_destination<'n>(&'n self, call: &'n Call<'_>) -> (Cow<'n, str>, Cow<'n, str>) {
+    pub(super) fn service_and_destination<'n>(&'n self, call: &Call<'_>) -> (Cow<'n, str>, Cow<'n, str>) {
         match self.of(call) {
             Some(name) => (name.clone(), name),
-            None => (Cow::Borrowed(call.host), Cow::Owned(call.authority())),
+            None => (Cow::Owned(call.host_name()), Cow::Owned(call.authority())),
         }
     }
 }
@@ -81,9 +83,11 @@ impl OutgoingBuilder {
         self
     }
 
-    /// The service behind a host. Several hosts may be one service: they share what its answers say.
+    /// The service behind a host, or behind one port of it if that is given. Several hosts may be one
+    /// service: they share what its answers say.
     pub fn host(mut self, host: impl AsRef<str>, service: impl Into<String>) -> Self {
-        self.names.by_host.insert(host.as_ref().to_ascii_lowercase(), service.into());
+        let (host, port) = split_port(host.as_ref());
+        self.names.by_host.insert(authority(host, port), service.into());
         self
     }
 
@@ -132,7 +136,7 @@ impl OutgoingBuilder {
         self
     }
 
-    /// How much longer than `Retry-After` asks nothing is sent. By itself up to a tenth of it, by
+    /// How much longer than `Retry-After` asks, or than the longest hold, nothing is sent. By itself up to a tenth of it, by
     /// chance, and ten seconds at most: a fleet that was told the same must not return in one instant.
     pub fn jitter(mut self, more: impl Fn(Duration) -> Duration + Send + Sync + 'static) -> Self {
         self.jitter = Jitter::by(more);
@@ -148,6 +152,7 @@ impl OutgoingBuilder {
             attributes: self.attributes,
             max_wait: self.max_wait,
             most_waiting: self.most_waiting,
+            longest_hold: self.longest_hold,
             jitter: self.jitter,
             counters: Counters::default(),
         }))

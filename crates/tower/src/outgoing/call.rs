@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use http::uri::Uri;
 use http::{HeaderMap, Method, header};
-use percent_encoding::percent_decode_str;
 use sluicegate_engine::rule::{Attribute, AttributeMap, Attributes, Request, Side};
+use sluicegate_http::attributes::sent;
 
 /// A call about to be made, borrowed from whatever client makes it.
 #[derive(Clone, Copy, Debug)]
@@ -36,23 +36,27 @@ impl<'a> Call<'a> {
         Self { method, scheme: uri.scheme_str(), host, port, path: uri.path(), query: uri.query(), headers }
     }
 
+    /// The host in one spelling.
+    pub(super) fn host_name(&self) -> String {
+        authority(self.host, None)
+    }
+
     /// Host and port, in one spelling: what tells destinations apart that have no service name.
     pub fn authority(&self) -> String {
-        let host = self.host.strip_suffix('.').unwrap_or(self.host).to_ascii_lowercase();
         let usual = match self.scheme {
             Some("http") => Some(80),
             Some("https") => Some(443),
             _ => None,
         };
-        match self.port.or(usual) {
-            Some(port) => format!("{host}:{port}"),
-            None => host,
-        }
+        authority(self.host, self.port.or(usual))
     }
 
-    /// The engine's view of it.
-    pub(super) fn describe<'r>(&'r self, service: &'r str, attributes: &'r OfCall<'r>) -> Request<'r> {
-        Request::new(self.method.as_str(), self.path)
+    /// The engine's view of it; `path` is the call's, in its one spelling.
+    pub(super) fn describe<'r>(&self, service: &'r str, path: &'r str, attributes: &'r OfCall<'r>) -> Request<'r>
+    where
+        'a: 'r,
+    {
+        Request::new(self.method.as_str(), path)
             .with_side(Side::Outbound)
             .with_service(service)
             .with_host(self.host)
@@ -60,7 +64,16 @@ impl<'a> Call<'a> {
     }
 }
 
-fn split_port(host: &str) -> (&str, Option<u16>) {
+/// A host, perhaps with a port, in one spelling.
+pub(super) fn authority(host: &str, port: Option<u16>) -> String {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    match port {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
+pub(super) fn split_port(host: &str) -> (&str, Option<u16>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse().ok()),
         _ => (host, None),
@@ -75,40 +88,15 @@ pub(super) struct OfCall<'a> {
 
 impl Attributes for OfCall<'_> {
     fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
-        self.added.get(attribute).or_else(|| match attribute {
-            Attribute::Header(name) => self.call.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
-            Attribute::Query(name) => query_value(self.call.query?, name),
-            Attribute::Cookie(name) => cookie(self.call.headers, name).map(Cow::Borrowed),
-            _ => None,
-        })
+        self.added.get(attribute).or_else(|| sent(attribute, self.call.headers, self.call.query))
     }
-}
-
-fn query_value<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
-    let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let (_, value) = pairs.find(|(key, _)| decoded(key) == name)?;
-    Some(decoded(value))
-}
-
-fn decoded(text: &str) -> Cow<'_, str> {
-    if text.contains('+') {
-        Cow::Owned(percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned())
-    } else {
-        percent_decode_str(text).decode_utf8_lossy()
-    }
-}
-
-fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn authority(uri: &str, host: &str) -> String {
+    fn authority_of(uri: &str, host: &str) -> String {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         Call::new(&Method::GET, &uri.parse().unwrap(), &headers).authority()
@@ -128,7 +116,7 @@ mod tests {
             ("/x", "", ""),
             ("*", "", ""),
         ] {
-            assert_eq!(authority(uri, host), expected, "{uri} {host}");
+            assert_eq!(authority_of(uri, host), expected, "{uri} {host}");
         }
     }
 
@@ -136,17 +124,21 @@ mod tests {
     fn attributes_are_found_where_they_are() {
         let mut headers = HeaderMap::new();
         headers.insert("x-tier", "vip".parse().unwrap());
-        headers.insert(header::COOKIE, "a=1; sid=two=2".parse().unwrap());
+        headers.append("x-many", "a".parse().unwrap());
+        headers.append("x-many", "b".parse().unwrap());
+        headers.insert(header::COOKIE, "a=1; sid=two%3D2; q=\"q\"".parse().unwrap());
         let uri = "/x?q=a%20b+c&empty&k%C3%A4se=1".parse().unwrap();
         let call = Call::new(&Method::GET, &uri, &headers);
         let of_call = OfCall { call: &call, added: AttributeMap::new().with(Attribute::custom("account"), "alice") };
         for (name, expected) in [
             ("header['X-Tier']", Some("vip")),
+            ("header['x-many']", Some("a, b")),
             ("header['x-other']", None),
             ("query['q']", Some("a b c")),
             ("query['käse']", Some("1")),
             ("query['none']", None),
             ("cookie['sid']", Some("two=2")),
+            ("cookie['q']", Some("q")),
             ("cookie['x']", None),
             ("account", Some("alice")),
             ("other", None),

@@ -112,7 +112,7 @@ impl Destination {
         let in_line = state.line.contains_key(&place);
         let refused = if turn > patience.deadline {
             Some(NotNow::TooLate(turn, hold))
-        } else if !in_line && state.line.len() >= patience.most_waiting {
+        } else if !in_line && ahead >= patience.most_waiting {
             Some(NotNow::LineFull(turn))
         } else {
             None

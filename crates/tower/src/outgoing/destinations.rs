@@ -70,12 +70,11 @@ impl Known {
         // Nobody gets hold of a destination but through this table, which is locked.
         let in_use = |destination: &Arc<Destination>| Arc::strong_count(destination) > 1;
         self.by_name.retain(|_, destination| in_use(destination) || destination.recovered_at() > now);
-        if self.by_name.len() < most {
-            return;
-        }
-        let idle = self.by_name.values().filter(|destination| !in_use(destination));
-        let soonest = idle.min_by_key(|destination| destination.recovered_at());
-        if let Some(name) = soonest.map(|destination| Arc::clone(destination.name())) {
+        // More than one too many if more were in use at once than there is room for.
+        while self.by_name.len() >= most {
+            let idle = self.by_name.values().filter(|destination| !in_use(destination));
+            let soonest = idle.min_by_key(|destination| destination.recovered_at());
+            let Some(name) = soonest.map(|destination| Arc::clone(destination.name())) else { return };
             self.by_name.remove(&name);
             self.forgotten_early += 1;
         }
@@ -120,6 +119,21 @@ mod tests {
         destinations.get("third", NOW);
         assert_eq!(names(&destinations), ["third", "used"]);
         drop(used);
+    }
+
+    /// Many in use at once, none of which has recovered when it is used no more: the table must not keep
+    /// the size it had.
+    #[test]
+    fn what_was_in_use_takes_no_room_afterwards() {
+        let destinations = Destinations::new(2, Pace::Budget, Duration::from_secs(3_600));
+        let used: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| destinations.get(name, NOW)).into();
+        for (destination, seconds) in used.iter().zip(1..) {
+            destination.hold(Duration::from_secs(seconds), Duration::ZERO, NOW);
+        }
+        drop(used);
+        held(&destinations, "f", 6);
+        assert_eq!(names(&destinations), ["e", "f"]);
+        assert_eq!(destinations.forgotten_early(), 4);
     }
 
     #[test]

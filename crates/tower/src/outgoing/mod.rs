@@ -67,6 +67,7 @@ use http::{HeaderMap, StatusCode};
 use sluicegate_engine::rule::AttributeMap;
 use sluicegate_engine::{Outcome, Sluice, Timestamp};
 use sluicegate_http::advice::Advice;
+use sluicegate_http::normal_path;
 
 pub use body::OutgoingBody;
 pub use builder::OutgoingBuilder;
@@ -97,6 +98,7 @@ struct Shared {
     destinations: Destinations,
     max_wait: Duration,
     most_waiting: usize,
+    longest_hold: Duration,
     jitter: Jitter,
     counters: Counters,
 }
@@ -122,39 +124,52 @@ impl Outgoing {
         self.0.sluice.clock().now()
     }
 
-    /// Waits until a call may be made, or says why it may not. Dropping the future leaves every line and
-    /// gives back everything.
-    pub(crate) async fn depart(&self, call: &Call<'_>) -> Result<Departed, Limited> {
+    /// Waits until a call may be made, or says why it may not. `ready` makes the client ready for it, last
+    /// of all. Dropping the future leaves every line and gives back everything.
+    pub(crate) async fn depart<C, E, R>(
+        &self,
+        call: &Call<'_>,
+        mut ready: impl FnMut() -> R,
+    ) -> Result<(Departed, C), E>
+    where
+        E: From<Limited>,
+        R: Future<Output = Result<C, E>>,
+    {
         let Shared { sluice, names, destinations, counters, .. } = &*self.0;
         let arrived = self.now();
         let (service, destination) = names.service_and_destination(call);
         let destination = destinations.get(&destination, arrived);
+        let path = normal_path(call.path);
         let place = destination.arrive();
-        let patience = Patience { deadline: arrived + self.0.max_wait, most_waiting: self.0.most_waiting };
+        let mut left = self.0.max_wait;
         let mut held = Once::new(&counters.held);
         let mut queued = Once::new(&counters.queued);
         loop {
+            let began = self.now();
+            let patience = Patience { deadline: began + left, most_waiting: self.0.most_waiting };
             let gate = Gate::new(&destination, sluice.clock(), place, patience);
             let claim = held.if_pending(gate).await.inspect_err(|_| count(&counters.refused_by_advice))?;
+            left = left.saturating_sub(self.now() - began);
             let admission = {
                 let mut added = AttributeMap::new();
                 if let Some(add) = &self.0.attributes {
                     add(call, &mut added);
                 }
-                sluice.admit(&call.describe(&service, &OfCall { call, added }))
+                sluice.admit(&call.describe(&service, &path, &OfCall { call, added }))
             };
             let outcome = queued.if_pending(admission).await;
             if !outcome.is_admitted() {
                 count(&counters.refused_by_rules);
-                return Err(Limited::by_rules(destination.name(), &outcome));
+                return Err(Limited::by_rules(destination.name(), &outcome).into());
             }
-            match claim.depart(self.now()) {
-                Some(flying) => {
-                    count(&counters.sent);
-                    return Ok(Departed { outcome, flying, outgoing: self.clone() });
-                }
-                // The destination asked to be left alone meanwhile.
-                None => outcome.give_back(),
+            let granted = Granted(Some(outcome));
+            let client = ready().await?;
+            // Unless the destination asked to be left alone meanwhile.
+            if let Some(flying) = claim.depart(self.now())
+                && let Some(outcome) = granted.spend()
+            {
+                count(&counters.sent);
+                return Ok((Departed { outcome, flying, outgoing: self.clone() }, client));
             }
         }
     }
@@ -163,7 +178,7 @@ impl Outgoing {
         let advice = read(UNIX_EPOCH + now.to_unix());
         let Some(hold) = advice.hold_for else { return (advice, Duration::ZERO) };
         count(&self.0.counters.holds);
-        (advice, self.0.jitter.of(hold))
+        (advice, self.0.jitter.of(hold.min(self.0.longest_hold)))
     }
 
     fn hear_trailers(&self, destination: &Destination, trailers: &HeaderMap) {
@@ -171,6 +186,23 @@ impl Outgoing {
         let (advice, jitter) = self.read(|now| Advice::read_trailers(trailers, now), now);
         if let Some(hold) = advice.hold_for {
             destination.hold(hold, jitter, now);
+        }
+    }
+}
+
+/// What the rules granted to a call that is not on its way yet. Dropped, it goes back.
+struct Granted(Option<Outcome>);
+
+impl Granted {
+    fn spend(mut self) -> Option<Outcome> {
+        self.0.take()
+    }
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.0.take() {
+            outcome.give_back();
         }
     }
 }

@@ -51,14 +51,20 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut inner = self.inner.clone();
+        let inner = self.inner.clone();
         let outgoing = self.outgoing.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let call = Call::new(&parts.method, &parts.uri, &parts.headers);
-            let departed = outgoing.depart(&call).await?;
-            poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
-            let response = inner.call(Request::from_parts(parts, body)).await.map_err(Into::into)?;
+            let ready = move || {
+                let mut inner = inner.clone();
+                async move {
+                    poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
+                    Ok::<_, BoxError>(inner)
+                }
+            };
+            let (departed, mut ready) = outgoing.depart(&call, ready).await?;
+            let response = ready.call(Request::from_parts(parts, body)).await.map_err(Into::into)?;
             let held = departed.answered(response.status(), response.headers());
             Ok(response.map(|body| OutgoingBody::new(body, held)))
         })
