@@ -23,8 +23,10 @@ struct State {
     head_begun: bool,
     /// Since when that is so, or when something was last written.
     since: Timestamp,
-    /// Bytes of HTTP/2 need not belong to a head.
+    /// Bytes of HTTP/2 need not belong to a head, nor to an answer.
     http2: bool,
+    /// Bytes of HTTP/2 may belong to a stream that was handed over, of which we see nothing else.
+    tunnel: bool,
 }
 
 /// A connection without requests under way.
@@ -42,7 +44,7 @@ pub(crate) struct UnderWay(Arc<Activity>);
 impl Activity {
     /// A connection that has just begun: its first head is awaited.
     pub(crate) fn new(clock: ClockHandle) -> Arc<Self> {
-        let state = State { under_way: 0, head_begun: true, since: clock.now(), http2: false };
+        let state = State { under_way: 0, head_begun: true, since: clock.now(), http2: false, tunnel: false };
         Arc::new(Self { state: Mutex::new(state), clock })
     }
 
@@ -61,12 +63,31 @@ impl Activity {
         if state.under_way == 0 && !state.head_begun && !state.http2 {
             state.head_begun = true;
             state.since = self.clock.now();
+        } else if state.tunnel {
+            self.used(&mut state);
         }
     }
 
-    /// Bytes have gone: the end of an answer, if no request is under way.
+    /// Bytes have gone: the end of an answer, if no request is under way. On HTTP/2 the client can have
+    /// bytes sent without any request, by a ping.
     pub(crate) fn written(&self) {
         let mut state = self.state.lock();
+        if !state.http2 || state.tunnel {
+            self.used(&mut state);
+        }
+    }
+
+    /// Bytes of an answer on HTTP/2 have gone.
+    pub(crate) fn answered(&self) {
+        self.used(&mut self.state.lock());
+    }
+
+    /// A stream of HTTP/2 was handed over. Which bytes are of it is not known from now on.
+    pub(crate) fn tunnelled(&self) {
+        self.state.lock().tunnel = true;
+    }
+
+    fn used(&self, state: &mut State) {
         if state.under_way == 0 && !state.head_begun {
             state.since = self.clock.now();
         }
@@ -144,6 +165,15 @@ mod tests {
         drop(one);
         assert_eq!(activity.quiet(), None);
         drop(two);
+        let idle = clock.now();
+        clock.advance(Duration::from_secs(1));
+        activity.read();
+        activity.written(); // the answer to a ping
+        assert_eq!(activity.quiet(), Some(Quiet::Idle(idle)));
+        activity.answered();
+        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+        clock.advance(Duration::from_secs(1));
+        activity.tunnelled();
         activity.read();
         assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
     }

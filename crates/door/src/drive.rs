@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, Version};
+use http::{Method, Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::counts::add_one;
 use crate::held::Held;
 use crate::peer::Peer;
+use crate::sending::Sending;
 use crate::watchman::{Late, Watchman};
 
 pub(crate) type Http = auto::Builder<TokioExecutor>;
@@ -85,7 +86,7 @@ impl<S, B> Service<Request<Incoming>> for Noting<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>>,
 {
-    type Response = Response<Held<B, UnderWay>>;
+    type Response = Response<Sending<Held<B, UnderWay>>>;
     type Error = S::Error;
     type Future = Noted<S::Future>;
 
@@ -94,11 +95,14 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let under_way = self.activity.begin(request.version() == Version::HTTP_2);
+        let http2 = request.version() == Version::HTTP_2;
+        let under_way = self.activity.begin(http2);
+        let connects = request.method() == Method::CONNECT;
+        let activity = http2.then(|| Arc::clone(&self.activity));
         request.extensions_mut().insert(self.peer);
         #[cfg(feature = "axum")]
         request.extensions_mut().insert(::axum::extract::ConnectInfo(self.peer.0));
-        Noted { answer: self.inner.call(request), under_way: Some(under_way) }
+        Noted { answer: self.inner.call(request), under_way: Some(under_way), activity, connects }
     }
 }
 
@@ -108,6 +112,9 @@ pin_project! {
         #[pin]
         answer: F,
         under_way: Option<UnderWay>,
+        // Of HTTP/2 only.
+        activity: Option<Arc<Activity>>,
+        connects: bool,
     }
 }
 
@@ -115,13 +122,21 @@ impl<F, B, E> Future for Noted<F>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
-    type Output = Result<Response<Held<B, UnderWay>>, E>;
+    type Output = Result<Response<Sending<Held<B, UnderWay>>>, E>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         this.answer.poll(context).map(|answer| {
-            let under_way = this.under_way.take();
-            answer.map(|answer| answer.map(|body| Held::new(body, under_way)))
+            let (under_way, activity) = (this.under_way.take(), this.activity.take());
+            answer.map(|answer| {
+                if let Some(activity) = &activity
+                    && *this.connects
+                    && answer.status().is_success()
+                {
+                    activity.tunnelled();
+                }
+                answer.map(|body| Sending::new(Held::new(body, under_way), activity))
+            })
         })
     }
 }

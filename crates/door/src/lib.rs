@@ -52,6 +52,7 @@ mod held;
 mod listener;
 mod peer;
 mod refusal;
+mod sending;
 mod serve;
 mod watchman;
 mod workers;

@@ -25,7 +25,8 @@ use crate::counts::add_one;
 use crate::error::DoorError;
 use crate::held::Held;
 
-/// The bound on requests being worked on, as a layer. Clones share it.
+/// The bound on requests being worked on, as a layer. Clones share it, and a request that passes it twice
+/// takes one turn.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -50,6 +51,10 @@ struct Shared {
     within: Option<Duration>,
     refused: AtomicU64,
 }
+
+/// Among the extensions of a request that has its turn.
+#[derive(Clone)]
+struct Turn(Arc<Shared>);
 
 impl Workers {
     /// Without a bound, every request is worked on at once.
@@ -116,10 +121,14 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<A>) -> Working<S, A> {
-        let Some(shared) = &self.workers.shared else {
+    fn call(&mut self, mut request: Request<A>) -> Working<S, A> {
+        // Whoever has a turn and waits for another of the same waits for itself.
+        let has_turn =
+            |shared: &Arc<Shared>| matches!(request.extensions().get(), Some(Turn(of)) if Arc::ptr_eq(of, shared));
+        let Some(shared) = self.workers.shared.as_ref().filter(|shared| !has_turn(shared)) else {
             return Working { step: Step::Worked { answer: self.inner.call(request), pass: None } };
         };
+        request.extensions_mut().insert(Turn(Arc::clone(shared)));
         let acquire = shared.limiter.acquire();
         let turn = match shared.within {
             Some(within) => acquire.within(within),

@@ -180,6 +180,24 @@ async fn a_turn_is_held_until_the_body_has_ended() {
     assert!(answer(&mut other).await.ends_with("hello"));
 }
 
+/// The door applies the bound by itself. Whoever lays it around the application too must not wait for the
+/// turn it holds.
+#[tokio::test]
+async fn a_request_that_passes_the_bound_twice_takes_one_turn() {
+    let work = Work::new();
+    let door = door(1).await;
+    let app = work.router().layer(door.workers());
+    let server = Server::of(door, app, GRACE);
+    let mut client = connect(server.at).await;
+    send(&mut client, request("/")).await;
+    until("it is worked on", || work.now.load(Ordering::SeqCst) == 1).await;
+    let counts = server.handle.counts();
+    assert_eq!((counts.in_flight, counts.requests_waiting), (1, 0));
+    work.may_end.add_permits(1);
+    assert!(answer(&mut client).await.ends_with("done"));
+    until("the turn is given back", || server.handle.counts().in_flight == 0).await;
+}
+
 #[tokio::test]
 async fn a_panic_gives_back_the_turn_and_the_place() {
     async fn broken() -> &'static str {

@@ -156,6 +156,16 @@ impl<'s> Tokens<'s> {
         Token::Unclear
     }
 
+    /// The rest of a comment that ends with its line. A carriage return alone ends the line for some
+    /// databases, and not for others.
+    fn line_comment(&mut self) -> Result<(), Token<'s>> {
+        while self.bump_if(|byte| byte != b'\n' && byte != b'\r').is_some() {}
+        match (self.bump(), self.bytes.peek()) {
+            (Some(b'\r'), Some(b'\n') | None) | (Some(b'\n') | None, _) => Ok(()),
+            _ => Err(Token::Unclear),
+        }
+    }
+
     /// The rest of a comment in `/* */`. Some databases nest them; MySQL runs what is in `/*! */`, MariaDB
     /// also what is in `/*M! */`.
     fn comment(&mut self) -> Result<(), Token<'s>> {
@@ -175,6 +185,9 @@ impl<'s> Tokens<'s> {
     }
 }
 
+/// A space to databases, though not to Rust.
+const VERTICAL_TAB: u8 = 0x0b;
+
 const fn in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
@@ -186,13 +199,13 @@ impl<'s> Iterator for Tokens<'s> {
         loop {
             let start = self.at;
             return Some(match self.bump()? {
-                byte if byte.is_ascii_whitespace() => continue,
+                byte if byte.is_ascii_whitespace() || byte == VERTICAL_TAB => continue,
                 byte if in_word(byte) => self.word(start),
                 quote @ (b'\'' | b'"' | b'`') => self.quoted(quote),
-                b'-' if self.bump_if(|byte| byte == b'-').is_some() => {
-                    while self.bump_if(|byte| byte != b'\n').is_some() {}
-                    continue;
-                }
+                b'-' if self.bump_if(|byte| byte == b'-').is_some() => match self.line_comment() {
+                    Ok(()) => continue,
+                    Err(unclear) => unclear,
+                },
                 b'/' if self.bump_if(|byte| byte == b'*').is_some() => match self.comment() {
                     Ok(()) => continue,
                     Err(unclear) => unclear,
