@@ -69,26 +69,33 @@ struct RuleTurn {
 
 impl Admission {
     pub(super) fn new(snapshot: Arc<Snapshot>, deciding: Deciding, request: &Request<'_>, clock: &ClockHandle) -> Self {
-        let mut outcome = Outcome::new(snapshot);
-        let now = decide::decide_uncounted(&mut outcome, deciding, request, clock, Asking::ToWait);
-        match line_of(&outcome) {
-            Some(line) => {
-                let Line { limiter, key, cost, longest } = line;
-                let turn = RuleTurn {
-                    refused: Some(outcome),
-                    limiter,
-                    key,
-                    cost,
-                    clock: clock.clone(),
-                    watched: Watched::new(),
-                };
-                Self(State::Waiting(InLine::new(turn, Some(longest))))
-            }
-            None => {
+        // Decided where it stays: an outcome is large, and most need not be moved.
+        let mut admission = Self(State::Decided(Some(Outcome::new(snapshot))));
+        if let State::Decided(Some(outcome)) = &mut admission.0 {
+            let now = decide::decide_uncounted(outcome, deciding, request, clock, Asking::ToWait);
+            let line = line_of(outcome);
+            if line.is_none() {
                 outcome.count(now);
-                Self(State::of(outcome, now, clock))
+            }
+            if line.is_some() || matches!(outcome.verdict, Verdict::Wait(_)) {
+                admission.hold_up(line, now, clock);
             }
         }
+        admission
+    }
+
+    /// Lets a decided request wait in this line, or sit out its pause.
+    #[cold]
+    fn hold_up(&mut self, line: Option<Line>, now: Timestamp, clock: &ClockHandle) {
+        let Some(outcome) = self.take() else { return };
+        self.0 = match line {
+            Some(Line { limiter, key, cost, longest }) => {
+                let (refused, clock) = (Some(outcome), clock.clone());
+                let turn = RuleTurn { refused, limiter, key, cost, clock, watched: Watched::new() };
+                State::Waiting(InLine::new(turn, Some(longest)))
+            }
+            None => State::of(outcome, now, clock),
+        };
     }
 }
 

@@ -15,7 +15,6 @@ mod style;
 pub(crate) use policy::Policy;
 pub use style::HeaderStyle;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::RuleDecision;
@@ -102,13 +101,11 @@ fn reset(said: &RuleDecision) -> u64 {
 
 fn ietf(faces: &Faces, outcome: &Outcome) -> Option<Kind> {
     let mut policies = SmallVec::new();
-    let mut left = Vec::new();
+    // Written here first, and then copied once to where it is just as long.
+    let mut left = SmallVec::<[u8; 128]>::new();
     for (said, face, policy) in said(faces, outcome) {
         policies.push(face.policy.clone());
-        if left.is_empty() {
-            // Two numbers, of which neither is as long as this allows.
-            left.reserve_exact(policy.opening.len() + 32);
-        } else {
+        if !left.is_empty() {
             left.extend_from_slice(b", ");
         }
         left.extend_from_slice(&policy.opening);
@@ -121,7 +118,7 @@ fn ietf(faces: &Faces, outcome: &Outcome) -> Option<Kind> {
     if left.is_empty() {
         return None;
     }
-    Some(Kind::Ietf(policies, HeaderValue::from_maybe_shared(Bytes::from(left)).ok()?))
+    Some(Kind::Ietf(policies, HeaderValue::from_bytes(&left).ok()?))
 }
 
 /// One rule's numbers: of the one that refused, else of the one with the least left.

@@ -3,23 +3,14 @@
 use std::time::Duration;
 
 use http::HeaderValue;
+use smallvec::{Array, SmallVec};
 
 /// The largest integer of a structured field.
 pub(super) const LARGEST: u64 = 999_999_999_999_999;
 
 /// Appends a number's digits.
-pub(super) fn push(text: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut first = digits.len();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text.extend_from_slice(&digits[first..]);
+pub(super) fn push<A: Array<Item = u8>>(text: &mut SmallVec<A>, number: u64) {
+    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// A number alone.
@@ -36,15 +27,6 @@ pub(crate) fn seconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digits() {
-        for number in [0, 7, 10, 999, 1_000, u64::MAX] {
-            let mut text = Vec::new();
-            push(&mut text, number);
-            assert_eq!(String::from_utf8(text).unwrap(), number.to_string());
-        }
-    }
 
     #[test]
     fn seconds_are_rounded_up() {

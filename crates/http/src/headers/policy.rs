@@ -4,7 +4,7 @@ use sluicegate_engine::Limit;
 use sluicegate_engine::limit::parse::Span;
 use sluicegate_engine::rule::Rule;
 
-use super::number::{LARGEST, push, seconds};
+use super::number::{LARGEST, seconds};
 
 /// One limit of a rule, as clients are told of it.
 pub(crate) struct Policy {
@@ -34,7 +34,7 @@ impl Policy {
         let mut opening = quoted(&name);
         let mut item = opening.clone();
         item.extend_from_slice(b";q=");
-        push(&mut item, quota);
+        item.extend_from_slice(quota.to_string().as_bytes());
         match limit {
             Limit::Concurrency(_) => item.extend_from_slice(b";qu=\"concurrent-requests\""),
             Limit::Bandwidth(_) => item.extend_from_slice(b";qu=\"content-bytes\""),
@@ -42,7 +42,7 @@ impl Policy {
         }
         if let Some(window) = limit.window() {
             item.extend_from_slice(b";w=");
-            push(&mut item, seconds(window).max(1));
+            item.extend_from_slice(seconds(window).max(1).to_string().as_bytes());
         }
         opening.extend_from_slice(b";r=");
         Self { name, quota, has_window: limit.window().is_some(), opening, item }
