@@ -147,7 +147,6 @@ mod with_hyper {
     }
 }
 
-#[cfg(feature = "reqwest")]
 mod with_reqwest {
     use super::*;
     use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};

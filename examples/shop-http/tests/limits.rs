@@ -75,6 +75,7 @@ async fn clients_are_told_apart_behind_a_trusted_proxy_and_cannot_choose_who_the
     assert_eq!(admitted, 100);
     assert_eq!(from(0, "203.0.113.10").await.unwrap().status(), 200);
     assert_eq!(shop.limits.unknown_peers(), 0);
+    assert_eq!(shop.limits.unprovided(), [], "every rule of the file counts");
 }
 
 #[tokio::test]

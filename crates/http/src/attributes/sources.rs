@@ -91,6 +91,15 @@ impl AttributeSources {
         AttributeSourcesBuilder::default()
     }
 
+    /// Whether there is a source of this name, or a verifier whose claims have it.
+    pub fn provides(&self, name: &str) -> bool {
+        #[cfg(feature = "jwt")]
+        if self.inner.jwt.is_some() && name.starts_with(super::jwt::PREFIX) {
+            return true;
+        }
+        self.inner.by_name.contains_key(name)
+    }
+
     pub(super) fn value<'r>(&self, name: &str, head: RequestHead<'r>) -> Option<Cow<'r, str>> {
         self.inner.by_name.get(name)?(head)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header};
-use sluicegate_engine::rule::{self, Side};
+use sluicegate_engine::rule::{self, Attribute, Side};
 use sluicegate_engine::sluice::Admission;
 use sluicegate_engine::{Outcome, Sluice};
 use sluicegate_http::attributes::{AttributeSources, HttpAttributes};
@@ -41,6 +41,20 @@ impl Gate {
 
     pub(super) fn unknown_peers(&self) -> u64 {
         self.unknown_peers.load(Ordering::Relaxed)
+    }
+
+    /// Rules keyed by what nothing provides, with the attribute's name.
+    pub(super) fn unprovided(&self) -> Vec<(String, String)> {
+        let incoming = self.sluice.rules().into_iter().filter(|rule| rule.side == Side::Inbound);
+        let lacking = incoming.filter_map(|rule| {
+            let mut names = rule.key.iter().filter_map(|part| match &part.attribute {
+                Attribute::Custom(name) => Some(name),
+                _ => None,
+            });
+            let name = names.find(|name| !self.sources.provides(name))?.clone();
+            Some((rule.name, name))
+        });
+        lacking.collect()
     }
 
     /// Asks the rules.

@@ -57,6 +57,24 @@ impl LimitLayer {
         self.gate.sluice()
     }
 
+    /// Rules that never count a request here, because their key names an attribute that nothing provides:
+    /// the rule, and the attribute. Worth a look at the start and whenever rules have been replaced, since a
+    /// slip of the pen shows nowhere else.
+    ///
+    /// ```
+    /// use sluicegate_engine::{Sluice, rule::{Attribute, Rule}};
+    /// use sluicegate_tower::LimitLayer;
+    ///
+    /// let mut orders = Rule::new("orders", ["10/s".parse()?]);
+    /// orders.key = vec![Attribute::custom("account").into()];
+    /// let layer = LimitLayer::new(Sluice::builder().rule(orders).build()?);
+    /// assert_eq!(layer.unprovided(), [("orders".to_owned(), "account".to_owned())]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn unprovided(&self) -> Vec<(String, String)> {
+        self.gate.unprovided()
+    }
+
     /// How many requests came from nobody knows where. More than none, and the server around it does not
     /// tell the peers' addresses: all such requests count as one client.
     pub fn unknown_peers(&self) -> u64 {
