@@ -49,7 +49,8 @@ pub struct RuleDecision {
 }
 
 impl Outcome {
-    /// Nothing decided yet.
+    /// Nothing decided yet. Inlined, so that it is written where it stays.
+    #[inline(always)]
     pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
         Self { snapshot, verdict: Verdict::Allowed, cause: Cause::Rules, checks: Checks::new() }
     }

@@ -32,7 +32,7 @@ enum State {
     Decided(Option<Outcome>),
     /// Admitted, but for a pause.
     Pausing(Promised, Sleep),
-    Waiting(InLine<RuleTurn>),
+    Waiting(Box<InLine<RuleTurn>>),
 }
 
 impl State {
@@ -92,7 +92,7 @@ impl Admission {
             Some(Line { limiter, key, cost, longest }) => {
                 let (refused, clock) = (Some(outcome), clock.clone());
                 let turn = RuleTurn { refused, limiter, key, cost, clock, watched: Watched::new() };
-                State::Waiting(InLine::new(turn, Some(longest)))
+                State::Waiting(Box::new(InLine::new(turn, Some(longest))))
             }
             None => State::of(outcome, now, clock),
         };
@@ -210,7 +210,7 @@ impl Future for Admission {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(()) => self.0 = State::Decided(promised.0.take()),
                 },
-                State::Waiting(line) => match Pin::new(&mut *line).poll(context) {
+                State::Waiting(line) => match Pin::new(&mut **line).poll(context) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Ok(outcome)) => {
                         let clock = line.turn().clock.clone();

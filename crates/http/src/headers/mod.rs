@@ -8,6 +8,7 @@
 //!
 //! Times are whole seconds from now, rounded up. Rules in shadow mode are not shown.
 
+mod line;
 mod number;
 mod policy;
 mod style;
@@ -21,7 +22,7 @@ use sluicegate_engine::sluice::RuleDecision;
 use smallvec::SmallVec;
 
 use crate::faces::{Face, Faces};
-use number::push;
+use line::Line;
 pub(crate) use number::{seconds, value};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -101,24 +102,23 @@ fn reset(said: &RuleDecision) -> u64 {
 
 fn ietf(faces: &Faces, outcome: &Outcome) -> Option<Kind> {
     let mut policies = SmallVec::new();
-    // Written here first, and then copied once to where it is just as long.
-    let mut left = SmallVec::<[u8; 128]>::new();
+    let mut left = Line::new();
     for (said, face, policy) in said(faces, outcome) {
-        policies.push(face.policy.clone());
-        if !left.is_empty() {
-            left.extend_from_slice(b", ");
+        if !policies.is_empty() {
+            left.push(b", ");
         }
-        left.extend_from_slice(&policy.opening);
-        push(&mut left, policy.of_quota(said.decision.status.remaining));
+        policies.push(face.policy.clone());
+        left.push(&policy.opening);
+        left.push_number(policy.of_quota(said.decision.status.remaining));
         if policy.has_window {
-            left.extend_from_slice(b";t=");
-            push(&mut left, reset(&said));
+            left.push(b";t=");
+            left.push_number(reset(&said));
         }
     }
-    if left.is_empty() {
+    if policies.is_empty() {
         return None;
     }
-    Some(Kind::Ietf(policies, HeaderValue::from_bytes(&left).ok()?))
+    Some(Kind::Ietf(policies, HeaderValue::from_bytes(left.as_bytes()).ok()?))
 }
 
 /// One rule's numbers: of the one that refused, else of the one with the least left.

@@ -3,15 +3,9 @@
 use std::time::Duration;
 
 use http::HeaderValue;
-use smallvec::{Array, SmallVec};
 
 /// The largest integer of a structured field.
 pub(super) const LARGEST: u64 = 999_999_999_999_999;
-
-/// Appends a number's digits.
-pub(super) fn push<A: Array<Item = u8>>(text: &mut SmallVec<A>, number: u64) {
-    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
 
 /// A number alone.
 pub(crate) fn value(number: u64) -> HeaderValue {
