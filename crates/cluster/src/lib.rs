@@ -1,0 +1,1 @@
+//! One threshold for many processes: limits kept in Redis or Valkey.
