@@ -1,1 +1,18 @@
 //! One threshold for many processes: limits kept in Redis or Valkey.
+//!
+//! ```text
+//!  callers            this process                                   Redis / Valkey
+//!  Sluice::admit ---> leased?  yes: take from the slice here         lease.lua   slices of the limit
+//!                     no: Ask --> driver (own thread) -- batches --> take.lua    every algorithm, the store's clock
+//!                                 deadline, breaker, reconnect       end.lua     give back, settle, permits
+//! ```
+//!
+//! A decision that needs the store is an [`Ask`](ask::Ask): the limits of one key, or of several keys that
+//! must all agree. Asks of all callers are gathered by the driver, a thread of its own, and sent together;
+//! each is answered in one round trip or, past its deadline, with a failure that the rule's policy turns
+//! into a verdict.
+
+mod ask;
+mod invocation;
+mod keys;
+mod prepared;

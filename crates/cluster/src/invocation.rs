@@ -1,0 +1,20 @@
+//! A script and what it is called with.
+
+use bytes::Bytes;
+
+/// A script as the store runs it.
+#[derive(Debug)]
+pub(crate) struct Script {
+    /// Its text.
+    pub(crate) source: String,
+    /// The SHA-1 of its text in hexadecimal, by which the store knows it.
+    pub(crate) sha: String,
+}
+
+/// One call of a script. All keys stand in one slot if the store is a Redis Cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Invocation {
+    pub(crate) script: &'static Script,
+    pub(crate) keys: Vec<Bytes>,
+    pub(crate) arguments: Vec<Bytes>,
+}
