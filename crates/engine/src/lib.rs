@@ -28,6 +28,7 @@
 pub mod algorithm;
 pub mod clock;
 mod decision;
+pub mod fleet;
 pub mod limit;
 pub mod limiter;
 mod plan;

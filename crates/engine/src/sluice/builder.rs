@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::snapshot::{Means, Snapshot};
 use super::{SavedRules, Shared, Sluice};
 use crate::clock::ClockHandle;
+use crate::fleet::FleetStore;
 use crate::limit::LimitError;
 use crate::rule::{Lists, Rule, TargetError};
 use crate::table::random_seed;
@@ -25,6 +26,7 @@ pub struct SluiceBuilder {
     memory: usize,
     clock: ClockHandle,
     saved: Option<SavedRules>,
+    store: Option<Arc<dyn FleetStore>>,
 }
 
 /// Why rules cannot be put in force together.
@@ -69,6 +71,7 @@ impl Default for SluiceBuilder {
             memory: DEFAULT_MEMORY,
             clock: ClockHandle::default(),
             saved: None,
+            store: None,
         }
     }
 }
@@ -112,16 +115,24 @@ impl SluiceBuilder {
         self
     }
 
+    /// Counts rules with `scope: cluster` in a store that several processes share. Without one they are
+    /// counted here, like any other.
+    pub fn store(mut self, store: Arc<dyn FleetStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// Puts the rules in force.
     pub fn build(self) -> Result<Sluice, RuleSetError> {
         let seed = self.saved.as_ref().map_or_else(random_seed, |saved| saved.seed);
-        let means = Means { clock: &self.clock, memory: self.memory, seed };
+        let means = Means { clock: &self.clock, memory: self.memory, seed, store: self.store.as_ref() };
         let mut snapshot = Snapshot::build(self.rules, self.lists, &means, None)?;
         let started_fresh = self.saved.as_ref().map(|saved| snapshot.restore(saved, &self.clock)).unwrap_or_default();
         let shared = Shared {
             snapshot: ArcSwap::from_pointee(snapshot),
             clock: self.clock,
             memory: self.memory,
+            store: self.store,
             replacing: Mutex::new(()),
             started_fresh,
         };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::fleet::{self, FleetAsking};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
 use crate::algorithm::{self, Entry, Status};
@@ -19,7 +20,7 @@ use crate::rule::key::{hash_key, readable_key};
 use crate::rule::{Cost, ListHit, Params, Request, Rule};
 use crate::table::{KeyHash, KeyHasher};
 use crate::time::Timestamp;
-use crate::wait::Watcher;
+use crate::wait::{Watcher, block_on};
 
 /// One rule's question about one request, and its answer.
 pub(super) struct Check {
@@ -38,13 +39,36 @@ pub(super) struct Said {
     pub(super) ruling: Ruling,
     pub(super) status: Status,
     pub(super) taken: Option<Taking>,
+    pub(super) source: Source,
+}
+
+/// Who a rule's answer is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// This process, which alone counts the rule.
+    Local,
+    /// This process, from its slice of what the fleet shares.
+    Lease,
+    /// The store.
+    Store,
+    /// This process, from its share while the store is lost.
+    Share,
+    /// Nobody: it was assumed while the store is lost.
+    Assumed,
+}
+
+impl Source {
+    /// Whether the store should have been asked, and was lost.
+    pub(super) const fn is_degraded(self) -> bool {
+        matches!(self, Self::Share | Self::Assumed)
+    }
 }
 
 impl Said {
     /// An answer that was given without asking the limits.
-    fn from_decision(decision: &Decision) -> Self {
+    pub(super) fn from_decision(decision: &Decision) -> Self {
         let ruling = Ruling { check: decision.verdict.into(), limit: decision.limit };
-        Self { ruling, status: decision.status, taken: None }
+        Self { ruling, status: decision.status, taken: None, source: Source::Local }
     }
 }
 
@@ -80,6 +104,13 @@ pub(super) fn decide(
 ) -> Outcome {
     let mut outcome = Outcome::new(snapshot);
     let now = decide_uncounted(&mut outcome, deciding, request, clock, Asking::AtOnce);
+    if fleet::decide_at_once(&mut outcome, now) {
+        let questions = fleet::questions(&mut outcome, deciding, request);
+        return block_on(FleetAsking::begin(outcome, questions, Asking::AtOnce, clock)).0;
+    }
+    if !outcome.is_admitted() {
+        name_for_bans(&mut outcome, deciding, request);
+    }
     outcome.count(now);
     outcome
 }
@@ -113,10 +144,16 @@ pub(super) fn decide_uncounted(
         rule_on(outcome, now, asking);
     }
     outcome.conclude();
-    if !outcome.is_admitted() {
-        name_for_bans(outcome, deciding, request);
-    }
     now
+}
+
+/// Asks the rules of this process once more.
+pub(super) fn rule_again(outcome: &mut Outcome, now: Timestamp) {
+    outcome.checks.iter_mut().for_each(|check| check.said = None);
+    if !stand_behind_lines(outcome, now) {
+        rule_on(outcome, now, Asking::ToWait);
+    }
+    outcome.conclude();
 }
 
 /// Collects the checks of a request. `each` sees every matching rule, also those whose key it lacks.
@@ -143,7 +180,7 @@ pub(super) fn select(
 }
 
 /// Reports the rules that have a say, with what their patterns captured.
-fn each_rule(
+pub(super) fn each_rule(
     snapshot: &Snapshot,
     deciding: Deciding,
     request: &Request<'_>,
@@ -256,7 +293,12 @@ impl Together<'_> {
         let place = limiter.visit_known(rule_state.core.as_deref(), key, now, &mut |plan, state| {
             let ruling = plan.check(state, now, cost, entry);
             all = self.ask(from + 1, so_far && ruling.admits());
-            let said = self.checks[index].said.insert(Said { ruling, status: Status::default(), taken: None });
+            let said = self.checks[index].said.insert(Said {
+                ruling,
+                status: Status::default(),
+                taken: None,
+                source: Source::Local,
+            });
             if all {
                 plan.take(state, now, cost, limiter.is_reservable(), &mut said.taken);
             }
@@ -367,13 +409,13 @@ impl Check {
         self.said.as_ref().is_some_and(|said| said.ruling.check == algorithm::Check::Held)
     }
 
-    fn refuses(&self) -> bool {
+    pub(super) fn refuses(&self) -> bool {
         self.said.as_ref().is_some_and(|said| !said.ruling.admits())
     }
 }
 
 /// Makes the keys readable that may be banned for a refusal.
-fn name_for_bans(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
+pub(super) fn name_for_bans(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
     let Outcome { snapshot, checks, .. } = outcome;
     if !checks.iter().any(|check| snapshot.state(check.rule).bans.is_some()) {
         return;

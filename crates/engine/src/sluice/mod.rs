@@ -34,6 +34,7 @@ mod ban;
 mod builder;
 mod decide;
 mod explain;
+mod fleet;
 mod outcome;
 mod queue;
 mod saved;
@@ -53,6 +54,7 @@ pub use saved::SavedRules;
 pub use snapshot::{Remembered, RuleCounts, remembered};
 
 use crate::clock::ClockHandle;
+use crate::fleet::FleetStore;
 use crate::limit::LimitError;
 use crate::rule::{Lists, Request, Rule};
 use decide::Deciding;
@@ -69,6 +71,8 @@ struct Shared {
     clock: ClockHandle,
     /// Bytes for the keys of all rules.
     memory: usize,
+    /// Where cluster-wide rules are counted.
+    store: Option<Arc<dyn FleetStore>>,
     replacing: Mutex<()>,
     started_fresh: Vec<String>,
 }
@@ -143,8 +147,8 @@ impl Sluice {
     pub fn replace(&self, rules: Vec<Rule>, lists: Lists) -> Result<(), RuleSetError> {
         let _alone = self.shared.replacing.lock();
         let old = self.shared.snapshot.load_full();
-        let Shared { clock, memory, .. } = &*self.shared;
-        let means = Means { clock, memory: *memory, seed: old.seed() };
+        let Shared { clock, memory, store, .. } = &*self.shared;
+        let means = Means { clock, memory: *memory, seed: old.seed(), store: store.as_ref() };
         let new = Snapshot::build(rules, lists, &means, Some(&old))?;
         self.shared.snapshot.store(Arc::new(new));
         Ok(())

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::decide::{Check, Checks};
+use super::decide::{Check, Checks, Source};
+use super::fleet::FleetHeld;
 use super::snapshot::Snapshot;
 use crate::decision::{Decision, Verdict};
 use crate::limit::Limit;
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub(super) verdict: Verdict,
     pub(super) cause: Cause,
     pub(super) checks: Checks,
+    /// What was taken from the store.
+    pub(super) fleet: Vec<FleetHeld>,
 }
 
 /// What a verdict hangs on.
@@ -46,13 +49,15 @@ pub struct RuleDecision {
     pub decision: Decision,
     /// Whether the rule only watches.
     pub shadow: bool,
+    /// Whether the rule's store was lost, and the rule's policy decided instead.
+    pub degraded: bool,
 }
 
 impl Outcome {
     /// Nothing decided yet. Inlined, so that it is written where it stays.
     #[inline(always)]
     pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot, verdict: Verdict::Allowed, cause: Cause::Rules, checks: Checks::new() }
+        Self { snapshot, verdict: Verdict::Allowed, cause: Cause::Rules, checks: Checks::new(), fleet: Vec::new() }
     }
 
     /// How the request fares.
@@ -102,7 +107,7 @@ impl Outcome {
             let said = check.said.as_ref()?;
             let decision =
                 Decision { verdict: said.ruling.check.verdict(), limit: said.ruling.limit, status: said.status };
-            let said = RuleDecision { rule: check.rule, decision, shadow: check.shadow };
+            let said = RuleDecision { rule: check.rule, decision, shadow: check.shadow, degraded: said.source.is_degraded() };
             Some((self.snapshot.rules().get(check.rule)?, said))
         })
     }
@@ -110,6 +115,11 @@ impl Outcome {
     /// Rules in shadow mode that would have refused.
     pub fn would_refuse(&self) -> impl Iterator<Item = (&Rule, RuleDecision)> {
         self.decisions().filter(|(_, said)| said.shadow && !said.decision.is_admitted())
+    }
+
+    /// Whether a rule was decided without the store that counts it.
+    pub fn is_degraded(&self) -> bool {
+        self.checks.iter().any(|check| check.said.as_ref().is_some_and(|said| said.source.is_degraded()))
     }
 
     /// What to answer instead, if the rule that refused says so.
@@ -136,12 +146,31 @@ impl Outcome {
     }
 
     /// Ends everything that was taken; `actual` says what it really cost.
-    fn end(&mut self, actual: impl Fn(&Rule, u64) -> u64) {
-        for check in &mut self.checks {
-            let Some(taking) = check.said.as_mut().and_then(|said| said.taken.take()) else { continue };
-            if let Some(limiter) = &self.snapshot.state(check.rule).limiter {
-                let rule = &self.snapshot.rules()[check.rule];
-                limiter.end(check.key, &taking, actual(rule, taking.cost));
+    pub(super) fn end(&mut self, actual: impl Fn(&Rule, u64) -> u64) {
+        let Self { snapshot, checks, fleet, .. } = self;
+        let actual = |check: &Check| actual(&snapshot.rules()[check.rule], check.cost);
+        for held in fleet.drain(..) {
+            let actual: Vec<u64> = held.checks.iter().map(|index| actual(&checks[*index])).collect();
+            held.taken.end(&actual);
+        }
+        for check in checks {
+            let actual = actual(check);
+            let state = snapshot.state(check.rule);
+            let Some(said) = &mut check.said else { continue };
+            if said.source == Source::Lease && said.ruling.admits() {
+                // Settled: what it is now does not change any more.
+                said.source = Source::Store;
+                if let Some(fleet) = &state.fleet {
+                    fleet.limits.settle(check.key.0, check.cost, actual);
+                }
+            }
+            let Some(taking) = said.taken.take() else { continue };
+            let limiter = match said.source {
+                Source::Share => state.fleet.as_ref().and_then(|fleet| fleet.share()),
+                _ => state.limiter.clone(),
+            };
+            if let Some(limiter) = limiter {
+                limiter.end(check.key, &taking, actual);
             }
         }
     }
@@ -149,8 +178,13 @@ impl Outcome {
     /// Whether it must be kept until the request has ended: it holds permits, or an estimate that is to
     /// be settled. Otherwise it may be dropped at any time.
     pub fn is_held(&self) -> bool {
-        let taken = self.checks.iter().filter_map(|check| check.said.as_ref()?.taken.as_ref());
-        taken.into_iter().any(Taking::is_held)
+        let is_held = |check: &Check| {
+            let Some(said) = &check.said else { return false };
+            let is_estimate = || matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate(_));
+            said.taken.as_ref().is_some_and(Taking::is_held)
+                || (said.source == Source::Lease && said.ruling.admits() && is_estimate())
+        };
+        self.checks.iter().any(is_held) || self.fleet.iter().any(|held| held.taken.is_held())
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::decide::{self, Asking, Check, Deciding, Watched};
+use super::decide::{self, Asking, Check, Deciding, Watched, name_for_bans};
+use super::fleet::{self, FleetAsking, Question};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
 use crate::clock::{ClockHandle, Sleep};
@@ -33,6 +34,8 @@ enum State {
     /// Admitted, but for a pause.
     Pausing(Promised, Sleep),
     Waiting(Box<InLine<RuleTurn>>),
+    /// The store is asked about the rules of the whole fleet.
+    Asking(Box<FleetAsking>),
 }
 
 impl State {
@@ -65,6 +68,8 @@ struct RuleTurn {
     cost: u64,
     clock: ClockHandle,
     watched: Watched,
+    /// What the store is to be asked once it is this request's turn here.
+    questions: Vec<Question>,
 }
 
 impl Admission {
@@ -73,29 +78,47 @@ impl Admission {
         let mut admission = Self(State::Decided(Some(Outcome::new(snapshot))));
         if let State::Decided(Some(outcome)) = &mut admission.0 {
             let now = decide::decide_uncounted(outcome, deciding, request, clock, Asking::ToWait);
-            let line = line_of(outcome);
-            if line.is_none() {
-                outcome.count(now);
+            let is_open = fleet::decide_at_once(outcome, now);
+            if !outcome.is_admitted() {
+                name_for_bans(outcome, deciding, request);
             }
-            if line.is_some() || matches!(outcome.verdict, Verdict::Wait(_)) {
-                admission.hold_up(line, now, clock);
+            if is_open || (!outcome.is_admitted() && outcome.may_wait()) {
+                let questions = fleet::questions(outcome, deciding, request);
+                admission.hold_up(questions, is_open, now, clock);
+            } else {
+                outcome.count(now);
+                if matches!(outcome.verdict, Verdict::Wait(_)) {
+                    admission.pause(now, clock);
+                }
             }
         }
         admission
     }
 
-    /// Lets a decided request wait in this line, or sit out its pause.
+    /// Lets a decided request wait for its turn here, or for what the store says.
     #[cold]
-    fn hold_up(&mut self, line: Option<Line>, now: Timestamp, clock: &ClockHandle) {
+    fn hold_up(&mut self, questions: Vec<Question>, is_open: bool, now: Timestamp, clock: &ClockHandle) {
         let Some(outcome) = self.take() else { return };
-        self.0 = match line {
-            Some(Line { limiter, key, cost, longest }) => {
-                let (refused, clock) = (Some(outcome), clock.clone());
-                let turn = RuleTurn { refused, limiter, key, cost, clock, watched: Watched::new() };
-                State::Waiting(Box::new(InLine::new(turn, Some(longest))))
-            }
-            None => State::of(outcome, now, clock),
+        self.0 = if is_open {
+            State::Asking(Box::new(FleetAsking::begin(outcome, questions, Asking::ToWait, clock)))
+        } else if outcome.is_refused_by_fleet() {
+            State::Asking(Box::new(FleetAsking::refused(outcome, questions, clock)))
+        } else if let Some(Line { limiter, key, cost, longest }) = line_of(&outcome) {
+            let (refused, clock) = (Some(outcome), clock.clone());
+            let turn = RuleTurn { refused, limiter, key, cost, clock, watched: Watched::new(), questions };
+            State::Waiting(Box::new(InLine::new(turn, Some(longest))))
+        } else {
+            outcome.count(now);
+            State::Decided(Some(outcome))
         };
+    }
+
+    /// Lets an admitted request sit out its pause.
+    #[cold]
+    fn pause(&mut self, now: Timestamp, clock: &ClockHandle) {
+        if let Some(outcome) = self.take() {
+            self.0 = State::of(outcome, now, clock);
+        }
     }
 }
 
@@ -104,7 +127,7 @@ impl Admission {
     pub fn decided(&self) -> Option<&Outcome> {
         match &self.0 {
             State::Decided(outcome) => outcome.as_ref(),
-            State::Pausing(..) | State::Waiting(_) => None,
+            State::Pausing(..) | State::Waiting(_) | State::Asking(_) => None,
         }
     }
 
@@ -112,7 +135,7 @@ impl Admission {
     pub fn take(&mut self) -> Option<Outcome> {
         match &mut self.0 {
             State::Decided(outcome) => outcome.take(),
-            State::Pausing(..) | State::Waiting(_) => None,
+            State::Pausing(..) | State::Waiting(_) | State::Asking(_) => None,
         }
     }
 
@@ -144,7 +167,7 @@ fn line_of(outcome: &Outcome) -> Option<Line> {
 
 impl Outcome {
     /// The longest that every rule which refuses lets the request wait.
-    fn longest_wait(&self) -> Option<Duration> {
+    pub(super) fn longest_wait(&self) -> Option<Duration> {
         self.refusing().filter_map(|rule| Some(rule.on_limit.queue?.max_wait)).min()
     }
 }
@@ -175,7 +198,9 @@ impl Turn for RuleTurn {
             outcome.conclude();
         }
         if outcome.is_admitted() {
-            outcome.count(now);
+            if self.questions.is_empty() {
+                outcome.count(now);
+            }
             return Asked::Admitted(outcome);
         }
         let decision = Decision { verdict: outcome.verdict, ..NO_STATE };
@@ -213,12 +238,35 @@ impl Future for Admission {
                 State::Waiting(line) => match Pin::new(&mut **line).poll(context) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Ok(outcome)) => {
-                        let clock = line.turn().clock.clone();
-                        self.0 = State::of(outcome, clock.now(), &clock);
+                        let RuleTurn { clock, questions, .. } = line.turn_mut();
+                        self.0 = go_on(outcome, std::mem::take(questions), &clock.clone());
                     }
                     Poll::Ready(Err(outcome)) => self.0 = State::Decided(outcome),
+                },
+                State::Asking(asking) => match Pin::new(&mut **asking).poll(context) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready((outcome, now)) => {
+                        let clock = asking.clock().clone();
+                        self.0 = State::of(outcome, now, &clock);
+                    }
                 },
             }
         }
     }
+}
+
+/// What comes after a request's turn here: the store, if a rule is counted there.
+fn go_on(mut outcome: Outcome, questions: Vec<Question>, clock: &ClockHandle) -> State {
+    let now = clock.now();
+    if questions.is_empty() {
+        return State::of(outcome, now, clock);
+    }
+    if fleet::decide_at_once(&mut outcome, now) {
+        return State::Asking(Box::new(FleetAsking::begin(outcome, questions, Asking::ToWait, clock)));
+    }
+    if !outcome.is_admitted() {
+        return State::Asking(Box::new(FleetAsking::refused(outcome, questions, clock)));
+    }
+    outcome.count(now);
+    State::of(outcome, now, clock)
 }

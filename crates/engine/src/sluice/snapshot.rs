@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rapidhash::RapidHashMap;
 
 use super::ban::{BanBook, Banned};
+use super::fleet::FleetState;
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
+use crate::fleet::FleetStore;
 use crate::limit::{Limit, LimitError};
 use crate::limiter::{Builder, Inner, KeyedCore};
 use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
@@ -28,6 +30,10 @@ pub(super) struct Snapshot {
     states: Vec<RuleState>,
     seed: u64,
     edition: u64,
+    /// Where cluster-wide rules are counted.
+    store: Option<Arc<dyn FleetStore>>,
+    /// Whether a rule is counted there.
+    clustered: bool,
 }
 
 /// The next set of rules in this process is this one.
@@ -40,15 +46,19 @@ pub(super) struct Means<'a> {
     pub(super) memory: usize,
     /// What all keys are hashed with.
     pub(super) seed: u64,
+    /// Where cluster-wide rules are counted; `None`: here.
+    pub(super) store: Option<&'a Arc<dyn FleetStore>>,
 }
 
 /// What a rule counts with.
 #[derive(Clone)]
 pub(super) struct RuleState {
-    /// `None` for rules without limits of their own.
+    /// `None` for rules without limits of their own, and for those a store counts.
     pub(super) limiter: Option<Arc<Inner>>,
     /// The limiter's table, reached without asking the limiter for it every time.
     pub(super) core: Option<Arc<KeyedCore>>,
+    /// What a store counts the rule with.
+    pub(super) fleet: Option<Arc<FleetState>>,
     pub(super) bans: Option<Arc<BanBook>>,
     pub(super) counters: Arc<Counters>,
 }
@@ -60,6 +70,7 @@ pub(super) struct Counters {
     pub(super) admitted: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) banned: AtomicU64,
+    pub(super) degraded: AtomicU64,
 }
 
 /// What a rule has decided since it came into force under its name.
@@ -73,6 +84,8 @@ pub struct RuleCounts {
     pub refused: u64,
     /// Requests refused because their key was banned.
     pub banned: u64,
+    /// Of the admitted and refused, those it decided without its store.
+    pub degraded: u64,
     /// Keys it forgot before they had recovered.
     pub forgotten_early: u64,
     /// Callers waiting for their turn.
@@ -108,7 +121,9 @@ impl Snapshot {
         let index = RuleIndex::build(&rules);
         let lists = ListIndex::build(&lists);
         let edition = NEXT_EDITION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { rules, positions, index, lists, states, seed: means.seed, edition })
+        let clustered = states.iter().any(|state: &RuleState| state.fleet.is_some());
+        let store = means.store.cloned();
+        Ok(Self { rules, positions, index, lists, states, seed: means.seed, edition, store, clustered })
     }
 
     pub(super) fn rules(&self) -> &[Rule] {
@@ -122,6 +137,20 @@ impl Snapshot {
     /// Where the rule of this name stands.
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         self.positions.get(name).copied()
+    }
+
+    /// Whether any rule is counted by the store.
+    pub(super) const fn is_clustered(&self) -> bool {
+        self.clustered
+    }
+
+    pub(super) fn store(&self) -> Option<&dyn FleetStore> {
+        self.store.as_deref()
+    }
+
+    /// How many processes share what the store counts.
+    pub(super) fn nodes(&self) -> u32 {
+        self.store.as_ref().map_or(1, |store| store.nodes().max(1))
     }
 
     pub(super) const fn index(&self) -> &RuleIndex {
@@ -154,8 +183,9 @@ impl Snapshot {
                 admitted: count(&state.counters.admitted),
                 refused: count(&state.counters.refused),
                 banned: count(&state.counters.banned),
+                degraded: count(&state.counters.degraded),
                 forgotten_early: state.limiter.as_ref().map_or(0, |limiter| limiter.forgotten()),
-                waiting: state.limiter.as_ref().map_or(0, |limiter| limiter.room.waiting()),
+                waiting: state.waiting(),
             })
             .collect()
     }
@@ -171,7 +201,8 @@ impl Snapshot {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let limiters = self.states.iter().filter_map(|state| state.limiter.as_ref());
+        let shares = self.states.iter().filter_map(|state| state.fleet.as_ref()?.share());
+        let limiters = self.states.iter().filter_map(|state| state.limiter.clone()).chain(shares);
         let books = self.states.iter().filter_map(|state| state.bans.as_ref());
         limiters.map(|limiter| limiter.bytes()).sum::<usize>() + books.map(|book| book.bytes()).sum::<usize>()
     }
@@ -186,7 +217,8 @@ impl RuleState {
         old: Option<(&Rule, &Self)>,
     ) -> Result<Self, RuleSetError> {
         let old = old.filter(|(old, _)| old.key == rule.key);
-        let limiter = match (old, rule.limits.is_empty()) {
+        let fleet = FleetState::take_up(rule, means, share, old)?;
+        let limiter = match (old, rule.limits.is_empty() || fleet.is_some()) {
             (_, true) => None,
             (Some((old_rule, Self { limiter: Some(limiter), .. })), false) => {
                 go_on(limiter, old_rule, rule, share)?;
@@ -207,10 +239,17 @@ impl RuleState {
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
         let core = limiter.as_ref().and_then(|limiter| limiter.core());
-        Ok(Self { limiter, core, bans, counters })
+        Ok(Self { limiter, core, fleet, bans, counters })
     }
 
-    fn limiter(rule: &Rule, means: &Means<'_>, share: usize) -> Result<Arc<Inner>, RuleSetError> {
+    /// How many wait for their turn.
+    fn waiting(&self) -> usize {
+        let here = self.limiter.as_ref().map_or(0, |limiter| limiter.room.waiting());
+        here + self.fleet.as_ref().map_or(0, |fleet| fleet.waiting())
+    }
+
+    /// A limiter of the rule's limits.
+    pub(super) fn limiter(rule: &Rule, means: &Means<'_>, share: usize) -> Result<Arc<Inner>, RuleSetError> {
         let builder = builder(rule, means.clock).seed(means.seed);
         if rule.key.is_empty() {
             return builder.build_inner().map_err(in_rule(rule));
@@ -260,7 +299,7 @@ pub(super) fn builder(rule: &Rule, clock: &ClockHandle) -> Builder {
 }
 
 /// Whether the rule's costs are settled later.
-const fn estimates(rule: &Rule) -> bool {
+pub(super) const fn estimates(rule: &Rule) -> bool {
     matches!(rule.cost, Cost::Estimate(_))
 }
 
@@ -334,7 +373,7 @@ fn check_memory(rule: &Rule, share: usize) -> Result<(), RuleSetError> {
 }
 
 /// How many buckets a rule's table has.
-fn buckets(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
+pub(super) fn buckets(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
     // Rounded down where the share decides, so that the share is kept.
     let buckets = Table::buckets_for(capacity(rule, share)?).map_err(in_rule(rule))?;
     Ok(if rule.max_keys.is_none() { buckets.saturating_sub(1).max(1) } else { buckets })

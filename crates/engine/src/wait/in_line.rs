@@ -68,8 +68,8 @@ impl<T: Turn> InLine<T> {
     }
 
     /// What the caller waits for.
-    pub(crate) const fn turn(&self) -> &T {
-        &self.turn
+    pub(crate) const fn turn_mut(&mut self) -> &mut T {
+        &mut self.turn
     }
 
     /// Until when it waits at most, having arrived at `now` if not before.

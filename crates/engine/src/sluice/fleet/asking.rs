@@ -1,0 +1,182 @@
+//! A request that waits for what the store says.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::waiting::Place;
+use super::{Question, decide_at_once};
+use crate::clock::{ClockHandle, Sleep};
+use crate::decision::Verdict;
+use crate::fleet::{Answer, Asked};
+use crate::sluice::decide::{self, Asking};
+use crate::sluice::outcome::Outcome;
+use crate::time::Timestamp;
+
+/// How long to wait where nothing tells: the store knows no moment at which permits come back.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Asks the store and, where the rules say so, waits and asks again. Dropped before it is done, it is as
+/// if the request had never come.
+pub(in crate::sluice) struct FleetAsking {
+    outcome: Option<Outcome>,
+    questions: Vec<Question>,
+    asked: Vec<Pending>,
+    asking: Asking,
+    clock: ClockHandle,
+    waiting: Option<InWait>,
+}
+
+/// A question on its way.
+enum Pending {
+    Answered(Option<Answer>),
+    Open(Pin<Box<dyn Future<Output = Answer> + Send>>),
+}
+
+/// A request that was refused and may be admitted yet.
+struct InWait {
+    until: Timestamp,
+    sleep: Option<Sleep>,
+    /// Places among those who wait, one for each rule that refused it.
+    _places: Vec<Place>,
+}
+
+impl FleetAsking {
+    /// Begins to ask for a request that everything else has admitted.
+    pub(in crate::sluice) fn begin(
+        outcome: Outcome,
+        questions: Vec<Question>,
+        asking: Asking,
+        clock: &ClockHandle,
+    ) -> Self {
+        let clock = clock.clone();
+        let mut begun = Self { outcome: Some(outcome), questions, asked: Vec::new(), asking, clock, waiting: None };
+        begun.ask();
+        begun
+    }
+
+    /// Waits, if it may, for a request that a rule of the fleet has refused at once.
+    pub(in crate::sluice) fn refused(outcome: Outcome, questions: Vec<Question>, clock: &ClockHandle) -> Self {
+        let (asking, clock) = (Asking::ToWait, clock.clone());
+        Self { outcome: Some(outcome), questions, asked: Vec::new(), asking, clock, waiting: None }
+    }
+
+    pub(in crate::sluice) const fn clock(&self) -> &ClockHandle {
+        &self.clock
+    }
+
+    fn ask(&mut self) {
+        let Some(store) = self.outcome.as_ref().and_then(|outcome| outcome.snapshot.store()) else { return };
+        let ask = |question: &Question| match store.ask(question.wants.clone()) {
+            Asked::Now(answer) => Pending::Answered(Some(answer)),
+            Asked::Later(future) => Pending::Open(future),
+        };
+        self.asked = self.questions.iter().map(ask).collect();
+    }
+
+    /// The request with all answers in it; counted.
+    fn conclude(&mut self, outcome: Outcome, now: Timestamp) -> Poll<(Outcome, Timestamp)> {
+        outcome.count(now);
+        self.waiting = None;
+        Poll::Ready((outcome, now))
+    }
+
+    /// Lets a refused request wait, if it can be admitted in time. Answers for how long at first.
+    fn wait(&mut self, outcome: &Outcome, now: Timestamp) -> Option<Duration> {
+        if self.asking == Asking::AtOnce || !outcome.may_wait() {
+            return None;
+        }
+        let wait = match outcome.verdict {
+            Verdict::Denied { retry_after } => retry_after.unwrap_or(LOOK_AGAIN),
+            Verdict::Allowed | Verdict::Wait(_) | Verdict::Never => return None,
+        };
+        if self.waiting.is_none() {
+            let until = now + outcome.longest_wait()?;
+            let places = outcome.fleet_places()?;
+            self.waiting = Some(InWait { until, sleep: None, _places: places });
+        }
+        (now + wait <= self.waiting.as_ref()?.until).then_some(wait)
+    }
+}
+
+impl Future for FleetAsking {
+    /// What was decided, and when.
+    type Output = (Outcome, Timestamp);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            if let Some(InWait { sleep: Some(sleep), .. }) = &mut this.waiting {
+                ready!(Pin::new(&mut *sleep).poll(context));
+            }
+            if let Some(InWait { sleep, .. }) = &mut this.waiting
+                && sleep.take().is_some()
+                && let Some(outcome) = &mut this.outcome
+            {
+                let now = this.clock.now();
+                outcome.fleet.clear();
+                decide::rule_again(outcome, now);
+                if decide_at_once(outcome, now) {
+                    this.ask();
+                }
+            }
+            for asked in &mut this.asked {
+                if let Pending::Open(future) = asked {
+                    *asked = Pending::Answered(Some(ready!(future.as_mut().poll(context))));
+                }
+            }
+            // Polled again after it was ready: there is nothing more to come.
+            let Some(mut outcome) = this.outcome.take() else { return Poll::Pending };
+            let now = this.clock.now();
+            let answers: Vec<Pending> = this.asked.drain(..).collect();
+            if !answers.is_empty() {
+                for (question, asked) in this.questions.iter().zip(answers) {
+                    if let Pending::Answered(Some(answer)) = asked {
+                        outcome.hear(&question.checks, answer, now);
+                    }
+                }
+                outcome.conclude_fleet();
+            }
+            if outcome.is_admitted() {
+                return this.conclude(outcome, now);
+            }
+            let Some(wait) = this.wait(&outcome, now) else { return this.conclude(outcome, now) };
+            this.outcome = Some(outcome);
+            if let Some(waiting) = &mut this.waiting {
+                waiting.sleep = Some(this.clock.sleep(wait));
+            }
+        }
+    }
+}
+
+impl Drop for FleetAsking {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.outcome.take() {
+            outcome.give_back();
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether a rule of the fleet refuses.
+    pub(in crate::sluice) fn is_refused_by_fleet(&self) -> bool {
+        let mut refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());
+        refusing.any(|check| self.snapshot.state(check.rule).fleet.is_some())
+    }
+
+    /// A place among those who wait, for each cluster-wide rule that refuses. `None` if too many wait
+    /// already.
+    fn fleet_places(&self) -> Option<Vec<Place>> {
+        let refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());
+        let mut places = Vec::new();
+        for check in refusing {
+            let rule = &self.snapshot.rules()[check.rule];
+            let (Some(fleet), Some(queue)) = (&self.snapshot.state(check.rule).fleet, rule.on_limit.queue) else {
+                continue;
+            };
+            places.push(fleet.waiting.join(check.key, queue.max_waiting)?);
+        }
+        Some(places)
+    }
+}
