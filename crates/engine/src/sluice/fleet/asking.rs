@@ -152,7 +152,15 @@ impl Future for FleetAsking {
 
 impl Drop for FleetAsking {
     fn drop(&mut self) {
-        if let Some(outcome) = self.outcome.take() {
+        if let Some(mut outcome) = self.outcome.take() {
+            let now = self.clock.now();
+            // What has been answered and not looked at yet was taken all the same. What is open is dropped,
+            // and the store takes it back.
+            for (question, asked) in self.questions.iter().zip(self.asked.drain(..)) {
+                if let Pending::Answered(Some(answer @ Ok(_))) = asked {
+                    outcome.hear(&question.checks, answer, now);
+                }
+            }
             outcome.give_back();
         }
     }

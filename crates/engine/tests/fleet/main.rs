@@ -1,0 +1,352 @@
+//! Rules that a store counts for a whole fleet: shared counts, all or nothing with local rules, what holds
+//! without the store, waiting, and nothing lost on the way.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+mod paper_store;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use paper_store::{Manner, PaperStore};
+use sluicegate_engine::clock::ManualClock;
+use sluicegate_engine::rule::{
+    Attribute, Ban, ClusterMode, Cost, Lists, Mode, OnStoreFailure, Queue, Request, Rule, Scope,
+};
+use sluicegate_engine::sluice::Cause;
+use sluicegate_engine::{Limit, Outcome, Rate, Sluice, Verdict};
+use support::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn local(name: &str, limit: &str) -> Rule {
+    Rule::new(name, [limit.parse().unwrap()])
+}
+
+fn cluster(name: &str, limit: &str) -> Rule {
+    with(OnStoreFailure::LocalShare, local(name, limit))
+}
+
+fn with(on_store_failure: OnStoreFailure, rule: Rule) -> Rule {
+    Rule { scope: Scope::Cluster { mode: ClusterMode::Exact, on_store_failure }, ..rule }
+}
+
+fn permits(name: &str, limit: u64) -> Rule {
+    Rule::new(name, [Limit::concurrency(limit).unwrap()])
+}
+
+fn queued(mut rule: Rule, max_wait: Duration, max_waiting: u32) -> Rule {
+    rule.on_limit.queue = Some(Queue { max_wait, max_waiting });
+    rule
+}
+
+fn by_ip(rule: Rule) -> Rule {
+    Rule { key: vec![Attribute::ClientIp.into()], ..rule }
+}
+
+fn process(clock: &ManualClock, store: &Arc<PaperStore>, rules: impl IntoIterator<Item = Rule>) -> Sluice {
+    let store = Arc::clone(store);
+    Sluice::builder().rules(rules).clock(clock.clone()).store(store).memory(1 << 20).build().unwrap()
+}
+
+fn get() -> Request<'static> {
+    Request::new("GET", "/")
+}
+
+fn from(ip: &str) -> Request<'static> {
+    get().with_client_ip(ip.parse::<IpAddr>().unwrap())
+}
+
+fn admitted(sluice: &Sluice, times: u32) -> u32 {
+    (0..times).filter(|_| sluice.decide(&get()).is_admitted()).count() as u32
+}
+
+fn start() -> (ManualClock, Arc<PaperStore>) {
+    let clock = ManualClock::new();
+    let store = PaperStore::new(&clock);
+    (clock, store)
+}
+
+#[test]
+fn processes_share_one_threshold() {
+    let (clock, store) = start();
+    let [one, other] = [0, 1].map(|_| process(&clock, &store, [by_ip(cluster("per-ip", "3/1m"))]));
+    for (process, ip, expected) in [
+        (&one, "10.0.0.1", true),
+        (&other, "10.0.0.1", true),
+        (&one, "10.0.0.1", true),
+        (&other, "10.0.0.1", false),
+        (&one, "10.0.0.1", false),
+        (&other, "10.0.0.2", true),
+    ] {
+        let outcome = process.decide(&from(ip));
+        assert_eq!(outcome.is_admitted(), expected, "{ip}");
+        assert!(!outcome.is_degraded());
+    }
+    let counts = &one.counts()[0];
+    assert_eq!((counts.admitted, counts.refused, counts.degraded), (2, 1, 0));
+}
+
+#[test]
+fn without_a_store_the_process_counts_alone() {
+    let clock = ManualClock::new();
+    let sluice = Sluice::builder().rule(cluster("all", "2/1m")).clock(clock).build().unwrap();
+    assert_eq!(admitted(&sluice, 5), 2);
+}
+
+/// What local rules took goes back when the store refuses, and the store is not asked when they refuse.
+#[test]
+fn all_or_nothing_with_local_rules() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [local("here", "4/1m"), cluster("fleet", "2/1m"), permits("inside", 3)]);
+    assert_eq!(admitted(&sluice, 10), 2);
+    assert_eq!(store.asked.lock().unwrap().len(), 10);
+    // Two were taken here, not ten: so two are left, once the fleet has room again.
+    sluice.replace(vec![local("here", "4/1m"), permits("inside", 3)], Lists::default()).unwrap();
+    assert_eq!(admitted(&sluice, 10), 2);
+    sluice.replace(vec![local("here", "4/1m"), cluster("fleet", "9/1m")], Lists::default()).unwrap();
+    store.asked.lock().unwrap().clear();
+    assert_eq!(admitted(&sluice, 10), 0);
+    assert!(store.asked.lock().unwrap().is_empty(), "refused here: nothing to ask");
+}
+
+#[test]
+fn all_cluster_rules_are_asked_in_one_question() {
+    let (clock, store) = start();
+    let rules = [cluster("total", "9/1m"), by_ip(cluster("per-ip", "1/1m")), by_ip(local("here", "9/1m"))];
+    let sluice = process(&clock, &store, rules);
+    assert!(sluice.decide(&from("10.0.0.1")).is_admitted());
+    let asked = store.asked.lock().unwrap().clone();
+    let key = [b"4".as_slice(), &[10, 0, 0, 1]].concat();
+    assert_eq!(asked, [vec![("total".to_owned(), vec![], 1), ("per-ip".to_owned(), key, 1)]]);
+    let refused = sluice.decide(&from("10.0.0.1"));
+    assert_eq!((refused.cause(), refused.rule().unwrap().name.as_str()), (Cause::Limit(1), "per-ip"));
+    assert!(matches!(refused.verdict(), Verdict::Denied { retry_after: Some(_) }));
+}
+
+#[test]
+fn a_lost_store_is_the_rules_own_matter() {
+    for (policy, expected) in
+        [(OnStoreFailure::Open, 20), (OnStoreFailure::Closed, 0), (OnStoreFailure::LocalShare, 3)]
+    {
+        let (clock, store) = start();
+        store.nodes.store(4, Ordering::SeqCst);
+        let sluice = process(&clock, &store, [with(policy, local("all", "12/1m"))]);
+        store.answers(Manner::Lost);
+        let outcome = sluice.decide(&get());
+        assert!(outcome.is_degraded());
+        assert!(outcome.decisions().all(|(_, said)| said.degraded));
+        assert_eq!(admitted(&sluice, 19) + u32::from(outcome.is_admitted()), expected, "{policy:?}");
+        assert_eq!(sluice.counts()[0].degraded, 20);
+        store.answers(Manner::Now);
+        assert!(!sluice.decide(&get()).is_degraded());
+        assert_eq!(sluice.counts()[0].degraded, 20);
+    }
+}
+
+#[test]
+fn the_share_follows_the_number_of_processes() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [cluster("all", "12/1m")]);
+    store.answers(Manner::Lost);
+    store.nodes.store(6, Ordering::SeqCst);
+    assert_eq!(admitted(&sluice, 9), 2);
+    store.nodes.store(3, Ordering::SeqCst);
+    assert!(admitted(&sluice, 9) <= 2, "four in all, two of them spent");
+    store.nodes.store(6, Ordering::SeqCst);
+    assert_eq!(admitted(&sluice, 9), 0, "more than the share is spent");
+    clock.advance(120 * SECOND);
+    assert_eq!(admitted(&sluice, 9), 2);
+}
+
+#[test]
+fn fewer_permits_than_processes_are_none_for_each() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [with(OnStoreFailure::LocalShare, permits("inside", 3))]);
+    store.answers(Manner::Lost);
+    store.nodes.store(4, Ordering::SeqCst);
+    assert!(!sluice.decide(&get()).is_admitted());
+    store.nodes.store(3, Ordering::SeqCst);
+    let held = sluice.decide(&get());
+    assert!(held.is_admitted() && held.is_held() && !sluice.decide(&get()).is_admitted());
+    drop(held);
+    assert!(sluice.decide(&get()).is_admitted());
+}
+
+#[test]
+fn an_answer_may_take_its_time() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [permits("inside", 1), cluster("all", "1/1m")]);
+    store.answers(Manner::Later);
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending() && !task.is_woken());
+    store.deliver();
+    assert!(task.is_woken());
+    let Poll::Ready(outcome) = task.poll() else { panic!() };
+    assert!(outcome.is_admitted() && outcome.is_held());
+}
+
+/// A caller who gives up while the store is asked leaves no trace, here or there.
+#[test]
+fn giving_up_takes_everything_back() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [permits("inside", 1), local("here", "1/1m"), cluster("all", "1/1m")]);
+    store.answers(Manner::Later);
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending());
+    drop(task);
+    assert_eq!(store.dropped(), 1);
+    store.answers(Manner::Now);
+    assert!(sluice.decide(&get()).is_admitted());
+}
+
+#[test]
+fn a_thread_can_wait_for_the_store() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [cluster("all", "1/1m")]);
+    store.answers(Manner::Later);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| sluice.decide(&get()).is_admitted());
+        while store.asked.lock().unwrap().is_empty() {
+            std::thread::yield_now();
+        }
+        store.deliver();
+        assert!(waiting.join().unwrap());
+    });
+}
+
+#[test]
+fn a_slice_decides_at_once() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [local("here", "3/1m"), cluster("fleet", "9/1m")]);
+    *store.rule("fleet").slice.lock().unwrap() = Some(2);
+    assert_eq!(admitted(&sluice, 2), 2);
+    assert!(store.asked.lock().unwrap().is_empty());
+    assert_eq!(admitted(&sluice, 2), 1, "the third from the store, the fourth refused here");
+    assert_eq!(store.asked.lock().unwrap().len(), 1);
+}
+
+/// Where one rule could decide at once and another must ask, they are asked together.
+#[test]
+fn a_slice_is_given_back_where_the_store_must_be_asked() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [cluster("sliced", "9/1m"), cluster("asked", "1/1m")]);
+    *store.rule("sliced").slice.lock().unwrap() = Some(5);
+    assert_eq!(admitted(&sluice, 3), 1);
+    assert_eq!(*store.rule("sliced").slice.lock().unwrap(), Some(5));
+    assert!(store.asked.lock().unwrap().iter().all(|question| question.len() == 2));
+}
+
+#[test]
+fn an_estimate_is_settled_wherever_it_was_taken() {
+    let (clock, store) = start();
+    let bucket = Limit::token_bucket(Rate::per_minute(60).unwrap(), 100).unwrap();
+    let rule = Rule { cost: Cost::Estimate(40), ..with(OnStoreFailure::Open, Rule::new("tokens", [bucket])) };
+    let sluice = process(&clock, &store, [rule]);
+    sluice.decide(&get()).settle(7);
+    drop(sluice.decide(&get()));
+    sluice.decide(&get()).give_back();
+    assert_eq!(*store.ended.lock().unwrap(), [[7], [40], [0]]);
+    *store.rule("tokens").slice.lock().unwrap() = Some(50);
+    let outcome = sluice.decide(&get());
+    assert!(outcome.is_held());
+    outcome.settle(12);
+    assert_eq!(*store.rule("tokens").settled.lock().unwrap(), [(40, 12)]);
+    assert_eq!(*store.rule("tokens").slice.lock().unwrap(), Some(38));
+}
+
+#[test]
+fn the_refused_may_wait_for_the_store() {
+    let (clock, store) = start();
+    let bucket = Limit::token_bucket(Rate::per_second(1).unwrap(), 1).unwrap();
+    let rule = queued(with(OnStoreFailure::Closed, Rule::new("all", [bucket])), 3 * SECOND, 2);
+    let sluice = process(&clock, &store, [permits("inside", 9), rule]);
+    assert!(sluice.admit(&get()).decided().is_none(), "given up before it was looked at: as if it had never been");
+    let mut first = Task::new(sluice.admit(&get()));
+    let mut second = Task::new(sluice.admit(&get()));
+    let mut third = Task::new(sluice.admit(&get()));
+    let admitted = |poll: Poll<Outcome>| matches!(poll, Poll::Ready(outcome) if outcome.is_admitted());
+    assert!(admitted(first.poll()));
+    assert!(second.poll().is_pending() && third.poll().is_pending());
+    assert_eq!(sluice.counts()[1].waiting, 2);
+    let mut fourth = Task::new(sluice.admit(&get()));
+    assert!(matches!(fourth.poll(), Poll::Ready(outcome) if !outcome.is_admitted()), "two wait already");
+    clock.advance(SECOND);
+    assert!(admitted(second.poll()) && third.poll().is_pending());
+    assert_eq!(sluice.counts()[1].waiting, 1);
+    drop(third);
+    assert_eq!(sluice.counts()[1].waiting, 0);
+    let counts = &sluice.counts()[1];
+    assert_eq!((counts.admitted, counts.refused), (2, 1));
+}
+
+#[test]
+fn who_cannot_make_it_is_refused_at_once() {
+    let (clock, store) = start();
+    let rule = queued(cluster("all", "1/1m"), SECOND, 10);
+    let sluice = process(&clock, &store, [rule]);
+    assert!(sluice.decide(&get()).is_admitted());
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(matches!(task.poll(), Poll::Ready(outcome) if !outcome.is_admitted()));
+    assert_eq!(clock.alarms(), 0);
+}
+
+/// In line for a local rule first, then the store is asked.
+#[test]
+fn a_turn_here_comes_before_the_store() {
+    let (clock, store) = start();
+    let bucket = Limit::token_bucket(Rate::per_second(1).unwrap(), 1).unwrap();
+    let here = queued(Rule::new("here", [bucket]), 5 * SECOND, 10);
+    let sluice = process(&clock, &store, [here, cluster("fleet", "2/1m")]);
+    assert!(sluice.decide(&get()).is_admitted());
+    let mut second = Task::new(sluice.admit(&get()));
+    let mut third = Task::new(sluice.admit(&get()));
+    assert!(second.poll().is_pending() && third.poll().is_pending());
+    assert_eq!(store.asked.lock().unwrap().len(), 1, "nobody is asked for who waits here");
+    clock.advance(SECOND);
+    assert!(matches!(second.poll(), Poll::Ready(outcome) if outcome.is_admitted()));
+    clock.advance(SECOND);
+    let Poll::Ready(refused) = third.poll() else { panic!() };
+    assert_eq!(refused.cause(), Cause::Limit(1));
+    let counts: Vec<_> = sluice.counts().iter().map(|counts| (counts.admitted, counts.refused)).collect();
+    assert_eq!(counts, [(2, 0), (2, 1)]);
+    assert!(sluice.decide(&get()).rule().is_some_and(|rule| rule.name == "fleet"), "the token went back");
+}
+
+#[test]
+fn refusals_by_the_store_lead_to_bans() {
+    let (clock, store) = start();
+    let ban = Ban { after: 2, within: 60 * SECOND, lasting: 600 * SECOND };
+    let rule = Rule { ban: Some(ban), ..by_ip(cluster("per-ip", "1/1m")) };
+    let sluice = process(&clock, &store, [rule]);
+    let causes: Vec<Cause> = (0..4).map(|_| sluice.decide(&from("10.0.0.1")).cause()).collect();
+    assert_eq!(causes, [Cause::Rules, Cause::Limit(0), Cause::Limit(0), Cause::Ban(0)]);
+    assert_eq!(sluice.bans()[0].key, "10.0.0.1");
+    assert_eq!(store.asked.lock().unwrap().len(), 3, "who is banned is not asked for");
+}
+
+#[test]
+fn a_watching_rule_of_the_fleet_refuses_nobody() {
+    let (clock, store) = start();
+    let watching = Rule { mode: Mode::Shadow, ..cluster("watch", "1/1m") };
+    let sluice = process(&clock, &store, [watching, cluster("all", "3/1m")]);
+    let outcomes: Vec<Outcome> = (0..4).map(|_| sluice.decide(&get())).collect();
+    let admitted: Vec<bool> = outcomes.iter().map(Outcome::is_admitted).collect();
+    assert_eq!(admitted, [true, true, true, false]);
+    let would: Vec<usize> = outcomes.iter().map(|outcome| outcome.would_refuse().count()).collect();
+    assert_eq!(would, [0, 1, 1, 1]);
+}
+
+#[test]
+fn limits_the_store_cannot_keep_are_not_put_in_force() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [cluster("all", "1/1m")]);
+    let warm = Limit::warm_up(Rate::per_second(10).unwrap(), 10 * SECOND, 3).unwrap();
+    let wrong = with(OnStoreFailure::Open, Rule::new("warm", [warm]));
+    assert!(sluice.replace(vec![wrong], Lists::default()).is_err());
+    assert_eq!(admitted(&sluice, 3), 1, "the last good rules go on");
+}
