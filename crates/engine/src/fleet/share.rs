@@ -43,9 +43,7 @@ pub fn share_of(limit: Limit, nodes: u32) -> Result<Option<Limit>, LimitError> {
         Limit::InterpolatedWindow(it) => {
             Limit::interpolated_window(part(it.limit()), it.window().saturating_mul(stretch(it.limit())))?
         }
-        Limit::SlidingLog(it) => {
-            Limit::sliding_log(part(it.limit()), it.window().saturating_mul(stretch(it.limit())))?
-        }
+        Limit::SlidingLog(it) => Limit::sliding_log(part(it.limit()), it.window().saturating_mul(stretch(it.limit())))?,
         Limit::Concurrency(it) => match it.limit() / u64::from(nodes) {
             0 => return Ok(None),
             permits => Limit::concurrency(permits)?,

@@ -55,6 +55,32 @@ pub fn hash_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_>, h
     })
 }
 
+/// Feeds a hasher what [`hash_key`] fed when it wrote these bytes. False if it cannot have written them.
+pub(crate) fn hash_written(mut bytes: &[u8], hasher: &mut impl Hasher) -> bool {
+    while let Some((kind, rest)) = bytes.split_first() {
+        let length = match kind {
+            b'4' => 4,
+            b'6' => 16,
+            b't' => match rest.first_chunk::<8>() {
+                Some(length) => usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX),
+                None => return false,
+            },
+            _ => return false,
+        };
+        hasher.write(std::slice::from_ref(kind));
+        let mut value = rest;
+        if *kind == b't' {
+            let (length, text) = rest.split_at(8);
+            hasher.write(length);
+            value = text;
+        }
+        let Some((value, after)) = value.split_at_checked(length) else { return false };
+        hasher.write(value);
+        bytes = after;
+    }
+    true
+}
+
 /// Writes a request's key for people: `203.0.113.9`, `2001:db8::/64`, `account=alice`, several with a
 /// comma between them. `None` if the request lacks a part; the empty text if there are no parts.
 ///

@@ -15,15 +15,16 @@ use super::snapshot::worth_resizing;
 use super::{RuleSetError, in_rule};
 use crate::algorithm::{Algorithm, Alignment, FixedWindow};
 use crate::clock::ClockHandle;
+use crate::fleet::FleetKey;
 use crate::limit::Limit;
 use crate::limiter::{Builder, Inner, RestoreError, SavedState};
 use crate::plan::Plan;
 use crate::rule::{Ban, Rule};
 use crate::table::KeyHash;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, saturating_nanos};
 
-/// How many bans are remembered by a readable key, for people.
-const LISTED: usize = 1_024;
+/// How many bans are remembered by their keys, for people and for the fleet.
+const LISTED: usize = 16_384;
 
 /// One rule's bans.
 pub(super) struct BanBook {
@@ -31,7 +32,36 @@ pub(super) struct BanBook {
     refusals: FixedWindow,
     term: FixedWindow,
     states: Arc<Inner>,
-    listed: Mutex<HashMap<String, (KeyHash, Timestamp)>>,
+    listed: Mutex<HashMap<FleetKey, Listed>>,
+    /// What other processes have not been told yet, if there are any.
+    news: Option<Mutex<Vec<BanNews>>>,
+}
+
+/// A ban that is known by its key.
+struct Listed {
+    name: String,
+    hash: KeyHash,
+    until: Timestamp,
+}
+
+/// Who is banned.
+pub(super) struct BannedKey {
+    /// The key, readable.
+    pub(super) name: String,
+    pub(super) key: FleetKey,
+}
+
+/// A ban pronounced or lifted, for the other processes of a fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BanNews {
+    /// The rule.
+    pub rule: String,
+    /// The key, readable.
+    pub name: String,
+    /// The key, as every process writes it.
+    pub key: FleetKey,
+    /// How much longer the ban lasts; `None`: it was lifted.
+    pub remaining: Option<Duration>,
 }
 
 /// A ban in force.
@@ -58,7 +88,13 @@ impl BanBook {
         let (refusals, term) = windows(ban).ok_or_else(|| RuleSetError::Ban { rule: rule.name.clone() })?;
         let limits = [Limit::FixedWindow(refusals), Limit::FixedWindow(term)];
         let states = builder.limits(limits).lenient().build_keyed_inner(buckets).map_err(in_rule(rule))?;
-        Ok(Self { ban, refusals, term, states, listed: Mutex::default() })
+        Ok(Self { ban, refusals, term, states, listed: Mutex::default(), news: None })
+    }
+
+    /// The same book, which tells the fleet.
+    pub(super) fn telling(mut self) -> Self {
+        self.news = Some(Mutex::default());
+        self
     }
 
     /// What a key of such a book takes.
@@ -112,34 +148,96 @@ impl BanBook {
         banned
     }
 
-    /// Remembers a ban for people to see.
-    pub(super) fn note(&self, name: String, key: KeyHash, now: Timestamp) {
+    /// Remembers who was banned just now, and tells the fleet.
+    pub(super) fn note(&self, rule: &str, banned: BannedKey, hash: KeyHash, now: Timestamp) {
+        let BannedKey { name, key } = banned;
+        let news = BanNews { rule: rule.to_owned(), name, key, remaining: Some(self.ban.lasting) };
+        self.enlist(&news, hash, now + self.ban.lasting, now);
+        self.tell(news);
+    }
+
+    fn enlist(&self, news: &BanNews, hash: KeyHash, until: Timestamp, now: Timestamp) {
         let mut listed = self.listed.lock();
         if listed.len() >= LISTED {
-            listed.retain(|_, (_, until)| *until > now);
+            listed.retain(|_, ban| ban.until > now);
         }
         if listed.len() < LISTED {
-            listed.insert(name, (key, now + self.ban.lasting));
+            listed.insert(news.key.clone(), Listed { name: news.name.clone(), hash, until });
         }
+    }
+
+    fn tell(&self, news: BanNews) {
+        if let Some(untold) = &self.news {
+            let mut untold = untold.lock();
+            if untold.len() < LISTED {
+                untold.push(news);
+            }
+        }
+    }
+
+    /// What the fleet has not been told yet.
+    pub(super) fn take_news(&self) -> Vec<BanNews> {
+        self.news.as_ref().map(|untold| std::mem::take(&mut *untold.lock())).unwrap_or_default()
+    }
+
+    /// All bans in force that the fleet should know of.
+    pub(super) fn all_news(&self, rule: &str, now: Timestamp) -> Vec<BanNews> {
+        if self.news.is_none() {
+            return Vec::new();
+        }
+        let listed = self.listed.lock();
+        let news = listed.iter().filter_map(|(key, ban)| {
+            let remaining = Some(self.remaining(ban.hash, now)?);
+            Some(BanNews { rule: rule.to_owned(), name: ban.name.clone(), key: key.clone(), remaining })
+        });
+        news.collect()
+    }
+
+    /// Takes up what another process has done. A ban here that lasts longer stays.
+    pub(super) fn hear(&self, news: &BanNews, hash: KeyHash, now: Timestamp) {
+        let Some(remaining) = news.remaining else {
+            self.listed.lock().remove(&news.key);
+            return self.states.forget(hash);
+        };
+        let remaining = remaining.min(self.ban.lasting);
+        if self.remaining(hash, now).is_some_and(|present| present >= remaining) || remaining.is_zero() {
+            return;
+        }
+        // As if it had been pronounced here, so long ago.
+        let ago = saturating_nanos(self.ban.lasting - remaining);
+        let then = Timestamp::from_nanos(now.as_nanos().saturating_sub(ago));
+        self.states.visit(hash, now, &mut |_, state| {
+            let (refusals, term) = state.split_at_mut(self.refusals.words());
+            refusals.fill(0);
+            let term = &mut term[..self.term.words()];
+            term.fill(0);
+            self.term.commit(term, then, 1, false);
+            true
+        });
+        self.enlist(news, hash, now + remaining, now);
     }
 
     pub(super) fn list(&self, rule: &str, now: Timestamp) -> Vec<Banned> {
         let listed = self.listed.lock();
         let mut bans: Vec<Banned> = listed
-            .iter()
-            .filter_map(|(key, (hash, _))| {
-                let remaining = self.remaining(*hash, now)?;
-                Some(Banned { rule: rule.to_owned(), key: key.clone(), remaining })
+            .values()
+            .filter_map(|ban| {
+                let remaining = self.remaining(ban.hash, now)?;
+                Some(Banned { rule: rule.to_owned(), key: ban.name.clone(), remaining })
             })
             .collect();
         bans.sort_by(|a, b| a.key.cmp(&b.key));
         bans
     }
 
-    pub(super) fn lift(&self, key: &str) -> bool {
-        let Some((hash, _)) = self.listed.lock().remove(key) else { return false };
-        self.states.forget(hash);
-        true
+    /// Lifts the bans of this readable key. Answers whether there was one.
+    pub(super) fn lift(&self, rule: &str, name: &str) -> bool {
+        let lifted: Vec<(FleetKey, Listed)> = self.listed.lock().extract_if(|_, ban| ban.name == name).collect();
+        for (key, ban) in &lifted {
+            self.states.forget(ban.hash);
+            self.tell(BanNews { rule: rule.to_owned(), name: ban.name.clone(), key: key.clone(), remaining: None });
+        }
+        !lifted.is_empty()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -157,7 +255,8 @@ impl BanBook {
         let builder = Builder::default().limits(limits).clock(clock.clone()).lenient();
         let states = builder.restore_inner(saved, self.states.buckets())?;
         let Self { ban, refusals, term, .. } = *self;
-        Ok(Arc::new(Self { ban, refusals, term, states, listed: Mutex::default() }))
+        let news = self.news.as_ref().map(|_| Mutex::default());
+        Ok(Arc::new(Self { ban, refusals, term, states, listed: Mutex::default(), news }))
     }
 }
 

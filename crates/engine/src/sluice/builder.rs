@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::snapshot::{Means, Snapshot};
-use super::{SavedRules, Shared, Sluice};
+use super::{GivenLists, SavedRules, Shared, Sluice};
 use crate::clock::ClockHandle;
 use crate::fleet::FleetStore;
 use crate::limit::LimitError;
@@ -126,14 +126,14 @@ impl SluiceBuilder {
     pub fn build(self) -> Result<Sluice, RuleSetError> {
         let seed = self.saved.as_ref().map_or_else(random_seed, |saved| saved.seed);
         let means = Means { clock: &self.clock, memory: self.memory, seed, store: self.store.as_ref() };
-        let mut snapshot = Snapshot::build(self.rules, self.lists, &means, None)?;
+        let mut snapshot = Snapshot::build(self.rules, self.lists.clone(), &means, None)?;
         let started_fresh = self.saved.as_ref().map(|saved| snapshot.restore(saved, &self.clock)).unwrap_or_default();
         let shared = Shared {
             snapshot: ArcSwap::from_pointee(snapshot),
             clock: self.clock,
             memory: self.memory,
             store: self.store,
-            replacing: Mutex::new(()),
+            replacing: Mutex::new(GivenLists { own: self.lists, further: Lists::default() }),
             started_fresh,
         };
         Ok(Sluice { shared: Arc::new(shared) })

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::ban::BannedKey;
 use super::fleet::{self, FleetAsking};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
 use crate::algorithm::{self, Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
+use crate::fleet::FleetKey;
 use crate::limiter::{Inner, NO_STATE};
 use crate::plan::{Ruling, Taking};
 use crate::rule::key::{hash_key, readable_key};
@@ -30,8 +32,8 @@ pub(super) struct Check {
     /// Whether the rule only watches.
     pub(super) shadow: bool,
     pub(super) said: Option<Said>,
-    /// The key for people; only made where a ban may follow.
-    pub(super) name: Option<Box<str>>,
+    /// The key for people and other processes; only made where a ban may follow.
+    pub(super) banned: Option<Box<BannedKey>>,
 }
 
 /// What a rule said.
@@ -174,7 +176,7 @@ pub(super) fn select(
                 core.prefetch(key);
             }
             let cost = cost(rule, request, params);
-            checks.push(Check { rule: index, key, cost, shadow: rule.is_shadow(), said: None, name: None });
+            checks.push(Check { rule: index, key, cost, shadow: rule.is_shadow(), said: None, banned: None });
         }
     });
 }
@@ -358,17 +360,17 @@ impl Outcome {
     }
 
     /// Counts what every rule said, and refusals towards bans.
-    pub(super) fn count(&self, now: Timestamp) {
+    pub(super) fn count(&mut self, now: Timestamp) {
         let admitted = self.is_admitted();
-        for check in &self.checks {
+        for check in &mut self.checks {
             let state = self.snapshot.state(check.rule);
             if check.refuses() {
                 state.counters.refused.fetch_add(1, Ordering::Relaxed);
                 if let Some(bans) = &state.bans
                     && bans.refused(check.key, now)
+                    && let Some(banned) = check.banned.take()
                 {
-                    let name = check.name.as_deref().unwrap_or_default();
-                    bans.note(name.to_owned(), check.key, now);
+                    bans.note(&self.snapshot.rules()[check.rule].name, *banned, check.key, now);
                 }
             } else if admitted && check.said.is_some() {
                 state.counters.admitted.fetch_add(1, Ordering::Relaxed);
@@ -417,12 +419,14 @@ impl Check {
 /// Makes the keys readable that may be banned for a refusal.
 pub(super) fn name_for_bans(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
     let Outcome { snapshot, checks, .. } = outcome;
-    if !checks.iter().any(|check| snapshot.state(check.rule).bans.is_some()) {
+    if !checks.iter().any(|check| check.banned.is_none() && snapshot.state(check.rule).bans.is_some()) {
         return;
     }
     each_rule(snapshot, deciding, request, |index, params| {
         if let Some(check) = checks.iter_mut().find(|check| check.rule == index) {
-            check.name = readable_key(&snapshot.rules()[index].key, request, params).map(Into::into);
+            let parts = &snapshot.rules()[index].key;
+            let named = readable_key(parts, request, params).zip(FleetKey::of(parts, request, params));
+            check.banned = named.map(|(name, key)| Box::new(BannedKey { name, key }));
         }
     });
 }

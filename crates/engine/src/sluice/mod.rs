@@ -45,7 +45,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-pub use ban::Banned;
+pub use ban::{BanNews, Banned};
 pub use builder::{RuleSetError, SluiceBuilder};
 pub use explain::{Explanation, RuleExplanation};
 pub use outcome::{Cause, Outcome, RuleDecision};
@@ -56,7 +56,7 @@ pub use snapshot::{Remembered, RuleCounts, remembered};
 use crate::clock::ClockHandle;
 use crate::fleet::FleetStore;
 use crate::limit::LimitError;
-use crate::rule::{Lists, Request, Rule};
+use crate::rule::{Expr, Lists, Request, Rule};
 use decide::Deciding;
 use snapshot::{Means, Snapshot};
 
@@ -73,8 +73,26 @@ struct Shared {
     memory: usize,
     /// Where cluster-wide rules are counted.
     store: Option<Arc<dyn FleetStore>>,
-    replacing: Mutex<()>,
+    /// The lists in force. Whoever replaces rules or lists holds it.
+    replacing: Mutex<GivenLists>,
     started_fresh: Vec<String>,
+}
+
+/// Where the lists in force come from.
+#[derive(Default)]
+struct GivenLists {
+    /// With the rules.
+    own: Lists,
+    /// From elsewhere.
+    further: Lists,
+}
+
+impl GivenLists {
+    fn together(&self) -> Lists {
+        let Self { own, further } = self;
+        let both = |own: &[Expr], further: &[Expr]| own.iter().chain(further).cloned().collect();
+        Lists { allow: both(&own.allow, &further.allow), deny: both(&own.deny, &further.deny) }
+    }
 }
 
 impl Sluice {
@@ -145,11 +163,18 @@ impl Sluice {
 
     /// Puts other rules in force. On an error the present ones go on.
     pub fn replace(&self, rules: Vec<Rule>, lists: Lists) -> Result<(), RuleSetError> {
-        let _alone = self.shared.replacing.lock();
+        let mut present = self.shared.replacing.lock();
+        let changed = GivenLists { own: lists, further: present.further.clone() };
+        self.put_in_force(rules, &changed)?;
+        *present = changed;
+        Ok(())
+    }
+
+    fn put_in_force(&self, rules: Vec<Rule>, lists: &GivenLists) -> Result<(), RuleSetError> {
         let old = self.shared.snapshot.load_full();
         let Shared { clock, memory, store, .. } = &*self.shared;
         let means = Means { clock, memory: *memory, seed: old.seed(), store: store.as_ref() };
-        let new = Snapshot::build(rules, lists, &means, Some(&old))?;
+        let new = Snapshot::build(rules, lists.together(), &means, Some(&old))?;
         self.shared.snapshot.store(Arc::new(new));
         Ok(())
     }
@@ -172,6 +197,37 @@ impl Sluice {
     /// Lifts a ban by its rule and the key as [`Sluice::bans`] shows it. Answers whether there was one.
     pub fn lift_ban(&self, rule: &str, key: &str) -> bool {
         self.shared.snapshot.load().lift_ban(rule, key)
+    }
+
+    /// Bans by cluster-wide rules that were pronounced or lifted here since this was last asked, for the
+    /// other processes to [hear](Sluice::hear_ban).
+    pub fn ban_news(&self) -> Vec<BanNews> {
+        self.shared.snapshot.load().ban_news(false, self.shared.clock.now())
+    }
+
+    /// Bans in force by cluster-wide rules, for a store that has forgotten them.
+    pub fn bans_to_tell(&self) -> Vec<BanNews> {
+        self.shared.snapshot.load().ban_news(true, self.shared.clock.now())
+    }
+
+    /// Takes up a ban that another process pronounced or lifted. Answers whether there is a rule of that
+    /// name that bans.
+    pub fn hear_ban(&self, news: &BanNews) -> bool {
+        self.shared.snapshot.load().hear_ban(news, self.shared.clock.now())
+    }
+
+    /// Sets the lists that hold besides those given with the rules, such as those a fleet shares. They
+    /// come after them, and stay when rules are replaced.
+    pub fn set_further_lists(&self, further: Lists) -> Result<(), RuleSetError> {
+        let mut lists = self.shared.replacing.lock();
+        if lists.further == further {
+            return Ok(());
+        }
+        let rules = self.rules();
+        let changed = GivenLists { own: lists.own.clone(), further };
+        self.put_in_force(rules, &changed)?;
+        *lists = changed;
+        Ok(())
     }
 
     /// Memory the keys of all rules take, whether used or not.

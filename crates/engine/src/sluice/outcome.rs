@@ -107,7 +107,8 @@ impl Outcome {
             let said = check.said.as_ref()?;
             let decision =
                 Decision { verdict: said.ruling.check.verdict(), limit: said.ruling.limit, status: said.status };
-            let said = RuleDecision { rule: check.rule, decision, shadow: check.shadow, degraded: said.source.is_degraded() };
+            let said =
+                RuleDecision { rule: check.rule, decision, shadow: check.shadow, degraded: said.source.is_degraded() };
             Some((self.snapshot.rules().get(check.rule)?, said))
         })
     }

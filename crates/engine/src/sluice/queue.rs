@@ -98,7 +98,7 @@ impl Admission {
     /// Lets a decided request wait for its turn here, or for what the store says.
     #[cold]
     fn hold_up(&mut self, questions: Vec<Question>, is_open: bool, now: Timestamp, clock: &ClockHandle) {
-        let Some(outcome) = self.take() else { return };
+        let Some(mut outcome) = self.take() else { return };
         self.0 = if is_open {
             State::Asking(Box::new(FleetAsking::begin(outcome, questions, Asking::ToWait, clock)))
         } else if outcome.is_refused_by_fleet() {

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rapidhash::RapidHashMap;
 
-use super::ban::{BanBook, Banned};
+use super::ban::{BanBook, BanNews, Banned};
 use super::fleet::FleetState;
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
 use crate::fleet::FleetStore;
 use crate::limit::{Limit, LimitError};
 use crate::limiter::{Builder, Inner, KeyedCore};
+use crate::rule::key::hash_written;
 use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
-use crate::table::Table;
+use crate::table::{KeyHasher, Table};
 use crate::time::Timestamp;
 use crate::wait::Bounds;
 
@@ -195,9 +196,32 @@ impl Snapshot {
         bans.flat_map(|(rule, state)| state.bans.iter().flat_map(|book| book.list(&rule.name, now))).collect()
     }
 
+    /// What the fleet should know of bans: what is new, or all there is.
+    pub(super) fn ban_news(&self, all: bool, now: Timestamp) -> Vec<BanNews> {
+        let books = self.rules.iter().zip(&self.states).filter_map(|(rule, state)| Some((rule, state.bans.as_ref()?)));
+        let news = |(rule, book): (&Rule, &Arc<BanBook>)| match all {
+            true => book.all_news(&rule.name, now),
+            false => book.take_news(),
+        };
+        books.flat_map(news).collect()
+    }
+
+    /// Takes up what another process says of a ban. Answers whether there is such a rule.
+    pub(super) fn hear_ban(&self, news: &BanNews, now: Timestamp) -> bool {
+        let Some(book) = self.position(&news.rule).and_then(|index| self.states[index].bans.as_ref()) else {
+            return false;
+        };
+        let mut hasher = KeyHasher::new(self.seed);
+        let written = hash_written(news.key.as_bytes(), &mut hasher);
+        if written {
+            book.hear(news, hasher.key(), now);
+        }
+        written
+    }
+
     pub(super) fn lift_ban(&self, rule: &str, key: &str) -> bool {
         let Some(index) = self.position(rule) else { return false };
-        self.states[index].bans.as_ref().is_some_and(|book| book.lift(key))
+        self.states[index].bans.as_ref().is_some_and(|book| book.lift(rule, key))
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -228,13 +252,16 @@ impl RuleState {
         };
         let bans = match (rule.ban, old) {
             (None, _) => None,
-            (Some(ban), Some((old_rule, Self { bans: Some(bans), .. }))) if old_rule.ban == Some(ban) => {
+            (Some(ban), Some((old_rule, Self { bans: Some(bans), fleet: old_fleet, .. })))
+                if old_rule.ban == Some(ban) && old_fleet.is_some() == fleet.is_some() =>
+            {
                 bans.resize(buckets(rule, share)?);
                 Some(Arc::clone(bans))
             }
             (Some(ban), _) => {
                 let builder = Builder::default().clock(means.clock.clone()).seed(means.seed);
-                Some(Arc::new(BanBook::new(rule, ban, builder, buckets(rule, share)?)?))
+                let book = BanBook::new(rule, ban, builder, buckets(rule, share)?)?;
+                Some(Arc::new(if fleet.is_some() { book.telling() } else { book }))
             }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));

@@ -130,8 +130,7 @@ fn all_cluster_rules_are_asked_in_one_question() {
 
 #[test]
 fn a_lost_store_is_the_rules_own_matter() {
-    for (policy, expected) in
-        [(OnStoreFailure::Open, 20), (OnStoreFailure::Closed, 0), (OnStoreFailure::LocalShare, 3)]
+    for (policy, expected) in [(OnStoreFailure::Open, 20), (OnStoreFailure::Closed, 0), (OnStoreFailure::LocalShare, 3)]
     {
         let (clock, store) = start();
         store.nodes.store(4, Ordering::SeqCst);
@@ -349,4 +348,83 @@ fn limits_the_store_cannot_keep_are_not_put_in_force() {
     let wrong = with(OnStoreFailure::Open, Rule::new("warm", [warm]));
     assert!(sluice.replace(vec![wrong], Lists::default()).is_err());
     assert_eq!(admitted(&sluice, 3), 1, "the last good rules go on");
+}
+
+#[test]
+fn bans_are_told_and_heard() {
+    let (clock, store) = start();
+    let ban = Ban { after: 1, within: 60 * SECOND, lasting: 600 * SECOND };
+    let rules = || {
+        let shared = Rule { ban: Some(ban), ..by_ip(cluster("shared", "1/1m")) };
+        let own = Rule { ban: Some(ban), ..by_ip(local("own", "100/1m")) };
+        [shared, own]
+    };
+    let [one, other] = [0, 1].map(|_| process(&clock, &store, rules()));
+    assert!(one.decide(&from("2001:db8::1")).is_admitted());
+    assert!(!one.decide(&from("2001:db8::1")).is_admitted());
+    clock.advance(100 * SECOND);
+    let all = one.bans_to_tell();
+    assert_eq!(all[0].remaining, Some(500 * SECOND));
+    let news = one.ban_news();
+    assert_eq!((news.len(), news[0].remaining), (1, Some(600 * SECOND)));
+    assert_eq!(news[0].name, "2001:db8::/64");
+    assert!(one.ban_news().is_empty(), "told once");
+
+    assert!(other.hear_ban(&all[0]));
+    assert!(other.ban_news().is_empty(), "what was heard is no news");
+    assert_eq!(other.decide(&from("2001:db8::2")).cause(), Cause::Ban(0), "the same network");
+    assert_eq!(other.bans()[0].remaining, 500 * SECOND);
+    assert_eq!(other.decide(&from("2001:db9::2")).cause(), Cause::Rules);
+    clock.advance(499 * SECOND);
+    assert_eq!(other.decide(&from("2001:db8::2")).cause(), Cause::Ban(0));
+
+    assert!(other.lift_ban("shared", "2001:db8::/64"));
+    let lifted = other.ban_news();
+    assert_eq!(lifted[0].remaining, None);
+    assert_eq!(one.decide(&from("2001:db8::1")).cause(), Cause::Ban(0));
+    assert!(one.hear_ban(&lifted[0]));
+    assert!(one.decide(&from("2001:db8::1")).is_admitted() && one.bans().is_empty());
+    assert!(!one.hear_ban(&sluicegate_engine::sluice::BanNews { rule: "none".to_owned(), ..lifted[0].clone() }));
+}
+
+/// Nobody can make a key of bytes that no process writes.
+#[test]
+fn keys_that_nobody_wrote_are_not_heard() {
+    let (clock, store) = start();
+    let ban = Ban { after: 1, within: 60 * SECOND, lasting: 600 * SECOND };
+    let sluice = process(&clock, &store, [Rule { ban: Some(ban), ..by_ip(cluster("shared", "1/1m")) }]);
+    for bytes in [
+        &b"4"[..],
+        b"4abc",
+        b"6aaaaaaaaaaaaaaa",
+        b"t",
+        b"t\x05\0\0\0\0\0\0\0abc",
+        b"x",
+        b"t\xff\xff\xff\xff\xff\xff\xff\xffa",
+    ] {
+        let news = sluicegate_engine::sluice::BanNews {
+            rule: "shared".to_owned(),
+            name: "?".to_owned(),
+            key: bytes.into(),
+            remaining: Some(SECOND),
+        };
+        assert!(!sluice.hear_ban(&news), "{}", bytes.escape_ascii());
+    }
+    assert!(sluice.bans().is_empty());
+}
+
+#[test]
+fn further_lists_hold_besides_the_rules_own() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [cluster("all", "9/1m")]);
+    let entry = |text: &str| sluicegate_engine::rule::Expr::parse(text).unwrap();
+    let deny = |texts: &[&str]| Lists { allow: Vec::new(), deny: texts.iter().map(|text| entry(text)).collect() };
+    sluice.replace(vec![cluster("all", "9/1m")], deny(&["client.ip == 10.0.0.1"])).unwrap();
+    sluice.set_further_lists(deny(&["client.ip == 10.0.0.2"])).unwrap();
+    let denied = |ip| !sluice.decide(&from(ip)).is_admitted();
+    assert!(denied("10.0.0.1") && denied("10.0.0.2") && !denied("10.0.0.3"));
+    sluice.replace(vec![cluster("all", "9/1m")], Lists::default()).unwrap();
+    assert!(!denied("10.0.0.1") && denied("10.0.0.2"));
+    sluice.set_further_lists(Lists::default()).unwrap();
+    assert!(!denied("10.0.0.2"));
 }

@@ -110,9 +110,8 @@ impl PaperStore {
         });
         let said = said.collect();
         let passes: Option<Vec<Pass>> = entered.into_iter().map(Result::ok).collect();
-        let taken = passes.map(|passes| -> Box<dyn FleetTaken> {
-            Box::new(PaperTaken { passes, ended: Arc::clone(&self.ended) })
-        });
+        let taken = passes
+            .map(|passes| -> Box<dyn FleetTaken> { Box::new(PaperTaken { passes, ended: Arc::clone(&self.ended) }) });
         Granted { said, taken }
     }
 }
@@ -140,8 +139,12 @@ impl FleetStore for PaperStore {
         }
         let builder = Limiter::builder().limits(rule.limits.clone()).clock(self.clock.clone());
         let counts = builder.build_keyed(1_000)?;
-        let limits =
-            Arc::new(PaperLimits { name: rule.name.clone(), counts, slice: Mutex::default(), settled: Mutex::default() });
+        let limits = Arc::new(PaperLimits {
+            name: rule.name.clone(),
+            counts,
+            slice: Mutex::default(),
+            settled: Mutex::default(),
+        });
         rules.insert(rule.name.clone(), Arc::clone(&limits));
         Ok(limits)
     }

@@ -76,7 +76,7 @@ impl FleetAsking {
     }
 
     /// The request with all answers in it; counted.
-    fn conclude(&mut self, outcome: Outcome, now: Timestamp) -> Poll<(Outcome, Timestamp)> {
+    fn conclude(&mut self, mut outcome: Outcome, now: Timestamp) -> Poll<(Outcome, Timestamp)> {
         outcome.count(now);
         self.waiting = None;
         Poll::Ready((outcome, now))
