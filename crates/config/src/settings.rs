@@ -187,6 +187,25 @@ pub struct RedisStore {
     pub nodes: Vec<String>,
     /// The number of the database.
     pub database: u32,
+    /// How long a decision waits for it.
+    pub deadline: Duration,
+    /// What its keys begin with.
+    pub prefix: String,
+    /// How many processes there are, until the store has told.
+    pub expected_nodes: Option<u32>,
+    /// After how long the permits of a process that has gone are free again.
+    pub permit_ttl: Duration,
+    /// A file with the certificates of who may vouch for it; `None`: the public authorities.
+    pub ca: Option<String>,
+}
+
+impl RedisStore {
+    /// How long a decision waits for a store if nobody says how long.
+    pub const DEADLINE: Duration = Duration::from_millis(20);
+    /// How long permits last without renewal if nobody says how long.
+    pub const PERMIT_TTL: Duration = Duration::from_secs(30);
+    /// What keys begin with if nobody says what.
+    pub const PREFIX: &str = "sluicegate";
 }
 
 /// How the servers of a store stand to each other.
@@ -209,6 +228,11 @@ impl fmt::Debug for RedisStore {
             .field("password", &self.password.as_ref().map(|_| "***"))
             .field("nodes", &self.nodes)
             .field("database", &self.database)
+            .field("deadline", &self.deadline)
+            .field("prefix", &self.prefix)
+            .field("expected_nodes", &self.expected_nodes)
+            .field("permit_ttl", &self.permit_ttl)
+            .field("ca", &self.ca)
             .finish()
     }
 }

@@ -22,7 +22,7 @@ pub(crate) static FILE: Section = Section {
             "The rules. A request must pass all that match it.";
         "lists": Shape::Section(&LISTS), ABSENT, "{ deny: [\"account == 'mallory'\"] }",
             "Who is let through, or shut out, before any rule is asked.";
-        "store": Shape::Store, Default("memory"), "redis://127.0.0.1:6379",
+        "store": STORE_SHAPE, Default("memory"), "redis://127.0.0.1:6379",
             "Where rules with `scope: cluster` keep their counts.";
         "headers": Shape::Word(&[
             ("ietf", "`RateLimit` and `RateLimit-Policy` (the IETF draft)"),
@@ -39,6 +39,28 @@ pub(crate) static FILE: Section = Section {
             "The decision server.";
         "admin": Shape::Section(&ADMIN), ABSENT, "{ listen: 127.0.0.1:9900 }",
             "Dashboard, metrics and admin API.";
+    },
+};
+
+const STORE_SHAPE: Shape = Shape::Either(&[Shape::Store, Shape::Section(&STORE)]);
+
+/// `store` in its long form.
+pub(crate) static STORE: Section = Section {
+    name: "store",
+    doc: "A Redis or Valkey that several processes share.",
+    fields: fields! {
+        "url": Shape::Store, Required, "redis+sentinel://a,b,c/mymaster",
+            "Where it is: `redis://`, `redis+sentinel://` or `redis+cluster://`, with `rediss` for TLS.";
+        "deadline": Shape::Duration, Default("20ms"), "50ms",
+            "How long a decision waits for it; then the rule's `on_store_failure` decides.";
+        "prefix": Shape::Text, Default("sluicegate"), "shop",
+            "What its keys begin with. Processes with the same prefix count together.";
+        "nodes": Shape::Count(1, 100_000), Default("2 until the store has told"), "4",
+            "How many processes to share out `local_share` among before the store has told how many there are.";
+        "permit_ttl": Shape::Duration, Default("30s"), "10s",
+            "After how long the permits of a process that has gone are free again.";
+        "ca": Shape::Text, Default("the public authorities"), "/etc/ssl/redis-ca.pem",
+            "A file with the certificates of who may vouch for it; relative to the rule file.";
     },
 };
 
@@ -448,6 +470,7 @@ pub(crate) static ALL: &[&Section] = &[
     &WARM_UP,
     &BAN,
     &CLUSTER,
+    &STORE,
     &ON_LIMIT,
     &THEN,
     &QUEUE,

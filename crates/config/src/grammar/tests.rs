@@ -25,6 +25,7 @@ rules:
       - { bandwidth: 1/s }
       - { warm_up: 1/s }
 lists: {}
+store: {}
 gateway: { connections: {}, routes: [{}] }
 server: {}
 admin: {}

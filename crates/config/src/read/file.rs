@@ -23,7 +23,7 @@ pub(crate) const MOST_RULES: usize = 100_000;
 /// Reads a file's tree. What is wrong with it is in the context's findings.
 pub(crate) fn read<'c>(context: &'c Context<'c>, root: &'c Node<'c>) -> Settings {
     let Some(fields) = Fields::open(context, root, &tables::FILE) else { return Settings::default() };
-    let store = fields.get("store").and_then(|it| store(&it)).unwrap_or(Store::Memory);
+    let store = fields.get("store").and_then(store).unwrap_or(Store::Memory);
     let headers = match fields.word("headers") {
         Some("legacy") => HeaderStyle::Legacy,
         Some("x") => HeaderStyle::X,

@@ -5,11 +5,15 @@
 //! redis+sentinel://[user:password@]host[:port],host[:port]/primary[/database]
 //! redis+cluster://[user:password@]host[:port],host[:port]
 //! ```
-//! `rediss` for `redis` encrypts.
+//! `rediss` for `redis` encrypts. The long form has the URL and what else there is to say.
 
+use std::time::Duration;
+
+use super::fields::Fields;
 use super::item::Item;
 use super::nearest;
 use crate::diagnostic::Finding;
+use crate::grammar::Shape;
 use crate::settings::{RedisStore, Store, Topology};
 
 const SCHEMES: [&str; 6] = ["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"];
@@ -17,8 +21,69 @@ const SCHEMES: [&str; 6] = ["redis", "rediss", "redis+sentinel", "rediss+sentine
 /// What is wrong with a URL: the part, and the remedy.
 type Fault = (String, String);
 
+/// The longest time a decision may wait for its store.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The shortest time that permits can last and be renewed in.
+const SHORTEST_PERMIT: Duration = Duration::from_secs(1);
+
 /// Reads `store`.
-pub(crate) fn store(item: &Item<'_>) -> Option<Store> {
+pub(crate) fn store(item: Item<'_>) -> Option<Store> {
+    let item = item.narrow();
+    match item.shape {
+        Shape::Section(_) => long_form(&item.section()?),
+        _ => short_form(&item),
+    }
+}
+
+fn long_form(fields: &Fields<'_>) -> Option<Store> {
+    let store = fields.get("url").and_then(|it| short_form(&it));
+    let deadline = fields.get("deadline").and_then(|it| it.some_duration()).unwrap_or(RedisStore::DEADLINE);
+    let permit_ttl = fields.get("permit_ttl").and_then(|it| it.some_duration()).unwrap_or(RedisStore::PERMIT_TTL);
+    let wrong = |name, message: &str, help: &str| {
+        fields.context.report(Finding::error(fields.value_span(name), message).label("here").help(help));
+    };
+    if deadline > LONGEST_DEADLINE {
+        wrong(
+            "deadline",
+            "`deadline` is more than 10s",
+            "a caller should not wait that long: give it some milliseconds",
+        );
+    }
+    if permit_ttl < SHORTEST_PERMIT {
+        wrong(
+            "permit_ttl",
+            "`permit_ttl` is less than 1s",
+            "permits are renewed in time only if they last a while: try 30s",
+        );
+    }
+    let prefix = fields.get("prefix").and_then(|it| it.text().map(str::to_owned));
+    let prefix = prefix.unwrap_or_else(|| RedisStore::PREFIX.to_owned());
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._:/".contains(&b);
+    if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(is_plain) {
+        wrong("prefix", "this prefix is no plain name", "use up to 64 letters, digits and - . _ : /");
+    }
+    let expected_nodes = fields.count32("nodes");
+    let ca = fields.get("ca").and_then(|it| {
+        let path = it.text()?;
+        let folder = it.context.folder;
+        Some(folder.map_or_else(|| path.to_owned(), |folder| folder.join(path).to_string_lossy().into_owned()))
+    });
+    match store? {
+        Store::Memory => {
+            wrong("url", "`memory` has nothing to set", "write `store: memory`, or give the URL of a Redis");
+            None
+        }
+        Store::Redis(store) => {
+            if ca.is_some() && !store.tls {
+                wrong("ca", "`ca` without encryption", "begin the URL with `rediss`, or remove `ca`");
+            }
+            Some(Store::Redis(RedisStore { deadline, prefix, expected_nodes, permit_ttl, ca, ..store }))
+        }
+    }
+}
+
+fn short_form(item: &Item<'_>) -> Option<Store> {
     let text = item.text()?;
     if text == "memory" {
         return Some(Store::Memory);
@@ -88,7 +153,19 @@ fn redis(scheme: &str, rest: &str) -> Result<RedisStore, Fault> {
     if topology == Topology::Cluster && database != 0 {
         return Err(("a cluster has no databases".to_owned(), "remove the part after the hosts".to_owned()));
     }
-    Ok(RedisStore { topology, tls: scheme.starts_with("rediss"), username, password, nodes, database })
+    Ok(RedisStore {
+        topology,
+        tls: scheme.starts_with("rediss"),
+        username,
+        password,
+        nodes,
+        database,
+        deadline: RedisStore::DEADLINE,
+        prefix: RedisStore::PREFIX.to_owned(),
+        expected_nodes: None,
+        permit_ttl: RedisStore::PERMIT_TTL,
+        ca: None,
+    })
 }
 
 /// `host:port`, the port filled in.
