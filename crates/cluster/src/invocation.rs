@@ -11,6 +11,14 @@ pub(crate) struct Script {
     pub(crate) sha: String,
 }
 
+impl Script {
+    pub(crate) fn new(source: impl Into<String>) -> Self {
+        let source = source.into();
+        let sha = redis::Script::new(&source).get_hash().to_owned();
+        Self { source, sha }
+    }
+}
+
 /// One call of a script. All keys stand in one slot if the store is a Redis Cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {

@@ -13,6 +13,9 @@
 //! into a verdict.
 
 mod ask;
+mod bulletin;
 mod invocation;
 mod keys;
 mod prepared;
+
+pub use bulletin::ListKind;

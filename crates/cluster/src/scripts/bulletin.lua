@@ -1,0 +1,118 @@
+-- The fleet's bulletin board: bans and lists that every process should know of.
+--
+-- A process posts its news and is told what it has not seen, in one call. Every ban has the number of
+-- the change that made it what it is; whoever names the last number it has seen is told what came after.
+-- The board itself has a name: a process that knows another one knows that the store has lost what it
+-- held, and posts its bans anew.
+--
+-- KEYS   1 bans (field: rule and key, value: name), 2 their numbers, 3 when they end (ms),
+--        4 the board (name, last number, number of the lists), 5 lists (field: entry, value: end in ms, 0 for none)
+-- ARGV   1 known board, 2 known number, 3 known number of the lists, 4 a name for a new board,
+--        5 count of bans, then for each: field, ms it lasts (-1 lifts it), name,
+--        then the count of list entries, then for each: entry, ms it lasts (0 for ever, -1 removes it)
+-- Answers board, number, whether there is more, number of the lists,
+--        { field, ms left or -1, name, ... }, { entry, ... } or false if the lists have not changed
+
+local DAY = 86400000
+local MOST = 100000
+local AT_ONCE = 1000
+
+local kinds = { 'hash', 'zset', 'zset', 'hash', 'hash' }
+for i = 1, 5 do
+  local kind = redis.call('TYPE', KEYS[i]).ok
+  if kind ~= 'none' and kind ~= kinds[i] then redis.call('DEL', KEYS[i]) end
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local bans, numbers, ends, board, lists = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+
+local function forget(field)
+  redis.call('HDEL', bans, field)
+  redis.call('ZREM', numbers, field)
+  redis.call('ZREM', ends, field)
+end
+
+for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, AT_ONCE)) do forget(field) end
+
+local name = redis.call('HGET', board, 'name')
+if not name then
+  name = ARGV[4]
+  redis.call('DEL', bans, numbers, ends)
+  redis.call('HSET', board, 'name', name, 'number', 0)
+end
+
+local at = 6
+for _ = 1, tonumber(ARGV[5]) do
+  local field, lasts, readable = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
+  at = at + 3
+  local known = redis.call('ZSCORE', ends, field)
+  -- A lifted ban is remembered for a while, so that all hear of it.
+  local until_ms = now + lasts
+  if lasts < 0 then
+    until_ms = now + 60000
+    readable = ''
+  end
+  if lasts < 0 or not known or redis.call('HGET', bans, field) == '' or tonumber(known) < until_ms then
+    local number = redis.call('HINCRBY', board, 'number', 1)
+    redis.call('HSET', bans, field, readable)
+    redis.call('ZADD', numbers, number, field)
+    redis.call('ZADD', ends, until_ms, field)
+  end
+end
+local over = redis.call('ZCARD', ends) - MOST
+if over > 0 then
+  for _, field in ipairs(redis.call('ZRANGE', ends, 0, over - 1)) do forget(field) end
+end
+
+local changed = false
+for _ = 1, tonumber(ARGV[at]) do
+  local entry, lasts = ARGV[at + 1], tonumber(ARGV[at + 2])
+  at = at + 2
+  if lasts < 0 then
+    redis.call('HDEL', lists, entry)
+  else
+    redis.call('HSET', lists, entry, lasts == 0 and 0 or now + lasts)
+  end
+  changed = true
+end
+local entries = redis.call('HGETALL', lists)
+local standing = {}
+for i = 1, #entries, 2 do
+  local ends_at = tonumber(entries[i + 1]) or 1
+  if ends_at ~= 0 and ends_at <= now then
+    redis.call('HDEL', lists, entries[i])
+    changed = true
+  else
+    standing[#standing + 1] = entries[i]
+  end
+end
+if changed then redis.call('HINCRBY', board, 'lists', 1) end
+local lists_number = redis.call('HGET', board, 'lists') or '0'
+
+-- As long as one process looks, the board stays; lists stay for a week after the last.
+redis.call('PEXPIRE', board, DAY)
+redis.call('PEXPIRE', lists, 7 * DAY)
+local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')
+if last[2] then
+  for _, key in ipairs({ bans, numbers, ends }) do redis.call('PEXPIREAT', key, last[2]) end
+end
+
+local known = ARGV[1] == name and tonumber(ARGV[2]) or 0
+local number = tonumber(redis.call('HGET', board, 'number'))
+local found = redis.call('ZRANGEBYSCORE', numbers, '(' .. known, '+inf', 'WITHSCORES', 'LIMIT', 0, AT_ONCE)
+local news = {}
+for i = 1, #found, 2 do
+  local field = found[i]
+  local readable = redis.call('HGET', bans, field)
+  local left = -1
+  if readable ~= '' then left = (tonumber(redis.call('ZSCORE', ends, field)) or now) - now end
+  news[#news + 1] = field
+  news[#news + 1] = left
+  news[#news + 1] = readable
+end
+local more = #found == 2 * AT_ONCE
+if more then number = tonumber(found[#found]) end
+local told = false
+if ARGV[1] ~= name or ARGV[3] ~= lists_number then told = standing end
+return { name, number, more and 1 or 0, lists_number, news, told }
