@@ -13,6 +13,15 @@
 //! into a verdict.
 
 mod ask;
+mod driver;
+mod error;
+mod health;
 mod invocation;
 mod keys;
+mod link;
+mod options;
 mod prepared;
+
+pub use error::{StartError, StoreErrorKind};
+pub use health::{Health, State};
+pub use options::{StoreOptions, Tls, Topology};
