@@ -14,8 +14,16 @@
 
 mod ask;
 mod bulletin;
+mod driver;
+mod error;
+mod health;
 mod invocation;
 mod keys;
+mod link;
+mod options;
 mod prepared;
 
 pub use bulletin::ListKind;
+pub use error::{StartError, StoreErrorKind};
+pub use health::{Health, State};
+pub use options::{StoreOptions, Tls, Topology};

@@ -9,7 +9,8 @@
 //!    [`history`] asks the same of many callers at once, of whom only the moments of call and return
 //!    are known.
 //!
-//! Tests of what speaks to other programs start the real ones: [`servers`].
+//! Tests of what speaks to other programs start the real ones, [`servers`], and put what can go wrong on the
+//! way to them in between, [`fault_proxy`].
 //!
 //! The checkers know nothing of the engine: a checker that shared the limiter's arithmetic would
 //! share its mistakes.
@@ -35,5 +36,6 @@
 
 pub mod arrivals;
 pub mod bound;
+pub mod fault_proxy;
 pub mod history;
 pub mod servers;

@@ -11,11 +11,17 @@
 //! # Ok::<(), sluicegate_testkit::servers::StartError>(())
 //! ```
 
+mod certificates;
+mod cluster;
 mod folder;
 mod process;
 mod rabbitmq;
 mod redis;
+mod redis_cli;
+mod sentinel;
 
+pub use cluster::RedisCluster;
 pub use process::StartError;
 pub use rabbitmq::RabbitMq;
 pub use redis::RedisServer;
+pub use sentinel::SentinelGroup;

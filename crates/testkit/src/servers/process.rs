@@ -88,12 +88,30 @@ impl Process {
         self.child.id()
     }
 
+    /// Sends a signal to it, by its name without `SIG`.
+    pub(super) fn signal(&self, name: &str) -> io::Result<()> {
+        let status = Command::new("kill").args(["-s", name, &self.id().to_string()]).status()?;
+        if status.success() { Ok(()) } else { Err(io::Error::other(format!("kill -s {name}: {status}"))) }
+    }
+
     /// Waits until the server at `port` answers `hello` with something that begins with `reply`.
     pub(super) fn wait_for(&mut self, port: u16, hello: &[u8], reply: &[u8], log: &Path) -> Result<(), StartError> {
+        self.wait_for_any(port, hello, &[reply], log)
+    }
+
+    /// Waits until the server at `port` answers `hello` with something that begins with one of `replies`, which
+    /// are equally long.
+    pub(super) fn wait_for_any(
+        &mut self,
+        port: u16,
+        hello: &[u8],
+        replies: &[&[u8]],
+        log: &Path,
+    ) -> Result<(), StartError> {
         let program = self.program;
         let output = || std::fs::read_to_string(log).unwrap_or_default();
         let begun = Instant::now();
-        while !answers(port, hello, reply) {
+        while !answers(port, hello, replies) {
             if let Some(status) = self.child.try_wait()? {
                 return Err(StartError::Stopped { program, status, output: output() });
             }
@@ -114,14 +132,14 @@ impl Drop for Process {
     }
 }
 
-fn answers(port: u16, hello: &[u8], reply: &[u8]) -> bool {
+fn answers(port: u16, hello: &[u8], replies: &[&[u8]]) -> bool {
     let ask = || -> io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
         stream.write_all(hello)?;
-        let mut got = vec![0; reply.len()];
+        let mut got = vec![0; replies.first().map_or(0, |reply| reply.len())];
         stream.read_exact(&mut got)?;
-        Ok(got == reply)
+        Ok(replies.contains(&&got[..]))
     };
     ask().unwrap_or(false)
 }

@@ -1,0 +1,218 @@
+//! Gathers what waits into calls, and sees each call through to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use redis::Value;
+use tokio::time::{sleep_until, timeout_at};
+
+use super::batch::Batch;
+use super::shared::{Asker, Shared, Waiting};
+use crate::error::{Failure, StoreError, StoreErrorKind};
+use crate::health::Counters;
+
+/// How many items go into one call.
+const MOST_ITEMS: usize = 128;
+/// How many calls are under way to one server. One is worked on by the server while another is on its way;
+/// more would only make smaller batches.
+const MOST_CALLS: usize = 2;
+/// How many calls are under way to a cluster, where each slot needs its own.
+const MOST_CALLS_TO_SLOTS: usize = 64;
+/// How long after its deadline a call may stay unanswered before the whole store counts as silent.
+const STALL: Duration = Duration::from_millis(250);
+/// How long after that its reply is still waited for, to give back what it took.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl<B: Batch> Shared<B> {
+    /// Gathers until it is dropped: the driver's main task.
+    pub(super) async fn gather(self: Arc<Self>) {
+        loop {
+            self.pump();
+            self.wake.notified().await;
+        }
+    }
+
+    /// Sends what waits, as far as the line is free.
+    pub(super) fn pump(&self) {
+        let most = if self.link.has_slots() { MOST_CALLS_TO_SLOTS } else { MOST_CALLS };
+        if self.is_degraded() {
+            self.refuse_all(&Failure::Degraded);
+            return;
+        }
+        loop {
+            let waiting = {
+                let mut line = self.line.lock();
+                let free = line.in_flight < most;
+                let waiting = if free { line.lanes.take(MOST_ITEMS) } else { Default::default() };
+                // With a full line the next call that ends looks again; nobody else need wake anyone.
+                line.idle = free && waiting.is_empty();
+                line.in_flight += usize::from(!waiting.is_empty());
+                waiting
+            };
+            if waiting.is_empty() {
+                return;
+            }
+            let Some(shared) = self.this.upgrade() else { return };
+            let (items, askers) = waiting.into_iter().map(|Waiting { item, asker }| (item, asker)).unzip();
+            self.runtime.spawn(async move { shared.see_through(items, askers).await });
+        }
+    }
+
+    /// One call, from its sending until its askers have heard and nothing is left to give back.
+    async fn see_through(self: Arc<Self>, items: Vec<B::Item>, askers: Vec<Asker<B>>) {
+        let mut place = Place { shared: &self, held: true };
+        let Some(last) = askers.iter().map(|asker| asker.deadline).max() else { return };
+        Counters::add(&self.counters.calls, 1);
+        let sent = Instant::now();
+        let invocation = self.batch.encode(&items);
+        let mut reply = std::pin::pin!(self.link.call(&invocation, last));
+        let mut askers = Heard::new(askers);
+
+        let in_time = loop {
+            let Some(next) = askers.next_deadline() else { break None };
+            tokio::select! {
+                biased;
+                reply = &mut reply => break Some(reply),
+                () = sleep_until(next.into()) => {
+                    Counters::add(&self.counters.timeouts, askers.expire(Instant::now()));
+                }
+            }
+        };
+        match in_time {
+            Some(reply) => {
+                self.note(&reply);
+                place.leave();
+                self.deliver(reply, items, askers);
+            }
+            None => {
+                // The line is free for others: this call is only waited for to undo it.
+                let silent = StoreError::new(StoreErrorKind::Silent, "no answer within the deadline");
+                self.failed(&silent);
+                place.leave();
+                let mut late = timeout_at((last + STALL).into(), &mut reply).await;
+                if late.is_err() {
+                    self.silent_since(sent, &silent);
+                    late = timeout_at((last + STALL + PATIENCE).into(), &mut reply).await;
+                }
+                if let Ok(reply) = late {
+                    self.deliver(reply, items, askers);
+                }
+            }
+        }
+    }
+
+    fn note(&self, reply: &Result<Value, StoreError>) {
+        match reply {
+            Ok(_) => self.passed(),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// Tells the askers; what nobody hears is given back.
+    fn deliver(&self, reply: Result<Value, StoreError>, items: Vec<B::Item>, askers: Heard<B>) {
+        let answers = reply.and_then(|value| {
+            let answers = self.batch.decode(value, &items).inspect_err(|error| self.counters.failed(error))?;
+            if answers.len() == items.len() {
+                Ok(answers)
+            } else {
+                let error = StoreError::unintelligible(format!("{} answers to {} asks", answers.len(), items.len()));
+                self.counters.failed(&error);
+                Err(error)
+            }
+        });
+        match answers {
+            Ok(answers) => {
+                let mut unheard = Vec::new();
+                for ((item, answer), asker) in items.into_iter().zip(answers).zip(askers.askers) {
+                    match asker {
+                        None => unheard.push((item, answer)),
+                        Some(asker) => {
+                            if let Err(Ok(back)) = asker.answer.send(Ok((item, answer))) {
+                                unheard.push(back);
+                            }
+                        }
+                    }
+                }
+                Counters::add(&self.counters.late_answers, unheard.len() as u64);
+                self.give_back(unheard);
+            }
+            Err(error) => {
+                for asker in askers.askers.into_iter().flatten() {
+                    // Who is gone need not be told.
+                    drop(asker.answer.send(Err(Failure::Store(error.clone()))));
+                }
+            }
+        }
+    }
+
+    /// Gives back what these took, in the background. From any thread.
+    pub(super) fn give_back(&self, unheard: Vec<(B::Item, B::Answer)>) {
+        if unheard.is_empty() {
+            return;
+        }
+        let (Some(invocation), Some(shared)) = (self.batch.undo(&unheard), self.this.upgrade()) else { return };
+        self.returning.fetch_add(1, Ordering::Relaxed);
+        self.runtime.spawn(async move {
+            let until = Instant::now() + PATIENCE;
+            // If it fails, what was taken is gone until it is due or expires: too little is let in, never too much.
+            if let Ok(Err(error)) = timeout_at(until.into(), shared.link.call(&invocation, until)).await {
+                shared.counters.failed(&error);
+            }
+            shared.returning.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+/// A call's place in the line. Left once, also when the call panics.
+struct Place<'a, B: Batch> {
+    shared: &'a Shared<B>,
+    held: bool,
+}
+
+impl<B: Batch> Place<'_, B> {
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.held) {
+            self.shared.line.lock().in_flight -= 1;
+            self.shared.pump();
+        }
+    }
+}
+
+impl<B: Batch> Drop for Place<'_, B> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// A call's askers: first those who have heard that it was too slow, then those who still wait.
+struct Heard<B: Batch> {
+    askers: Vec<Option<Asker<B>>>,
+    expired: usize,
+}
+
+impl<B: Batch> Heard<B> {
+    fn new(askers: Vec<Asker<B>>) -> Self {
+        Self { askers: askers.into_iter().map(Some).collect(), expired: 0 }
+    }
+
+    /// When the first of those who still wait has waited long enough. `None` when nobody waits.
+    fn next_deadline(&self) -> Option<Instant> {
+        self.askers.get(self.expired)?.as_ref().map(|asker| asker.deadline)
+    }
+
+    /// Tells those who have waited long enough. How many they are.
+    fn expire(&mut self, now: Instant) -> u64 {
+        let mut many = 0;
+        // In the order of their deadlines: all wait equally long.
+        while self.next_deadline().is_some_and(|deadline| deadline <= now) {
+            if let Some(asker) = self.askers.get_mut(self.expired).and_then(Option::take) {
+                // Who is gone need not be told.
+                drop(asker.answer.send(Err(Failure::Deadline)));
+            }
+            self.expired += 1;
+            many += 1;
+        }
+        many
+    }
+}
