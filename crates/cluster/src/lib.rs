@@ -13,6 +13,7 @@
 //! into a verdict.
 
 mod ask;
+mod exact;
 mod invocation;
 mod keys;
 mod prepared;
