@@ -17,6 +17,7 @@ mod bulletin;
 mod driver;
 mod error;
 mod health;
+mod exact;
 mod invocation;
 mod keys;
 mod link;

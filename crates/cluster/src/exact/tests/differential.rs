@@ -1,0 +1,309 @@
+//! The same sequences, the same answers: the scripts against the engine's limiter.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use sluicegate_engine::algorithm::{Alignment, Check};
+use sluicegate_engine::clock::ManualClock;
+use sluicegate_engine::{Decision, Limit, Limiter, Rate, Timestamp};
+
+use super::support::{FAR, Store, prepared, unit};
+
+fn rate() -> impl Strategy<Value = Rate> {
+    let period = prop_oneof![
+        Just(1_000u64),
+        Just(1_000_000),
+        Just(1_000_000_000),
+        Just(60_000_000_000),
+        1_000..=5_000_000_000u64,
+        Just(86_400_000_000_000),
+        Just(30 * 86_400_000_000_000)
+    ];
+    (1..=1_000u64, period).prop_map(|(count, period)| Rate::new(count, Duration::from_nanos(period)).unwrap())
+}
+
+fn window() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(1u64),
+        2..=2_000u64,
+        Just(1_000_000),
+        Just(60_000_000),
+        1_000..=5_000_000u64,
+        Just(30 * 86_400_000_000)
+    ]
+    .prop_map(Duration::from_micros)
+}
+
+fn count() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 1..=40u64, 1 => 250..=260u64, 1 => 65_530..=65_540u64]
+}
+
+fn token_bucket() -> BoxedStrategy<Limit> {
+    (rate(), count(), any::<bool>())
+        .prop_map(|(rate, burst, bytes)| match bytes {
+            true => Limit::bandwidth(rate, burst).unwrap(),
+            false => Limit::token_bucket(rate, burst).unwrap(),
+        })
+        .boxed()
+}
+
+fn leaky_bucket() -> BoxedStrategy<Limit> {
+    (rate(), count()).prop_map(|(rate, queue)| Limit::leaky_bucket(rate, queue).unwrap()).boxed()
+}
+
+fn fixed_window() -> BoxedStrategy<Limit> {
+    let alignment = prop_oneof![Just(Alignment::Epoch), Just(Alignment::FirstUse)];
+    (count(), window(), alignment).prop_map(|(count, window, a)| Limit::fixed_window(count, window, a).unwrap()).boxed()
+}
+
+/// Cells are whole microseconds, as the store has them.
+fn sliding_window() -> BoxedStrategy<Limit> {
+    (count(), window(), 1..=20u32)
+        .prop_map(|(count, window, cells)| Limit::sliding_window(count, window * cells, cells).unwrap())
+        .boxed()
+}
+
+fn interpolated_window() -> BoxedStrategy<Limit> {
+    (prop_oneof![9 => count(), 1 => Just(1 << 45)], window())
+        .prop_map(|(count, window)| Limit::interpolated_window(count, window).unwrap())
+        .boxed()
+}
+
+fn sliding_log() -> BoxedStrategy<Limit> {
+    (prop_oneof![4 => 1..=40u64, 1 => 1..=300u64], window())
+        .prop_map(|(count, window)| Limit::sliding_log(count, window).unwrap())
+        .boxed()
+}
+
+fn warm_up() -> BoxedStrategy<Limit> {
+    let period = prop_oneof![1_000_000..=10_000_000_000u64, Just(3_600_000_000_000)];
+    (1..=50u64, period, 6..=60u64, 2..=10u32)
+        .prop_map(|(count, period, gaps, factor)| {
+            let rate = Rate::new(count, Duration::from_nanos(period)).unwrap();
+            Limit::warm_up(rate, rate.time_for(gaps), factor).unwrap()
+        })
+        .boxed()
+}
+
+fn any_rate() -> BoxedStrategy<Limit> {
+    prop_oneof![
+        token_bucket(),
+        leaky_bucket(),
+        fixed_window(),
+        sliding_window(),
+        interpolated_window(),
+        sliding_log(),
+        warm_up()
+    ]
+    .boxed()
+}
+
+/// One request: how the clock moves before it, in parts of the limits' own time, and what it costs.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    moved: Moved,
+    cost: Cost,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Moved {
+    Not,
+    Micros(u64),
+    Part(u64),
+    Windows(u64),
+    Back(u64),
+    FarBack,
+    ToTheWait,
+    JustBeforeTheWait,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Cost {
+    Look,
+    Small(u64),
+    Part(u64),
+    Most,
+    TooMuch(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let moved = prop_oneof![
+        4 => Just(Moved::Not),
+        2 => (1..=3u64).prop_map(Moved::Micros),
+        6 => (1..=100u64).prop_map(Moved::Part),
+        1 => (1..=3u64).prop_map(Moved::Windows),
+        1 => (1..=200u64).prop_map(Moved::Back),
+        1 => Just(Moved::FarBack),
+        2 => Just(Moved::ToTheWait),
+        2 => Just(Moved::JustBeforeTheWait),
+    ];
+    let cost = prop_oneof![
+        1 => Just(Cost::Look),
+        8 => (1..=3u64).prop_map(Cost::Small),
+        4 => (1..=100u64).prop_map(Cost::Part),
+        1 => Just(Cost::Most),
+        1 => prop_oneof![Just(1u64), Just(u64::MAX / 2)].prop_map(Cost::TooMuch),
+    ];
+    prop::collection::vec((moved, cost).prop_map(|(moved, cost)| Step { moved, cost }), 1..=60)
+}
+
+/// The limits' own time in microseconds, and the most that can be had at once.
+fn scale(limits: &[Limit]) -> (u64, u64) {
+    let windows = limits.iter().filter_map(Limit::window).map(|window| window.as_micros() as u64);
+    let most = limits.iter().filter(|limit| !matches!(limit, Limit::WarmUp(_))).map(Limit::capacity);
+    (windows.max().unwrap_or(1).max(1), most.min().unwrap_or(5))
+}
+
+fn cost_of(cost: Cost, most: u64) -> u64 {
+    match cost {
+        Cost::Look => 0,
+        Cost::Small(cost) => cost,
+        Cost::Part(part) => (most / 100 * part).max(1),
+        Cost::Most => most,
+        Cost::TooMuch(by) => most.saturating_add(by),
+    }
+}
+
+/// The engine's decision in the store's words.
+fn in_words(decision: &Decision) -> (Check, usize, sluicegate_engine::algorithm::Status) {
+    (Check::from(decision.verdict), decision.limit, decision.status)
+}
+
+fn compare(store: &mut Store, limits: &[Limit], steps: &[Step]) {
+    let clock = ManualClock::starting_at(Timestamp::from_nanos(FAR * 1_000));
+    let engine =
+        Limiter::builder().limits(limits.to_vec()).clock(clock.clone()).build().unwrap();
+    let prepared = prepared(limits);
+    let mut unit = unit(&prepared);
+    let (window, most) = scale(limits);
+    let warm_up = limits.iter().any(|limit| matches!(limit, Limit::WarmUp(_)));
+    let (mut now, mut wait) = (FAR, 0);
+    for (nth, step) in steps.iter().enumerate() {
+        now = match step.moved {
+            Moved::Not => now,
+            Moved::Micros(by) => now + by,
+            Moved::Part(part) => now + window * part / 100,
+            Moved::Windows(count) => now + window * count,
+            Moved::Back(part) => now - window * part / 100,
+            Moved::FarBack => now - (window * 7).min(FAR / 100),
+            Moved::ToTheWait => now + wait,
+            Moved::JustBeforeTheWait => now + wait.saturating_sub(1),
+        };
+        unit.cost = cost_of(step.cost, most);
+        if warm_up && unit.cost > 1 << 40 {
+            unit.cost = 1_000;
+        }
+        clock.set(Timestamp::from_nanos(now * 1_000));
+        let expected = in_words(&engine.check_cost(unit.cost));
+        let before = store.dump();
+        let said = store.ask(&unit, now);
+        assert_eq!((said.check, said.limit, said.status), expected, "step {nth} of {steps:?} on {limits:?}");
+        assert_eq!(said.at, now);
+        if !matches!(said.check, Check::Now | Check::After(_)) || unit.cost == 0 {
+            assert_eq!(store.dump(), before, "a refusal wrote something: step {nth} of {steps:?} on {limits:?}");
+        }
+        wait = match said.check {
+            Check::After(wait) | Check::NotBefore(wait) => wait.div_ceil(1_000),
+            _ => 0,
+        };
+        assert_full_when_gone(store, &unit, &engine, limits, now);
+    }
+    store.run(&[b"FLUSHALL"]);
+}
+
+/// Each key goes when what is in it is full again, and not before.
+fn assert_full_when_gone(
+    store: &mut Store,
+    unit: &crate::ask::Unit,
+    engine: &Limiter,
+    limits: &[Limit],
+    now: u64,
+) {
+    let mut expected: Vec<(Vec<u8>, u64)> = Vec::new();
+    let statuses = engine.status();
+    for (index, (limit, status)) in limits.iter().zip(&statuses).enumerate() {
+        // What is free again may still be warm, and windows may be open though nothing is taken in them:
+        // these are looked at elsewhere.
+        if matches!(limit, Limit::WarmUp(_)) {
+            return;
+        }
+        let full = if status.reset == 0 { 0 } else { now + status.reset.div_ceil(1_000) };
+        if matches!(limit, Limit::SlidingLog(_)) {
+            expected.push((unit.key.second(&format!("log{index}")).to_vec(), full));
+        } else {
+            match expected.iter_mut().find(|(key, _)| *key == *unit.key.0) {
+                Some((_, latest)) => *latest = full.max(*latest),
+                None => expected.push((unit.key.0.to_vec(), full)),
+            }
+        }
+    }
+    for (key, full) in expected {
+        if let Some(gone) = store.expiry(&key)
+            && full > now
+        {
+            assert_eq!(gone, full.div_ceil(1_000) * 1_000, "on {limits:?}");
+        } else {
+            assert!(full <= now, "nothing there, though not full: on {limits:?}");
+        }
+    }
+}
+
+fn check(limits: BoxedStrategy<Vec<Limit>>, cases: u32) {
+    let mut store = Store::start();
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let store = std::cell::RefCell::new(&mut store);
+    runner
+        .run(&(limits, steps()), |(limits, steps)| {
+            compare(&mut store.borrow_mut(), &limits, &steps);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn one(limit: BoxedStrategy<Limit>) -> BoxedStrategy<Vec<Limit>> {
+    limit.prop_map(|limit| vec![limit]).boxed()
+}
+
+const CASES: u32 = 300;
+
+#[test]
+fn token_buckets_decide_as_the_engine_does() {
+    check(one(token_bucket()), CASES);
+}
+
+#[test]
+fn leaky_buckets_decide_as_the_engine_does() {
+    check(one(leaky_bucket()), CASES);
+}
+
+#[test]
+fn fixed_windows_decide_as_the_engine_does() {
+    check(one(fixed_window()), CASES);
+}
+
+#[test]
+fn sliding_windows_decide_as_the_engine_does() {
+    check(one(sliding_window()), CASES);
+}
+
+#[test]
+fn interpolated_windows_decide_as_the_engine_does() {
+    check(one(interpolated_window()), CASES);
+}
+
+#[test]
+fn sliding_logs_decide_as_the_engine_does() {
+    check(one(sliding_log()), CASES);
+}
+
+#[test]
+fn warm_ups_decide_as_the_engine_does() {
+    check(one(warm_up()), CASES);
+}
+
+#[test]
+fn several_limits_of_one_key_decide_as_the_engine_does() {
+    check(prop::collection::vec(any_rate(), 2..=5).boxed(), CASES);
+    check(prop::collection::vec(token_bucket(), 2..=3).boxed(), CASES / 3);
+}

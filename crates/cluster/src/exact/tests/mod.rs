@@ -1,0 +1,5 @@
+//! The scripts on a real server, against the engine's own algorithms.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod differential;
+mod support;
