@@ -38,6 +38,13 @@ pub(crate) struct Said {
     pub(crate) at: u64,
 }
 
+impl Said {
+    /// Whether it fits, at once or after a pause.
+    pub(crate) const fn admits(&self) -> bool {
+        matches!(self.check, Check::Now | Check::After(_))
+    }
+}
+
 /// What the store said about all units of an ask, in their order.
 pub(crate) type Answer = SmallVec<[Said; 1]>;
 

@@ -16,15 +16,17 @@ mod ask;
 mod bulletin;
 mod driver;
 mod error;
-mod health;
 mod exact;
+mod health;
 mod invocation;
 mod keys;
 mod link;
 mod options;
 mod prepared;
+mod store;
 
 pub use bulletin::ListKind;
 pub use error::{StartError, StoreErrorKind};
 pub use health::{Health, State};
 pub use options::{StoreOptions, Tls, Topology};
+pub use store::ClusterStore;

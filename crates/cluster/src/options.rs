@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_millis(20);
 /// How long a permit lives without being renewed, unless told otherwise.
 const PERMIT_TIME_TO_LIVE: Duration = Duration::from_secs(30);
 /// What the names of our keys begin with, unless told otherwise.
-const KEY_PREFIX: &str = "sluicegate:";
+const KEY_PREFIX: &str = "sluicegate";
 
 /// A Redis or Valkey store. Its `Debug` form does not show the password.
 #[derive(Clone, PartialEq, Eq)]

@@ -14,6 +14,11 @@ use crate::invocation::{Invocation, Script};
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../scripts/bulletin.lua")));
 
+/// The script of the board.
+pub(crate) fn script() -> &'static Script {
+    &SCRIPT
+}
+
 /// How far this process has read the board.
 #[derive(Clone, Debug)]
 pub(crate) struct Board {

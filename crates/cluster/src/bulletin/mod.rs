@@ -9,6 +9,6 @@
 mod board;
 mod entry;
 
-pub(crate) use board::{Board, Look};
-pub(crate) use entry::ListChange;
+pub(crate) use board::{Board, Look, script};
 pub use entry::ListKind;
+pub(crate) use entry::{Change, ListChange};

@@ -53,7 +53,7 @@ pub(super) fn scripts() -> [&'static Script; 2] {
 /// The key of the list, and a name for this process that no other has.
 pub(super) fn names(prefix: &str) -> (Bytes, Bytes) {
     let name = format!("{:016x}{:016x}", super::jitter::random(), super::jitter::random());
-    (Bytes::from(format!("{prefix}{{nodes}}")), Bytes::from(name))
+    (Bytes::from(format!("{prefix}:{{nodes}}")), Bytes::from(name))
 }
 
 impl<B: Batch> Shared<B> {

@@ -9,7 +9,7 @@ const FIRST: Duration = Duration::from_millis(100);
 const LAST: Duration = Duration::from_secs(1);
 
 /// 64 random bits. Seeded by the system; not for secrets.
-pub(super) fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }
 

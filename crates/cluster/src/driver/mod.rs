@@ -36,6 +36,7 @@ use tokio::time::{sleep, timeout_at};
 
 pub(crate) use self::asking::Asking;
 pub(crate) use self::batch::Batch;
+pub(crate) use self::jitter::random;
 use self::shared::Shared;
 use crate::error::{Failure, StartError, StoreError, StoreErrorKind};
 use crate::health::{Health, SharedCounters};

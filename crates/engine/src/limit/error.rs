@@ -110,6 +110,12 @@ pub enum LimitError {
         /// The most possible.
         most: usize,
     },
+    /// Limits that a store cannot keep.
+    #[error("{reason}")]
+    Store {
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// No memory for so many keys.
     #[error("there is no memory for {keys} keys: remember fewer")]
     Memory {

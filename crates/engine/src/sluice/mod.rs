@@ -40,7 +40,7 @@ mod queue;
 mod saved;
 mod snapshot;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -230,9 +230,36 @@ impl Sluice {
         Ok(())
     }
 
+    /// The same sluice, not kept alive by this.
+    pub fn downgrade(&self) -> WeakSluice {
+        WeakSluice(Arc::downgrade(&self.shared))
+    }
+
     /// Memory the keys of all rules take, whether used or not.
     pub fn bytes(&self) -> usize {
         self.shared.snapshot.load().bytes()
+    }
+}
+
+/// A sluice that is not kept alive.
+#[derive(Clone)]
+pub struct WeakSluice(Weak<Shared>);
+
+impl WeakSluice {
+    /// The sluice, if somebody still keeps it.
+    pub fn upgrade(&self) -> Option<Sluice> {
+        self.0.upgrade().map(|shared| Sluice { shared })
+    }
+
+    /// Whether somebody still keeps it.
+    pub fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl std::fmt::Debug for WeakSluice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WeakSluice").field("is_there", &self.is_there()).finish()
     }
 }
 
