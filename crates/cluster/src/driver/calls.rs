@@ -14,11 +14,6 @@ use crate::health::Counters;
 
 /// How many items go into one call.
 const MOST_ITEMS: usize = 128;
-/// How many calls are under way to one server. One is worked on by the server while another is on its way;
-/// more would only make smaller batches.
-const MOST_CALLS: usize = 2;
-/// How many calls are under way to a cluster, where each slot needs its own.
-const MOST_CALLS_TO_SLOTS: usize = 64;
 /// How long after its deadline a call may stay unanswered before the whole store counts as silent.
 const STALL: Duration = Duration::from_millis(250);
 /// How long after that its reply is still waited for, to give back what it took.
@@ -35,7 +30,6 @@ impl<B: Batch> Shared<B> {
 
     /// Sends what waits, as far as the line is free.
     pub(super) fn pump(&self) {
-        let most = if self.link.has_slots() { MOST_CALLS_TO_SLOTS } else { MOST_CALLS };
         if self.is_degraded() {
             self.refuse_all(&Failure::Degraded);
             return;
@@ -43,16 +37,15 @@ impl<B: Batch> Shared<B> {
         loop {
             let waiting = {
                 let mut line = self.line.lock();
-                let free = line.in_flight < most;
-                let waiting = if free { line.lanes.take(MOST_ITEMS) } else { Default::default() };
-                // With a full line the next call that ends looks again; nobody else need wake anyone.
-                line.idle = free && waiting.is_empty();
-                line.in_flight += usize::from(!waiting.is_empty());
-                waiting
+                let needed = line.pace.needed(line.in_flight);
+                if needed.is_none_or(|needed| line.lanes.len() < needed) {
+                    // With a full line the next call that ends looks again; nobody else need wake anyone.
+                    line.wake_at = needed;
+                    return;
+                }
+                line.in_flight += 1;
+                line.lanes.take(MOST_ITEMS)
             };
-            if waiting.is_empty() {
-                return;
-            }
             let Some(shared) = self.this.upgrade() else { return };
             let (items, askers) = waiting.into_iter().map(|Waiting { item, asker }| (item, asker)).unzip();
             self.runtime.spawn(async move { shared.see_through(items, askers).await });
@@ -82,6 +75,7 @@ impl<B: Batch> Shared<B> {
         match in_time {
             Some(reply) => {
                 self.note(&reply);
+                self.line.lock().pace.took(sent.elapsed());
                 place.leave();
                 self.deliver(reply, items, askers);
             }

@@ -18,6 +18,7 @@ mod calls;
 mod heartbeat;
 mod jitter;
 mod lanes;
+mod pace;
 mod recovery;
 mod shared;
 #[cfg(test)]

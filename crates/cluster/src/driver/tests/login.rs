@@ -25,10 +25,9 @@ fn a_password_is_used_and_a_wrong_one_is_told() {
 
 #[test]
 fn a_user_with_just_enough_rights_over_tls() {
-    let user = ["--user", "gate on >secret ~sluicegate:* resetchannels -@all +evalsha +script|load +time +type"];
-    let rights = ["+zadd", "+zcard", "+zrem", "+zremrangebyscore", "+pexpire", "+del", "+incrby"];
-    let user = [user[0].to_owned(), format!("{} {}", user[1], rights.join(" "))];
-    let server = RedisServer::start_with_tls(&[&user[0], &user[1]]).unwrap();
+    let user = "--user gate on >secret ~sluicegate:* -@all +evalsha +script|load +time +type +del +zadd +zcard +zrem \
+                +zremrangebyscore +pexpire +incrby";
+    let server = RedisServer::start_with_tls(&user.split_whitespace().collect::<Vec<_>>()).unwrap();
     let (port, authority) = server.tls().unwrap();
     let mut options = single(format!("localhost:{port}"));
     options.tls = Some(Tls { authority: Some(authority) });
