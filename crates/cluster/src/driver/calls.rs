@@ -1,5 +1,6 @@
 //! Gathers what waits into calls, and sees each call through to its end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -46,10 +47,34 @@ impl<B: Batch> Shared<B> {
                 line.in_flight += 1;
                 line.lanes.take(MOST_ITEMS)
             };
-            let Some(shared) = self.this.upgrade() else { return };
-            let (items, askers) = waiting.into_iter().map(|Waiting { item, asker }| (item, asker)).unzip();
-            self.runtime.spawn(async move { shared.see_through(items, askers).await });
+            let (items, askers) = self.still_wanted(waiting);
+            match self.this.upgrade() {
+                Some(shared) if !items.is_empty() => {
+                    self.runtime.spawn(async move { shared.see_through(items, askers).await });
+                }
+                _ => self.line.lock().in_flight -= 1,
+            }
         }
+    }
+
+    /// Leaves out who is gone or has waited long enough: nothing need be taken for them.
+    fn still_wanted(&self, waiting: VecDeque<Waiting<B>>) -> (Vec<B::Item>, Vec<Asker<B>>) {
+        let now = Instant::now();
+        let (mut items, mut askers) = (Vec::with_capacity(waiting.len()), Vec::with_capacity(waiting.len()));
+        for Waiting { item, asker } in waiting {
+            if asker.answer.is_closed() {
+                continue;
+            }
+            if asker.deadline <= now {
+                Counters::add(&self.counters.timeouts, 1);
+                // Who is gone need not be told.
+                drop(asker.answer.send(Err(Failure::Deadline)));
+                continue;
+            }
+            items.push(item);
+            askers.push(asker);
+        }
+        (items, askers)
     }
 
     /// One call, from its sending until its askers have heard and nothing is left to give back.

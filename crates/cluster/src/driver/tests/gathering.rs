@@ -41,7 +41,7 @@ fn beyond_the_bound_asks_fail_at_once() {
     let driver = connected(single(server.address()), AMPLE);
     server.pause().unwrap();
     let asking: Vec<_> = (0..5000).map(|_| driver.ask(add("k", 1))).collect();
-    assert!(driver.health().overloads >= 5000 - 4096 - 2 * 128, "{:?}", driver.health());
+    assert!(driver.health().overloads >= 5000 - 4096 - 4 * 128, "{:?}", driver.health());
     server.resume().unwrap();
     let answers: Vec<_> = asking.into_iter().map(|asking| asking.wait()).collect();
     let overloaded = answers.iter().filter(|answer| **answer == Err(Failure::Overloaded)).count();
