@@ -1,5 +1,6 @@
 //! Gathers what waits into calls, and sees each call through to its end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -14,11 +15,6 @@ use crate::health::Counters;
 
 /// How many items go into one call.
 const MOST_ITEMS: usize = 128;
-/// How many calls are under way to one server. One is worked on by the server while another is on its way;
-/// more would only make smaller batches.
-const MOST_CALLS: usize = 2;
-/// How many calls are under way to a cluster, where each slot needs its own.
-const MOST_CALLS_TO_SLOTS: usize = 64;
 /// How long after its deadline a call may stay unanswered before the whole store counts as silent.
 const STALL: Duration = Duration::from_millis(250);
 /// How long after that its reply is still waited for, to give back what it took.
@@ -35,7 +31,6 @@ impl<B: Batch> Shared<B> {
 
     /// Sends what waits, as far as the line is free.
     pub(super) fn pump(&self) {
-        let most = if self.link.has_slots() { MOST_CALLS_TO_SLOTS } else { MOST_CALLS };
         if self.is_degraded() {
             self.refuse_all(&Failure::Degraded);
             return;
@@ -43,20 +38,43 @@ impl<B: Batch> Shared<B> {
         loop {
             let waiting = {
                 let mut line = self.line.lock();
-                let free = line.in_flight < most;
-                let waiting = if free { line.lanes.take(MOST_ITEMS) } else { Default::default() };
-                // With a full line the next call that ends looks again; nobody else need wake anyone.
-                line.idle = free && waiting.is_empty();
-                line.in_flight += usize::from(!waiting.is_empty());
-                waiting
+                let needed = line.pace.needed(line.in_flight);
+                if needed.is_none_or(|needed| line.lanes.len() < needed) {
+                    // With a full line the next call that ends looks again; nobody else need wake anyone.
+                    line.wake_at = needed;
+                    return;
+                }
+                line.in_flight += 1;
+                line.lanes.take(MOST_ITEMS)
             };
-            if waiting.is_empty() {
-                return;
+            let (items, askers) = self.still_wanted(waiting);
+            match self.this.upgrade() {
+                Some(shared) if !items.is_empty() => {
+                    self.runtime.spawn(async move { shared.see_through(items, askers).await });
+                }
+                _ => self.line.lock().in_flight -= 1,
             }
-            let Some(shared) = self.this.upgrade() else { return };
-            let (items, askers) = waiting.into_iter().map(|Waiting { item, asker }| (item, asker)).unzip();
-            self.runtime.spawn(async move { shared.see_through(items, askers).await });
         }
+    }
+
+    /// Leaves out who is gone or has waited long enough: nothing need be taken for them.
+    fn still_wanted(&self, waiting: VecDeque<Waiting<B>>) -> (Vec<B::Item>, Vec<Asker<B>>) {
+        let now = Instant::now();
+        let (mut items, mut askers) = (Vec::with_capacity(waiting.len()), Vec::with_capacity(waiting.len()));
+        for Waiting { item, asker } in waiting {
+            if asker.answer.is_closed() {
+                continue;
+            }
+            if asker.deadline <= now {
+                Counters::add(&self.counters.timeouts, 1);
+                // Who is gone need not be told.
+                drop(asker.answer.send(Err(Failure::Deadline)));
+                continue;
+            }
+            items.push(item);
+            askers.push(asker);
+        }
+        (items, askers)
     }
 
     /// One call, from its sending until its askers have heard and nothing is left to give back.
@@ -82,6 +100,7 @@ impl<B: Batch> Shared<B> {
         match in_time {
             Some(reply) => {
                 self.note(&reply);
+                self.line.lock().pace.took(sent.elapsed());
                 place.leave();
                 self.deliver(reply, items, askers);
             }

@@ -22,7 +22,8 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// How long beyond the deadline a heartbeat may take before the store counts as silent.
 const STALL: Duration = Duration::from_millis(250);
 
-/// Names a process and counts all. The list outlives its last member by its expiry.
+/// Names a process and counts all. The list expires when its last member has been silent long enough. What
+/// adds comes first: a server without memory refuses that only to a script that has written nothing yet.
 static BEAT: LazyLock<Script> = LazyLock::new(|| {
     script(
         "local kind = redis.call('TYPE', KEYS[1])['ok']\n\
@@ -30,9 +31,9 @@ static BEAT: LazyLock<Script> = LazyLock::new(|| {
          local time = redis.call('TIME')\n\
          local now = time[1] * 1000000 + time[2]\n\
          local silence = tonumber(ARGV[2])\n\
+         redis.call('ZADD', KEYS[1], now, ARGV[1])\n\
          redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - silence)\n\
          redis.call('ZREMRANGEBYSCORE', KEYS[1], now + silence, '+inf')\n\
-         redis.call('ZADD', KEYS[1], now, ARGV[1])\n\
          redis.call('PEXPIRE', KEYS[1], math.floor(silence / 1000))\n\
          return redis.call('ZCARD', KEYS[1])",
     )

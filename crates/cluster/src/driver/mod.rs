@@ -18,6 +18,7 @@ mod calls;
 mod heartbeat;
 mod jitter;
 mod lanes;
+mod pace;
 mod recovery;
 mod shared;
 #[cfg(test)]
@@ -100,8 +101,8 @@ impl<B: Batch> Driver<B> {
         thread::Builder::new().name("sluicegate-store".to_owned()).spawn(move || {
             let ended = Ended(running.clone());
             running.run(&runtime);
-            // What still runs on it is dropped with it.
-            drop(runtime);
+            // What still runs on it is dropped with it; a name that is still being looked up is not waited for.
+            runtime.shutdown_background();
             drop(ended);
         })?;
         let life = Some(Arc::new(Life(shared.clone())));

@@ -13,6 +13,7 @@ use super::asking::{Asking, Heard};
 use super::batch::Batch;
 use super::breaker::Breaker;
 use super::lanes::Lanes;
+use super::pace::Pace;
 use crate::error::{Failure, StoreError, Weight};
 use crate::health::{Counters, Health, SharedCounters, State};
 use crate::link::Link;
@@ -51,8 +52,9 @@ pub(super) struct Shared<B: Batch> {
 pub(super) struct Line<B: Batch> {
     pub(super) lanes: Lanes<Waiting<B>>,
     pub(super) in_flight: usize,
-    /// The gatherer sleeps and is to be woken by the next ask.
-    pub(super) idle: bool,
+    /// The gatherer sleeps and is to be woken when so many wait.
+    pub(super) wake_at: Option<usize>,
+    pub(super) pace: Pace,
     pub(super) closed: bool,
 }
 
@@ -76,6 +78,7 @@ impl<B: Batch> Shared<B> {
         deadline: Duration,
         names: (Bytes, Bytes),
     ) -> Arc<Self> {
+        let pace = Pace::new(link.has_slots());
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             batch,
@@ -85,7 +88,7 @@ impl<B: Batch> Shared<B> {
             deadline,
             nodes_key: names.0,
             name: names.1,
-            line: Mutex::new(Line { lanes: Lanes::new(), in_flight: 0, idle: false, closed: false }),
+            line: Mutex::new(Line { lanes: Lanes::new(), in_flight: 0, wake_at: None, pace, closed: false }),
             wake: Notify::new(),
             opened: Notify::new(),
             closing: Notify::new(),
@@ -117,7 +120,8 @@ impl<B: Batch> Shared<B> {
                 return Asking::failed(Failure::Overloaded);
             }
             line.lanes.push(slot, waiting);
-            std::mem::take(&mut line.idle)
+            let waiting = line.lanes.len();
+            line.wake_at.take_if(|many| waiting >= *many).is_some()
         };
         if wake {
             self.wake.notify_one();
@@ -175,7 +179,7 @@ impl<B: Batch> Shared<B> {
     pub(super) fn refuse_all(&self, failure: &Failure) {
         let waiting = {
             let mut line = self.line.lock();
-            line.idle = true;
+            line.wake_at = Some(1);
             line.lanes.take_all()
         };
         if *failure == Failure::Degraded {

@@ -41,7 +41,7 @@ pub(crate) type Alarm = Arc<dyn Fn(&StoreError) + Send + Sync>;
 pub(crate) struct Link(Kind);
 
 enum Kind {
-    Primary(PrimaryLink),
+    Primary(Box<PrimaryLink>),
     Cluster(ClusterLink),
 }
 
@@ -59,10 +59,10 @@ impl Link {
         }
         let connector = Connector::new(options, scripts)?;
         Ok(Self(match &options.topology {
-            Topology::Single => Kind::Primary(PrimaryLink::new(connector, Place::OneOf(nodes), counters)),
+            Topology::Single => Kind::Primary(Box::new(PrimaryLink::new(connector, Place::OneOf(nodes), counters))),
             Topology::Sentinel(name) => {
                 let place = Place::Sentinels { name: name.clone(), sentinels: nodes };
-                Kind::Primary(PrimaryLink::new(connector, place, counters))
+                Kind::Primary(Box::new(PrimaryLink::new(connector, place, counters)))
             }
             Topology::Cluster if options.database != 0 => return Err(StartError::Database(options.database)),
             Topology::Cluster => Kind::Cluster(ClusterLink::new(connector, nodes, counters)),

@@ -1,0 +1,58 @@
+//! TLS, passwords and users.
+
+use super::*;
+use crate::options::Tls;
+
+fn refused(options: &StoreOptions) -> String {
+    let driver = start(options);
+    until("degraded", || driver.now_degraded());
+    driver.health().last_error.unwrap()
+}
+
+#[test]
+fn a_password_is_used_and_a_wrong_one_is_told() {
+    let server = RedisServer::start_with(&["--requirepass", "right"]).unwrap();
+    let mut options = single(server.address());
+    options.password = Some("right".into());
+    assert_eq!(connected(options.clone(), AMPLE).ask(add("k", 1)).wait(), Ok(1));
+    options.password = Some("wrong".into());
+    let error = refused(&options);
+    assert!(error.starts_with("the store refuses this user") && !error.contains("wrong"), "{error}");
+    options.password = None;
+    let error = refused(&options);
+    assert!(error.starts_with("the store refuses this user"), "{error}");
+}
+
+#[test]
+fn a_user_with_just_enough_rights_over_tls() {
+    let user = "--user gate on >secret ~sluicegate:* -@all +evalsha +script|load +time +type +del +zadd +zcard +zrem \
+                +zremrangebyscore +pexpire +incrby";
+    let server = RedisServer::start_with_tls(&user.split_whitespace().collect::<Vec<_>>()).unwrap();
+    let (port, authority) = server.tls().unwrap();
+    let mut options = single(format!("localhost:{port}"));
+    options.tls = Some(Tls { authority: Some(authority) });
+    options.username = Some("gate".into());
+    options.password = Some("secret".into());
+    let driver = connected(options.clone(), AMPLE);
+    assert_eq!(driver.ask(add("sluicegate:k", 1)).wait(), Ok(1));
+    let failure = driver.ask(add("foreign", 1)).wait().unwrap_err();
+    assert!(failure.to_string().starts_with("the store refuses this user"), "{failure}");
+
+    // A certificate that nobody vouches for, and no TLS at all.
+    options.tls = Some(Tls::default());
+    let error = refused(&options);
+    assert!(error.contains("certificate"), "{error}");
+    options.tls = None;
+    let error = refused(&options);
+    assert!(error.starts_with("the store cannot be reached"), "{error}");
+}
+
+#[test]
+fn another_database_is_another_store() {
+    let server = RedisServer::start().unwrap();
+    let mut options = single(server.address());
+    options.database = 5;
+    assert_eq!(connected(options, AMPLE).ask(add("k", 1)).wait(), Ok(1));
+    assert_eq!(server.command(&["-n", "5", "GET", "k"]).unwrap(), "1");
+    assert_eq!(stored(&server, "k"), 0);
+}
