@@ -173,7 +173,9 @@ impl Describing {
                 let most = small(window.limit(), "limit")?;
                 let length = micros_covering(window.window());
                 let (name, phase) = match window.alignment() {
-                    Alignment::Epoch => ("fw", (u128::from(EPOCH_UNIX_SECONDS) * 1_000_000 % u128::from(length)) as f64),
+                    Alignment::Epoch => {
+                        ("fw", (u128::from(EPOCH_UNIX_SECONDS) * 1_000_000 % u128::from(length)) as f64)
+                    }
                     Alignment::FirstUse => ("fu", -1.0),
                 };
                 self.name(format_args!("{name}{length}"));

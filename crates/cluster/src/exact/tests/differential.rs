@@ -49,9 +49,7 @@ fn token_bucket() -> BoxedStrategy<Limit> {
 }
 
 fn leaky_bucket() -> BoxedStrategy<Limit> {
-    (rate(), count())
-        .prop_filter_map("fills too slowly", |(rate, queue)| Limit::leaky_bucket(rate, queue).ok())
-        .boxed()
+    (rate(), count()).prop_filter_map("fills too slowly", |(rate, queue)| Limit::leaky_bucket(rate, queue).ok()).boxed()
 }
 
 fn fixed_window() -> BoxedStrategy<Limit> {
@@ -188,8 +186,7 @@ fn alike(found: Words, expected: Words) -> bool {
 
 fn compare(store: &mut Store, limits: &[Limit], steps: &[Step]) {
     let clock = ManualClock::starting_at(Timestamp::from_nanos(FAR * 1_000));
-    let engine =
-        Limiter::builder().limits(limits.to_vec()).clock(clock.clone()).build().unwrap();
+    let engine = Limiter::builder().limits(limits.to_vec()).clock(clock.clone()).build().unwrap();
     let prepared = prepared(limits);
     let mut unit = unit(&prepared);
     let (window, most) = scale(limits);
@@ -230,13 +227,7 @@ fn compare(store: &mut Store, limits: &[Limit], steps: &[Step]) {
 }
 
 /// Each key goes when what is in it is full again, and not before.
-fn assert_full_when_gone(
-    store: &mut Store,
-    unit: &crate::ask::Unit,
-    engine: &Limiter,
-    limits: &[Limit],
-    now: u64,
-) {
+fn assert_full_when_gone(store: &mut Store, unit: &crate::ask::Unit, engine: &Limiter, limits: &[Limit], now: u64) {
     let mut expected: Vec<(Vec<u8>, u64)> = Vec::new();
     let statuses = engine.status();
     for (index, (limit, status)) in limits.iter().zip(&statuses).enumerate() {

@@ -9,9 +9,7 @@ use sluicegate_engine::Limit;
 use sluicegate_testkit::servers::RedisServer;
 
 use crate::ask::{Answer, Ask, PermitId, Said, Unit};
-use crate::exact::{
-    Ending, Renewal, decode_end, decode_renew, decode_take, encode_end, encode_renew, encode_take,
-};
+use crate::exact::{Ending, Renewal, decode_end, decode_renew, decode_take, encode_end, encode_renew, encode_take};
 use crate::invocation::Invocation;
 use crate::keys::StoreKey;
 use crate::prepared::PreparedLimits;
@@ -46,8 +44,11 @@ impl Store {
         match command.query::<Value>(&mut self.connection) {
             Ok(value) => value,
             Err(error) if error.code() == Some("NOSCRIPT") => {
-                let loaded: String =
-                    redis::cmd("SCRIPT").arg("LOAD").arg(&invocation.script.source).query(&mut self.connection).unwrap();
+                let loaded: String = redis::cmd("SCRIPT")
+                    .arg("LOAD")
+                    .arg(&invocation.script.source)
+                    .query(&mut self.connection)
+                    .unwrap();
                 assert_eq!(&loaded, sha);
                 command.query(&mut self.connection).unwrap()
             }
