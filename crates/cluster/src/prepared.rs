@@ -195,7 +195,7 @@ impl Describing {
             Limit::InterpolatedWindow(window) => {
                 let most = small(window.limit(), "limit")?;
                 let length = micros_covering(window.window());
-                let scale = if length <= HIGHEST / 2_000 { 1_000.0 } else { 1.0 };
+                let scale = if length <= HIGHEST / 1_000 { 1_000.0 } else { 1.0 };
                 self.name(format_args!("iw{length}"));
                 self.numbers(kind::INTERPOLATED_WINDOW, &[most as f64, length as f64, scale]);
             }

@@ -15,7 +15,7 @@ local count, place = read('<I4', units)
 --!include values
 local healed = 0
 local answer, filled = { now, 0 }, 2
-
+local flush
 --!include states
 
 local settle = general()

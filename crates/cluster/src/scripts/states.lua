@@ -1,6 +1,5 @@
 -- Sets of limits of any kind, and their states. All of it is made only in calls that need it: making a
 -- function costs time, and most calls know nothing but token buckets.
-local flush
 local function general()
   local sets, states, changed = {}, {}, {}
   local attempt, floor, rep, sub = redis.pcall, math.floor, string.rep, string.sub
@@ -85,7 +84,7 @@ local function general()
         if gone <= now then
           if values[key] then call('DEL', KEYS[key]) end
         else
-          gone = (gone + (-gone) % 1000) / 1000 + 1767225600000
+          gone = string.format('%d', (gone + (-gone) % 1000) / 1000 + 1767225600000)
           local value = table.concat(parts)
           if values[key] then
             call('SET', KEYS[key], value, 'PXAT', gone)

@@ -15,13 +15,12 @@ local count, place = read('<I4', units)
 --!include values
 local healed = 0
 local answer, filled = { now, 0 }, 2
+local decide, flush
 
---!include states
-
--- The commonest ask by far: one token bucket. Its numbers stay below 2^53, so the debt is one number.
-local arrivals, fractions, lasts, changed = {}, {}, {}, {}
+-- The commonest ask by far: one token bucket. Its numbers stay below 2^53, so the debt is one number. Four
+-- places per key: arrival time in microseconds and ticks, when somebody last came, whether it changed.
+local buckets = { false, false, false, false }
 local known, interval, burst, tolerance
-local decide
 local size = #units
 while place <= size do
   local key, set, cost
@@ -35,7 +34,8 @@ while place <= size do
     end
   end
   if known then
-    local arrival, fraction = arrivals[key], fractions[key]
+    local at = key * 4
+    local arrival, fraction = buckets[at - 3], buckets[at - 2]
     if not arrival then
       local value, last = values[key], 0
       arrival, fraction = 0, 0
@@ -49,7 +49,7 @@ while place <= size do
           healed = healed + 1
         end
       end
-      arrivals[key], fractions[key], lasts[key] = arrival, fraction, last
+      buckets[at - 3], buckets[at - 2], buckets[at - 1], buckets[at] = arrival, fraction, last, false
     end
     local ahead, owed = arrival - now, 0
     if ahead < 0 then
@@ -67,8 +67,8 @@ while place <= size do
         owed = owed + span
         fraction = owed % 16000
         ahead = (owed - fraction) / 16000
-        arrivals[key], fractions[key], changed[key] = now + ahead, fraction, true
-        if lasts[key] < now then lasts[key] = now end
+        buckets[at - 3], buckets[at - 2], buckets[at] = now + ahead, fraction, true
+        if buckets[at - 1] < now then buckets[at - 1] = now end
       else
         check = 2
         local early = fraction - room
@@ -91,18 +91,24 @@ while place <= size do
       answer[filled] = wait
     end
   else
-    if not decide then decide = general() end
+    if not decide then
+      --!include states
+      decide = general()
+    end
     place = decide(key, set, cost, place)
   end
 end
 
 for key = 1, count do
-  if changed[key] then
-    local arrival, fraction = arrivals[key], fractions[key]
+  local at = key * 4
+  if buckets[at] then
+    local arrival, fraction = buckets[at - 3], buckets[at - 2]
     local over = arrival % 1000
     local gone = (arrival - over) / 1000 + 1767225600000
     if over > 0 or fraction > 0 then gone = gone + 1 end
-    local value = write('<BI7I2I7', 245, arrival, fraction, lasts[key])
+    -- Scripts write numbers slowly and texts quickly.
+    gone = string.format('%d', gone)
+    local value = write('<BI7I2I7', 245, arrival, fraction, buckets[at - 1])
     if values[key] then
       call('SET', KEYS[key], value, 'PXAT', gone)
     elseif not call('SET', KEYS[key], value, 'PXAT', gone, 'NX') then

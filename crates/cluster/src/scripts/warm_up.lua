@@ -52,7 +52,7 @@ algorithms[6] = function()
 
   -- Moves the moment on by nanoseconds; what would take longer than 35 years takes 35 years.
   local function delay(micros, nanos, by)
-    if by > 4503599627370496 then
+    if by > 9007199254740000 then
       micros = micros + math.min(floor(by / 1000) + 1000000, 1125899906842624)
     else
       nanos = nanos + by

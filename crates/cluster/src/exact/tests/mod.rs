@@ -1,5 +1,9 @@
 //! The scripts on a real server, against the engine's own algorithms.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod asks;
 mod differential;
+mod foreign;
+mod permits;
+mod settling;
 mod support;
