@@ -164,6 +164,8 @@ assert_eq!(done, Some(vec![1, 2, 3]));
 
 #[cfg(feature = "macros")]
 pub mod attribute;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 mod installed;
 #[cfg(feature = "config")]
 mod load;
@@ -202,7 +204,7 @@ pub use sluicegate_engine::{
     Acquire, Batch, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate,
     Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
 };
-pub use sluicegate_engine::{algorithm, clock, limit, rule, sluice, time};
+pub use sluicegate_engine::{algorithm, clock, fleet, limit, rule, sluice, time};
 
 #[cfg(feature = "macros")]
 #[doc = include_str!("attribute/limit.md")]

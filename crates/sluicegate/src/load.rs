@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use sluicegate_config::Report;
-use sluicegate_config::settings::Settings;
+use sluicegate_config::settings::{Settings, Store};
 use sluicegate_engine::Sluice;
+use sluicegate_engine::rule::Scope;
 use sluicegate_engine::sluice::RuleSetError;
 use thiserror::Error;
 
@@ -18,12 +19,24 @@ pub enum LoadError {
     /// The rules do not go together.
     #[error(transparent)]
     Rules(#[from] RuleSetError),
+    /// The store cannot even be tried.
+    #[cfg(feature = "cluster")]
+    #[error("store: {0}")]
+    Store(#[from] sluicegate_cluster::StartError),
+    /// There are rules for a whole fleet, and no way to reach its store.
+    #[cfg(not(feature = "cluster"))]
+    #[error("rule '{rule}' has `scope: cluster` and the file names a store: turn on the feature `cluster` of sluicegate")]
+    NoCluster {
+        /// The first such rule.
+        rule: String,
+    },
 }
 
 /// Reads a rule file and puts its rules and lists in force, within the memory it allows.
 ///
 /// Warnings are dropped: to see them, read the file with [`config::load`](crate::config::load), which
-/// also has the settings that no library needs. To exchange the rules later, hand those of another file
+/// also has the settings that no library needs. Rules with `scope: cluster` are counted in the file's
+/// `store`, if it names one; the store need not be up yet. To exchange the rules later, hand those of another file
 /// to [`Sluice::replace`].
 ///
 /// ```
@@ -40,7 +53,7 @@ pub enum LoadError {
 /// # }
 /// ```
 pub fn load(path: impl AsRef<Path>) -> Result<Sluice, LoadError> {
-    Ok(enforce(sluicegate_config::load(path).map_err(LoadError::File)?.settings)?)
+    enforce(sluicegate_config::load(path).map_err(LoadError::File)?.settings)
 }
 
 /// Reads a rule file and makes a layer of it: [`load`], with the file's header style. What a file cannot
@@ -64,8 +77,24 @@ pub fn layer(path: impl AsRef<Path>) -> Result<sluicegate_tower::LimitLayerBuild
     Ok(sluicegate_tower::LimitLayer::builder(enforce(settings)?).headers(headers))
 }
 
-fn enforce(settings: Settings) -> Result<Sluice, RuleSetError> {
+fn enforce(settings: Settings) -> Result<Sluice, LoadError> {
     let lists = settings.lists.conditions();
     let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);
-    Sluice::builder().rules(settings.rules).lists(lists).memory(memory).build()
+    let builder = Sluice::builder().lists(lists).memory(memory);
+    let clustered = settings.rules.iter().find(|rule| matches!(rule.scope, Scope::Cluster { .. }));
+    let (Store::Redis(store), Some(_clustered)) = (&settings.store, clustered) else {
+        return Ok(builder.rules(settings.rules).build()?);
+    };
+    #[cfg(feature = "cluster")]
+    {
+        let store = sluicegate_cluster::ClusterStore::start(&crate::cluster::options(store))?;
+        let sluice = builder.rules(settings.rules).store(store.clone()).build()?;
+        store.share_with(&sluice);
+        Ok(sluice)
+    }
+    #[cfg(not(feature = "cluster"))]
+    {
+        let _ = store;
+        Err(LoadError::NoCluster { rule: _clustered.name.clone() })
+    }
 }

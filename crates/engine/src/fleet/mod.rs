@@ -28,7 +28,7 @@ pub use key::FleetKey;
 pub use share::share_of;
 
 /// Keeps counts that the processes of a fleet share.
-pub trait FleetStore: fmt::Debug + Send + Sync {
+pub trait FleetStore: Any + fmt::Debug + Send + Sync {
     /// Takes up a cluster-wide rule. Called for each whenever rules are put in force, also for those that
     /// stood before; what the store holds for a rule of the same name goes on. Fails if the store cannot
     /// keep such limits, and then the rules are not put in force.

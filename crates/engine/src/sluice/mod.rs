@@ -230,6 +230,11 @@ impl Sluice {
         Ok(())
     }
 
+    /// What counts its cluster-wide rules, if not this process.
+    pub fn store(&self) -> Option<Arc<dyn FleetStore>> {
+        self.shared.store.clone()
+    }
+
     /// The same sluice, not kept alive by this.
     pub fn downgrade(&self) -> WeakSluice {
         WeakSluice(Arc::downgrade(&self.shared))
