@@ -15,4 +15,5 @@
 mod ask;
 mod invocation;
 mod keys;
+mod lease;
 mod prepared;

@@ -1,0 +1,6 @@
+mod demand;
+mod holder;
+mod ledger;
+mod message;
+mod tally;
+mod terms;
