@@ -51,6 +51,13 @@ pub(crate) struct Slip {
     pub(crate) cost: u64,
 }
 
+impl Slip {
+    /// Whether it came from the node's slice, and not from the store itself.
+    pub(crate) const fn is_from_slice(&self) -> bool {
+        self.round.is_some()
+    }
+}
+
 /// What is to be done after an event: tell callers, and send a request.
 #[derive(Debug)]
 pub(crate) struct Effects<W> {
@@ -141,7 +148,7 @@ impl<W: Waiter> Holder<W> {
         self.used_at = now;
         let slip = self.spend(cost);
         let more = self.slice <= self.low && self.flight.is_none() && self.refusal(1, now).is_none();
-        Some((slip, if more { Some(self.request(now, self.slice, Vec::new())) } else { None }))
+        Some((slip, if more { Some(self.fetch(now, self.slice, Vec::new())) } else { None }))
     }
 
     /// Decides for a caller the slice does not suffice for: at once if the store has just refused as much,
@@ -154,7 +161,7 @@ impl<W: Waiter> Holder<W> {
         }
         if self.flight.is_none() {
             // A part of the cost stands in the way of the whole: the slice goes back with the request.
-            return Asked::Send(self.request(now, 0, vec![(waiter(), cost)]));
+            return Asked::Send(self.fetch(now, 0, vec![(waiter(), cost)]));
         }
         if self.waiting.len() >= MOST_WAITING {
             return Asked::Crowded;
@@ -211,18 +218,22 @@ impl<W: Waiter> Holder<W> {
         let wanted = self.demand.slice(now);
         let idle = now - self.used_at >= IDLE;
         if idle && self.owing {
-            return Some(self.request(now, 0, Vec::new()));
+            // A store that could not be told for so long has counted everything as spent by itself.
+            self.owing = now - self.used_at < IDLE + LIFE;
+            return self.owing.then(|| self.request(now, 0, 0, Vec::new()));
         }
         let surplus = self.slice > 16 && self.slice / 4 > wanted;
         let ending = self.slice > 0 && self.until - now < NODE_LIFE / 2;
-        (surplus || ending).then(|| self.request(now, self.slice.min(wanted.saturating_mul(2)), Vec::new()))
+        (surplus || ending).then(|| self.request(now, self.slice.min(wanted.saturating_mul(2)), 0, Vec::new()))
     }
 
-    /// The last word: gives everything back. Nothing may be taken any more.
-    pub(crate) fn close(&mut self, now: Timestamp) -> Option<LeaseRequest> {
-        let owing = self.owing || self.flight.is_some();
-        self.demand = Demand::new(now);
-        owing.then(|| self.request(now, 0, Vec::new()))
+    /// The last word: gives everything back. It must not be used any more.
+    pub(crate) fn close(&mut self, now: Timestamp) -> Effects<W> {
+        let takers = self.flight.take().map_or_else(Vec::new, |flight| flight.takers);
+        let told = takers.into_iter().chain(std::mem::take(&mut self.waiting));
+        let told = told.map(|(waiter, _)| (waiter, Outcome::Failed)).collect();
+        let request = if self.owing { Some(self.request(now, 0, 0, Vec::new())) } else { None };
+        Effects { told, request }
     }
 
     /// Whether nobody would notice if it were forgotten: nobody waits, and nothing is held or owed.
@@ -263,13 +274,19 @@ impl<W: Waiter> Holder<W> {
         Some(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn request(&mut self, now: Timestamp, keep: u64, takers: Vec<(W, u64)>) -> LeaseRequest {
+    /// Asks for as much as the demand calls for.
+    fn fetch(&mut self, now: Timestamp, keep: u64, takers: Vec<(W, u64)>) -> LeaseRequest {
+        let want = self.demand.slice(now).saturating_sub(keep);
+        self.request(now, keep, want, takers)
+    }
+
+    /// Tells the store how things stand; what is not kept goes back.
+    fn request(&mut self, now: Timestamp, keep: u64, want: u64, takers: Vec<(W, u64)>) -> LeaseRequest {
         self.slice = if now < self.until { keep.min(self.slice) } else { 0 };
         self.round += 1;
         self.sequence += 1;
         self.owing = true;
         let (sequence, holding) = (self.sequence, self.slice);
-        let want = self.demand.slice(now).saturating_sub(holding);
         let (node, epoch, spent) = (self.node, self.epoch, self.spent);
         let account = Account { node, epoch, sequence, spent, holding, want };
         let takes = runs(&takers);
@@ -372,10 +389,10 @@ impl<W: Waiter> Holder<W> {
     fn next_request(&mut self, now: Timestamp, served: bool) -> Option<LeaseRequest> {
         let takers: Vec<_> = std::mem::take(&mut self.waiting).into_iter().filter(|(w, _)| !w.is_gone()).collect();
         if !takers.is_empty() {
-            return Some(self.request(now, 0, takers));
+            return Some(self.fetch(now, 0, takers));
         }
         let low = served && self.slice <= self.low && self.refusal(1, now).is_none();
-        low.then(|| self.request(now, self.slice, Vec::new()))
+        low.then(|| self.fetch(now, self.slice, Vec::new()))
     }
 }
 

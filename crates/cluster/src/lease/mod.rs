@@ -2,5 +2,7 @@ mod demand;
 mod holder;
 mod ledger;
 mod message;
+#[cfg(test)]
+mod simulation;
 mod tally;
 mod terms;

@@ -142,7 +142,7 @@ mod tests {
             Limit::sliding_log(5, second),
             Limit::interpolated_window(5, second),
             Limit::leaky_bucket(Rate::per_second(1).unwrap(), 5),
-            Limit::warm_up(Rate::per_second(1).unwrap(), second, 3),
+            Limit::warm_up(Rate::per_second(100).unwrap(), second, 3),
             Limit::concurrency(5),
             Limit::fixed_window(5, second, Alignment::FirstUse),
             Ok(slow),
