@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
 
-/// How long a slice should last.
-const LASTS: Duration = Duration::from_millis(50);
 /// The pace is not measured over less.
 const SHORTEST: u64 = 2_000_000;
 /// What lies so far back counts half, where demand is falling.
@@ -16,13 +14,14 @@ const MEMORY: u64 = 50_000_000;
 pub(super) struct Demand {
     since: Timestamp,
     asked: u64,
-    /// Tokens in the time a slice should last.
+    /// How long a slice should last, and what is asked in that time.
+    lasts: Duration,
     slice: u64,
 }
 
 impl Demand {
-    pub(super) const fn new(now: Timestamp) -> Self {
-        Self { since: now, asked: 0, slice: 0 }
+    pub(super) const fn new(now: Timestamp, lasts: Duration) -> Self {
+        Self { since: now, asked: 0, lasts, slice: 0 }
     }
 
     #[inline]
@@ -34,13 +33,14 @@ impl Demand {
     pub(super) fn slice(&mut self, now: Timestamp) -> u64 {
         let elapsed = now.as_nanos().saturating_sub(self.since.as_nanos());
         if elapsed >= SHORTEST {
-            let asked = u128::from(self.asked) * LASTS.as_nanos() / u128::from(elapsed);
+            let asked = u128::from(self.asked) * self.lasts.as_nanos() / u128::from(elapsed);
             let recent = u64::try_from(asked).unwrap_or(u64::MAX);
             self.slice = if recent >= self.slice {
                 // Rising demand is followed fast: callers would wait otherwise.
                 self.slice + (recent - self.slice).div_ceil(2)
             } else {
-                let (old, new) = (u128::from(MEMORY) * u128::from(self.slice), u128::from(elapsed) * u128::from(recent));
+                let (old, new) =
+                    (u128::from(MEMORY) * u128::from(self.slice), u128::from(elapsed) * u128::from(recent));
                 u64::try_from((old + new) / u128::from(MEMORY + elapsed)).unwrap_or(u64::MAX)
             };
             (self.since, self.asked) = (now, 0);
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn slices_follow_demand_up_fast_and_down_slowly() {
         let mut now = Timestamp::from_nanos(1_000_000_000_000);
-        let mut demand = Demand::new(now);
+        let mut demand = Demand::new(now, Duration::from_millis(50));
         let mut go = |per_ten_ms: u64| {
             demand.ask(per_ten_ms);
             now = now + Duration::from_millis(10);
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_key_used_now_and_then_is_not_leased() {
         let mut now = Timestamp::ZERO;
-        let mut demand = Demand::new(now);
+        let mut demand = Demand::new(now, Duration::from_millis(50));
         for _ in 0..100 {
             demand.ask(1);
             now = now + Duration::from_millis(100);

@@ -92,6 +92,8 @@ pub(crate) struct Holder<W> {
     waiting: VecDeque<(W, u64)>,
     refused: Option<Refused>,
     demand: Demand,
+    /// Until when nothing is fetched ahead: the store had nothing to give.
+    rests_until: Timestamp,
     used_at: Timestamp,
     /// What the store had left when it last answered, and the microseconds until all is there again.
     seen: (u64, u64),
@@ -118,7 +120,7 @@ struct Refused {
 
 impl<W: Waiter> Holder<W> {
     /// One that holds nothing. `epoch` is higher than that of any holder this node had of the key before.
-    pub(crate) fn new(node: NodeId, epoch: u64, now: Timestamp) -> Self {
+    pub(crate) fn new(terms: &Leasable, node: NodeId, epoch: u64, now: Timestamp) -> Self {
         Self {
             node,
             epoch,
@@ -132,7 +134,8 @@ impl<W: Waiter> Holder<W> {
             flight: None,
             waiting: VecDeque::new(),
             refused: None,
-            demand: Demand::new(now),
+            demand: Demand::new(now, terms.slice_lasts()),
+            rests_until: Timestamp::ZERO,
             used_at: now,
             seen: (0, 0),
         }
@@ -147,7 +150,7 @@ impl<W: Waiter> Holder<W> {
         self.demand.ask(cost);
         self.used_at = now;
         let slip = self.spend(cost);
-        let more = self.slice <= self.low && self.flight.is_none() && self.refusal(1, now).is_none();
+        let more = self.slice <= self.low && self.flight.is_none() && now >= self.rests_until;
         Some((slip, if more { Some(self.fetch(now, self.slice, Vec::new())) } else { None }))
     }
 
@@ -325,9 +328,11 @@ impl<W: Waiter> Holder<W> {
         now: Timestamp,
     ) -> Vec<(W, Outcome)> {
         self.refused = None;
-        let dry = answer.granted < flight.want && answer.free == 0;
-        if dry {
-            self.refuse(terms, 1, 0, now);
+        // The store's "in so many" counts from about the middle of the journey.
+        let decided = flight.sent + (now - flight.sent) / 2;
+        if answer.granted < flight.want && answer.free == 0 {
+            self.rests_until = now + terms.rest();
+            self.refuse(terms, 1, 0, decided);
         }
         let mut told = Vec::with_capacity(flight.takers.len() + self.waiting.len());
         let mut runs = runs(&flight.takers).into_iter().zip(&answer.takes);
@@ -340,7 +345,7 @@ impl<W: Waiter> Holder<W> {
                 };
                 (left, admitted, wait) = (run.count, taken.admitted, taken.wait);
                 if admitted < run.count {
-                    self.refuse(terms, cost, wait, now);
+                    self.refuse(terms, cost, wait, decided);
                 }
             }
             left -= 1;
@@ -355,12 +360,12 @@ impl<W: Waiter> Holder<W> {
         told
     }
 
-    /// Remembers that `cost` was refused, or something less before it.
-    fn refuse(&mut self, terms: &Leasable, cost: u64, wait: u64, now: Timestamp) {
+    /// Remembers that `cost` was refused at `at`, or something less before it.
+    fn refuse(&mut self, terms: &Leasable, cost: u64, wait: u64, at: Timestamp) {
         let wait = Duration::from_nanos(wait);
-        let hold = wait.min(terms.longest_hold()).max(terms.hold());
+        let hold = terms.hold(wait);
         if self.refused.is_none_or(|refused| cost <= refused.cost) {
-            self.refused = Some(Refused { cost, until: now + hold, not_before: now + wait });
+            self.refused = Some(Refused { cost, until: at + hold, not_before: at + wait });
         }
     }
 
@@ -391,7 +396,7 @@ impl<W: Waiter> Holder<W> {
         if !takers.is_empty() {
             return Some(self.fetch(now, 0, takers));
         }
-        let low = served && self.slice <= self.low && self.refusal(1, now).is_none();
+        let low = served && self.slice <= self.low && now >= self.rests_until;
         low.then(|| self.fetch(now, self.slice, Vec::new()))
     }
 }

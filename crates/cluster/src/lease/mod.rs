@@ -1,4 +1,8 @@
+#[cfg(test)]
+mod chance;
 mod demand;
+#[cfg(test)]
+mod differential;
 mod holder;
 mod ledger;
 mod message;
@@ -6,3 +10,4 @@ mod message;
 mod simulation;
 mod tally;
 mod terms;
+mod wire;

@@ -45,7 +45,9 @@ impl Tally {
     /// How much fits beside what is spent and what is out.
     pub(super) fn free(&self, bound: &Bound, out: u64) -> u64 {
         match (self, bound) {
-            (Self::Debt(debt), Bound::Bucket { interval, burst }) => (interval * burst).saturating_sub(*debt) / interval,
+            (Self::Debt(debt), Bound::Bucket { interval, burst }) => {
+                (interval * burst).saturating_sub(*debt) / interval
+            }
             (Self::Cells(counts), Bound::Window { limit, .. }) => {
                 let used: u64 = counts.iter().map(|(_, count)| count).sum();
                 limit.saturating_sub(used).saturating_sub(out)

@@ -13,8 +13,14 @@ pub(crate) const TICKS_PER_MICRO: u64 = 1_000 * TICKS_PER_NANO;
 /// Numbers stay below it, so that a few of them can be added in the store without rounding.
 const EXACT: u64 = 1 << 52;
 
-/// The longest a key that the store has refused is refused here without asking again.
-const LONGEST_HOLD: Duration = Duration::from_millis(8);
+/// The longest a node leaves the store in peace that had nothing to give.
+const LONGEST_REST: Duration = Duration::from_millis(8);
+
+/// How long a slice should last.
+const SLICE_LASTS: Duration = Duration::from_millis(50);
+
+/// Tokens that come this far apart or farther are waited for one by one.
+const SLOW: u64 = 5_000 * TICKS_PER_MICRO;
 
 /// One limit of a leased rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +61,14 @@ impl Bound {
         }
     }
 
+    /// How long a cell is, if there are any.
+    const fn cell(&self) -> Option<Duration> {
+        match self {
+            Self::Bucket { .. } => None,
+            Self::Window { cell, .. } => Some(Duration::from_micros(*cell)),
+        }
+    }
+
     /// Nanoseconds from empty to full.
     const fn fill(&self) -> u64 {
         match self {
@@ -73,7 +87,9 @@ fn whole_micros(span: Duration) -> u64 {
 pub(crate) struct Leasable {
     bounds: SmallVec<[Bound; 2]>,
     capacity: u64,
+    rest: Duration,
     hold: Duration,
+    slice_lasts: Duration,
 }
 
 impl Leasable {
@@ -85,8 +101,11 @@ impl Leasable {
         let bounds: SmallVec<[Bound; 2]> = limits.iter().map(Bound::of).collect::<Option<_>>()?;
         let capacity = bounds.iter().map(Bound::capacity).min()?;
         let fill = bounds.iter().map(Bound::fill).min()?;
-        let hold = Duration::from_nanos(fill / 16).min(LONGEST_HOLD);
-        Some(Self { bounds, capacity, hold })
+        let rest = Duration::from_nanos(fill / 16).min(LONGEST_REST);
+        let trickles = bounds.iter().any(|bound| matches!(bound, Bound::Bucket { interval, .. } if *interval < SLOW));
+        let hold = if trickles { rest } else { Duration::ZERO };
+        let slice_lasts = bounds.iter().filter_map(Bound::cell).map(|cell| cell / 8).fold(SLICE_LASTS, Duration::min);
+        Some(Self { bounds, capacity, rest, hold, slice_lasts })
     }
 
     /// The limits, in the order given.
@@ -99,15 +118,23 @@ impl Leasable {
         self.capacity
     }
 
-    /// For how long a node that found nothing leaves the store in peace: so short that no limit fills
-    /// up meanwhile.
-    pub(crate) const fn hold(&self) -> Duration {
-        self.hold
+    /// For how long a node does not fetch ahead once it found nothing: so short that no limit fills up
+    /// meanwhile.
+    pub(crate) const fn rest(&self) -> Duration {
+        self.rest
     }
 
-    /// The longest such a time may be if the store itself says that nothing comes sooner.
-    pub(crate) const fn longest_hold(&self) -> Duration {
-        LONGEST_HOLD
+    /// For how long callers are refused on the node that the store has refused, given how long it says that
+    /// nothing will come. Where tokens trickle in faster than a request travels, asking for each would
+    /// keep the store busy with refusals.
+    pub(crate) fn hold(&self, wait: Duration) -> Duration {
+        wait.min(LONGEST_REST).max(self.hold)
+    }
+
+    /// How long a slice should last: long enough to spare the store, and short against the cells of a
+    /// window, for what is spent counts from when it is reported.
+    pub(crate) const fn slice_lasts(&self) -> Duration {
+        self.slice_lasts
     }
 }
 
@@ -130,7 +157,8 @@ mod tests {
         ];
         assert_eq!(leased.bounds(), bounds);
         assert_eq!(leased.capacity(), 7);
-        assert_eq!(leased.hold(), Duration::from_millis(8));
+        assert_eq!(leased.rest(), Duration::from_millis(8));
+        assert_eq!(leased.hold(Duration::from_millis(3)), Duration::from_millis(3));
     }
 
     #[test]

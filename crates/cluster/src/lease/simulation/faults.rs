@@ -37,7 +37,11 @@ fn some_limits(chance: &mut Chance) -> Vec<Limit> {
                 let rate = [5, 30, 100, 1_000, 10_000][chance.below(5) as usize];
                 Limit::token_bucket(Rate::per_second(rate).unwrap(), size)
             }
-            2 => Limit::sliding_window(size, Duration::from_millis(100 + chance.below(1_000)), 1 + chance.below(12) as u32),
+            2 => Limit::sliding_window(
+                size,
+                Duration::from_millis(100 + chance.below(1_000)),
+                1 + chance.below(12) as u32,
+            ),
             _ => Limit::fixed_window(size, Duration::from_millis(100 + chance.below(1_000)), Alignment::Epoch),
         }
         .unwrap()

@@ -3,7 +3,6 @@
 //! Seeded, single-threaded, and in whole microseconds, so that a failure can be repeated and the bound
 //! can be checked without tolerance. What is under test are the real [`Holder`] and the real [`Ledger`].
 
-mod chance;
 mod faults;
 mod utilisation;
 
@@ -11,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
-use chance::Chance;
+use super::chance::Chance;
 use sluicegate_engine::Timestamp;
 use sluicegate_testkit::bound::Admitted;
 
@@ -130,7 +129,7 @@ impl World {
             let id = NodeId(u128::from(chance.next()) << 64 | at as u128);
             let drift = chance.below(2 * faults.drift + 1) as i64 - faults.drift as i64;
             let offset = chance.below(1 << 40);
-            let holder = Holder::new(id, 1, Timestamp::ZERO);
+            let holder = Holder::new(terms, id, 1, Timestamp::ZERO);
             Node { id, life: 0, epoch: 1, holder, paused_until: 0, offset, drift, gap: 0.0 }
         });
         let nodes = nodes.collect();
@@ -362,7 +361,7 @@ impl World {
         let node = &mut self.nodes[at];
         node.life += 1;
         node.epoch += 1;
-        node.holder = Holder::new(node.id, node.epoch, now);
+        node.holder = Holder::new(&self.terms, node.id, node.epoch, now);
     }
 
     fn lose_store(&mut self) {

@@ -54,7 +54,7 @@ fn admitted_by_one(limit: Limit, start: u64, from: u64, offered: &[u64]) -> u64 
     let clock = ManualClock::new();
     let mut now = start;
     let limiter = Limiter::builder().limit(limit).clock(clock.clone()).build().unwrap();
-    limiter.check_n(limit.capacity());
+    limiter.check_cost(limit.capacity());
     let mut admitted = 0;
     for &at in offered {
         clock.advance(Duration::from_micros(at - now));
