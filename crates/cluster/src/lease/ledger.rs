@@ -9,6 +9,10 @@ use super::terms::Leasable;
 /// The most nodes that have leases of one key at a time. Others are served one request at a time.
 pub(crate) const MOST_NODES: usize = 256;
 
+/// Who could not have so much at a time gets nothing: its callers are better served one by one, and nothing
+/// lies idle meanwhile.
+const SMALLEST_SLICE: u64 = 4;
+
 /// What the store keeps of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ledger {
@@ -176,6 +180,7 @@ impl Ledger {
         let leasable = (terms.capacity() / 2).saturating_sub(out - own);
         let share = terms.capacity() / 2 / self.records.len() as u64;
         let most = share.max(leasable / 2).min(leasable);
+        let most = if most < SMALLEST_SLICE { 0 } else { most };
         let granted = want.min(most.saturating_sub(own)).min(self.free(terms));
         self.lend(terms, at, granted);
         granted

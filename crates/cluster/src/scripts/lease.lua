@@ -18,6 +18,7 @@
 
 local TICKS_PER_MICRO = 16000
 local MOST_NODES = 256
+local SMALLEST_SLICE = 4
 
 local min, max, format = math.min, math.max, string.format
 
@@ -344,6 +345,7 @@ local function lease(ledger, limits, record, want)
   local half = quotient(capacity, 2)
   local leasable = max(half - (ledger.out - record.out), 0)
   local most = min(max(quotient(half, #ledger.records), quotient(leasable, 2)), leasable)
+  if most < SMALLEST_SLICE then most = 0 end
   local granted = min(want, max(most - record.out, 0), free_of(ledger, limits))
   lend(ledger, limits, record, granted)
   return granted
