@@ -70,7 +70,7 @@ fn some_request(chance: &mut Chance, capacity: u64, sequence: &mut u64) -> Lease
         want: amount(chance),
     };
     let takes = (0..chance.below(4)).map(|_| Run { cost: amount(chance), count: 1 + chance.below(5) }).collect();
-    LeaseRequest { account: (!chance.happens(100)).then_some(account), takes, life: 1 + chance.below(2_000_000) }
+    LeaseRequest { account, takes, life: 1 + chance.below(2_000_000) }
 }
 
 #[test]
@@ -126,7 +126,8 @@ fn foreign_values_are_replaced() {
     let bucket = Leasable::of(&[Limit::token_bucket(Rate::per_second(1).unwrap(), 5).unwrap()]).unwrap();
     let key = StoreKey("sluicegate:{k}:rule:lease".into());
     let takes = [Run { cost: 1, count: 3 }].into_iter().collect();
-    let request = LeaseRequest { account: None, takes, life: 1_000_000 };
+    let account = Account { node: NodeId(1), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 0 };
+    let request = LeaseRequest { account, takes, life: 1_000_000 };
     let foreign = [
         "",
         "l1",
@@ -161,8 +162,8 @@ fn by_the_servers_own_clock_no_key_stays_for_ever() {
     let terms = Leasable::of(&["10/s".parse().unwrap()]).unwrap();
     let keys: Vec<StoreKey> = (0..3).map(|n| StoreKey(format!("sluicegate:{{k}}:{n}:lease").into())).collect();
     let account = Account { node: NodeId(7), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 2 };
-    let leased = LeaseRequest { account: Some(account), takes: Default::default(), life: 2_000_000 };
-    let looked = LeaseRequest { account: None, takes: Default::default(), life: 0 };
+    let leased = LeaseRequest { account, takes: Default::default(), life: 2_000_000 };
+    let looked = LeaseRequest { account: Account { want: 0, ..account }, takes: Default::default(), life: 0 };
     let requests = [&leased, &leased, &looked];
     let letters = keys.iter().zip(requests).map(|(key, request)| Letter { key, terms: &terms, request });
     let invocation = encode(letters, None);

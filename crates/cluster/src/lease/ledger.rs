@@ -45,24 +45,21 @@ impl Ledger {
     /// Does what is asked at `now`, in microseconds.
     pub(crate) fn apply(&mut self, terms: &Leasable, now: u64, request: &LeaseRequest) -> LeaseReply {
         self.pass(terms, now);
+        let account = &request.account;
+        let known = self.records.iter().position(|record| record.node == account.node);
+        if let Some(record) = known.map(|at| &self.records[at])
+            && (account.epoch, account.sequence) <= (record.epoch, record.sequence)
+        {
+            return LeaseReply::Stale;
+        }
         let mut answer = LeaseAnswer::default();
-        let mut place = None;
-        if let Some(account) = &request.account {
-            let known = self.records.iter().position(|record| record.node == account.node);
-            if let Some(at) = known {
-                let record = &self.records[at];
-                if (account.epoch, account.sequence) <= (record.epoch, record.sequence) {
-                    return LeaseReply::Stale;
-                }
-            }
-            place = self.open(terms, known, account);
-            if let Some(at) = place {
-                answer.kept = self.account_for(terms, at, account);
-                self.records[at].expires = self.last + request.life;
-            }
+        let place = self.open(terms, known, account);
+        if let Some(at) = place {
+            answer.kept = self.account_for(terms, at, account);
+            self.records[at].expires = self.last + request.life;
         }
         answer.takes = request.takes.iter().map(|run| self.take(terms, run)).collect();
-        if let (Some(at), Some(account)) = (place, &request.account) {
+        if let Some(at) = place {
             answer.granted = self.grant(terms, at, account.want);
         }
         answer.free = self.free(terms);
@@ -143,10 +140,11 @@ impl Ledger {
         self.each(terms, |tally, bound| {
             tally.back(bound, rest - kept);
             tally.spend(bound, now, newly);
-            // Only after a loss of the store has a node spent what it was never granted.
+            // A node has spent what it was not granted only after a loss of the store, or if a request cost
+            // more than it had asked for.
             tally.grant(bound, newly - covered);
         });
-        // Only then, or after its lease has ended, does it hold what is not out.
+        // It holds what is not out only after a loss, or after its lease has ended.
         let adopted = (account.holding - kept).min(self.free(terms));
         self.lend(terms, at, adopted);
         kept + adopted

@@ -9,8 +9,8 @@ pub(crate) struct NodeId(pub(crate) u128);
 /// What a node says and wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseRequest {
-    /// How the node stands with the key; `None` takes and leaves no trace of the node.
-    pub(crate) account: Option<Account>,
+    /// How the node stands with the key.
+    pub(crate) account: Account,
     /// What callers are waiting for: taken, and spent, at once.
     pub(crate) takes: SmallVec<[Run; 2]>,
     /// How long the lease lasts, in microseconds from when the store reads this.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use redis::Value;
 
-use super::message::{LeaseAnswer, LeaseReply, LeaseRequest, Taken};
+use super::message::{Account, LeaseAnswer, LeaseReply, LeaseRequest, Taken};
 use super::terms::{Bound, Leasable};
 use crate::invocation::{Invocation, Script};
 use crate::keys::StoreKey;
@@ -53,13 +53,8 @@ fn written(terms: &Leasable, request: &LeaseRequest) -> String {
             Bound::Window { limit, cell, cells } => write!(text, " w {limit} {cell} {cells}"),
         };
     }
-    _ = match &request.account {
-        None => write!(text, " -"),
-        Some(account) => {
-            let super::message::Account { node, epoch, sequence, spent, holding, want } = account;
-            write!(text, " n{:032x} {epoch} {sequence} {spent} {holding} {want}", node.0)
-        }
-    };
+    let Account { node, epoch, sequence, spent, holding, want } = &request.account;
+    _ = write!(text, " {:032x} {epoch} {sequence} {spent} {holding} {want}", node.0);
     _ = write!(text, " {}", request.takes.len());
     for run in &request.takes {
         _ = write!(text, " {} {}", run.cost, run.count);

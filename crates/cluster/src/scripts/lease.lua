@@ -4,7 +4,7 @@
 -- ARGV[1]      the time in microseconds, or '' for the store's own
 -- ARGV[1 + i]  what is said of KEYS[i], numbers and names divided by blanks:
 --                life, number of limits, each limit as `b interval burst` or `w limit cell cells`,
---                `-` or `node epoch sequence spent holding want`,
+--                node epoch sequence spent holding want,
 --                number of runs, each as `cost count`
 --
 -- Answers for each key, divided by blanks: `stale`, or
@@ -50,19 +50,15 @@ local function request_of(text)
       at = at + 4
     end
   end
-  if words[at + 1] == '-' then
-    at = at + 1
-  else
-    request.account = {
-      node = words[at + 1],
-      epoch = tonumber(words[at + 2]),
-      sequence = tonumber(words[at + 3]),
-      spent = tonumber(words[at + 4]),
-      holding = tonumber(words[at + 5]),
-      want = tonumber(words[at + 6]),
-    }
-    at = at + 6
-  end
+  request.account = {
+    node = words[at + 1],
+    epoch = tonumber(words[at + 2]),
+    sequence = tonumber(words[at + 3]),
+    spent = tonumber(words[at + 4]),
+    holding = tonumber(words[at + 5]),
+    want = tonumber(words[at + 6]),
+  }
+  at = at + 6
   for i = 1, tonumber(words[at + 1]) do
     request.runs[i] = { cost = tonumber(words[at + 2]), count = tonumber(words[at + 3]) }
     at = at + 2
@@ -380,18 +376,16 @@ local function apply(ledger, request, now, healed)
   local limits, account = request.limits, request.account
   pass(ledger, limits, now)
   local record, kept, granted = nil, 0, 0
-  if account then
-    for _, known in ipairs(ledger.records) do
-      if known.node == account.node then record = known end
-    end
-    if record and (account.epoch < record.epoch or (account.epoch == record.epoch and account.sequence <= record.sequence)) then
-      return 'stale'
-    end
-    record = open(ledger, limits, record, account)
-    if record then
-      kept = account_for(ledger, limits, record, account)
-      record.expires = ledger.last + request.life
-    end
+  for _, known in ipairs(ledger.records) do
+    if known.node == account.node then record = known end
+  end
+  if record and (account.epoch < record.epoch or (account.epoch == record.epoch and account.sequence <= record.sequence)) then
+    return 'stale'
+  end
+  record = open(ledger, limits, record, account)
+  if record then
+    kept = account_for(ledger, limits, record, account)
+    record.expires = ledger.last + request.life
   end
   local answer = {}
   for i, run in ipairs(request.runs) do

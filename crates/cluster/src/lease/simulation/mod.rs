@@ -61,31 +61,23 @@ enum Event {
     Request(Envelope),
     Reply { envelope: Envelope, reply: LeaseReply, processed: u64 },
     Deadline(Envelope),
-    GiveBack { node: usize, life: u32, slip: Slip },
+    GiveBack { node: usize, slip: Slip },
     Tick(usize),
     Mishap,
     Copy,
     Loss,
 }
 
-/// A request with its sender: the node, and which of its lives.
+/// A request with its sender.
 #[derive(Clone)]
 struct Envelope {
     node: usize,
-    life: u32,
     request: LeaseRequest,
-}
-
-impl Envelope {
-    fn sequence(&self) -> u64 {
-        self.request.account.map_or(0, |account| account.sequence)
-    }
 }
 
 struct Node {
     id: NodeId,
-    /// Rises whenever the node starts anew: whatever belongs to an earlier life is nobody's.
-    life: u32,
+    /// Rises whenever the node starts anew.
     epoch: u64,
     holder: Holder<Caller>,
     paused_until: u64,
@@ -130,7 +122,7 @@ impl World {
             let drift = chance.below(2 * faults.drift + 1) as i64 - faults.drift as i64;
             let offset = chance.below(1 << 40);
             let holder = Holder::new(terms, id, 1, Timestamp::ZERO);
-            Node { id, life: 0, epoch: 1, holder, paused_until: 0, offset, drift, gap: 0.0 }
+            Node { id, epoch: 1, holder, paused_until: 0, offset, drift, gap: 0.0 }
         });
         let nodes = nodes.collect();
         let mut world = Self {
@@ -212,19 +204,15 @@ impl World {
         match event {
             Event::Arrive(node) => self.arrive(node),
             Event::Request(envelope) => self.reach_store(envelope),
-            Event::Reply { envelope, reply, processed } => self.reach_node(&envelope, reply, processed),
+            Event::Reply { envelope, reply, processed } => self.reach_node(&envelope, &reply, processed),
             Event::Deadline(envelope) => {
-                if self.nodes[envelope.node].life == envelope.life {
-                    let now = self.local(envelope.node);
-                    let effects = self.nodes[envelope.node].holder.failed(envelope.sequence(), now);
-                    self.carry_out(envelope.node, effects, 0);
-                }
+                let now = self.local(envelope.node);
+                let effects = self.nodes[envelope.node].holder.failed(&envelope.request.account, now);
+                self.carry_out(envelope.node, effects, 0);
             }
-            Event::GiveBack { node, life, slip } => {
+            Event::GiveBack { node, slip } => {
                 let now = self.local(node);
-                if self.nodes[node].life == life {
-                    self.nodes[node].holder.give_back(slip, now);
-                }
+                self.nodes[node].holder.give_back(slip, now);
             }
             Event::Tick(node) => {
                 let now = self.local(node);
@@ -258,11 +246,10 @@ impl World {
         self.offered.push(self.now);
         let cost = 1 + self.chance.below(self.largest_cost);
         let now = self.local(node);
-        let (life, holder) = (self.nodes[node].life, &mut self.nodes[node].holder);
-        if let Some((slip, request)) = holder.take(cost, now) {
+        if let Some((slip, request)) = self.nodes[node].holder.take(cost, now) {
             if self.chance.happens(self.faults.given_back) {
                 let after = self.chance.below(100_000);
-                self.schedule(after, Event::GiveBack { node, life, slip });
+                self.schedule(after, Event::GiveBack { node, slip });
             } else {
                 self.admit(self.now, cost);
             }
@@ -291,7 +278,7 @@ impl World {
 
     fn send(&mut self, node: usize, request: LeaseRequest) {
         self.requests += 1;
-        let envelope = Envelope { node, life: self.nodes[node].life, request };
+        let envelope = Envelope { node, request };
         self.schedule(DEADLINE, Event::Deadline(envelope.clone()));
         if self.chance.happens(self.faults.duplicated) {
             let delay = self.latency();
@@ -315,13 +302,11 @@ impl World {
         }
     }
 
-    fn reach_node(&mut self, envelope: &Envelope, reply: LeaseReply, processed: u64) {
+    fn reach_node(&mut self, envelope: &Envelope, reply: &LeaseReply, processed: u64) {
         let node = envelope.node;
-        if self.nodes[node].life == envelope.life {
-            let now = self.local(node);
-            let effects = self.nodes[node].holder.answered(&self.terms, envelope.sequence(), reply, now);
-            self.carry_out(node, effects, processed);
-        }
+        let now = self.local(node);
+        let effects = self.nodes[node].holder.answered(&self.terms, &envelope.request.account, reply, now);
+        self.carry_out(node, effects, processed);
     }
 
     /// Whom the store itself served was admitted when it did; whom the slice served, now.
@@ -359,7 +344,6 @@ impl World {
     fn restart(&mut self, at: usize) {
         let now = self.local(at);
         let node = &mut self.nodes[at];
-        node.life += 1;
         node.epoch += 1;
         node.holder = Holder::new(&self.terms, node.id, node.epoch, now);
     }

@@ -4,7 +4,7 @@ use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::{Limit, Limiter, Rate};
 
 use super::*;
-use crate::lease::message::Run;
+use crate::lease::message::{Account, Run};
 
 const SKEW: [f64; 4] = [0.70, 0.20, 0.08, 0.02];
 
@@ -24,8 +24,9 @@ fn saturate(limit: Limit, per_second: u64, seconds: u64) -> Use {
     let terms = Leasable::of(&[limit]).unwrap();
     let mut world = World::new(&terms, 7, 4, seconds as f64 + 1.0, Faults::default());
     // Begin with nothing: the first burst is no measure of the rate.
+    let account = Account { node: NodeId(0), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 0 };
     let all = [Run { cost: terms.capacity(), count: 1 }].into_iter().collect();
-    world.ledger.apply(&terms, world.now, &LeaseRequest { account: None, takes: all, life: 0 });
+    world.ledger.apply(&terms, world.now, &LeaseRequest { account, takes: all, life: 0 });
     let start = world.now;
     let mut turn = 0;
     while world.now < world.end {
