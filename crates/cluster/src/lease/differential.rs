@@ -68,6 +68,7 @@ fn some_request(chance: &mut Chance, capacity: u64, sequence: &mut u64) -> Lease
         spent: sequence.saturating_mul(2) + amount(chance),
         holding: amount(chance),
         want: amount(chance),
+        charge: if chance.happens(100) { amount(chance) } else { 0 },
     };
     let takes = (0..chance.below(4)).map(|_| Run { cost: amount(chance), count: 1 + chance.below(5) }).collect();
     LeaseRequest { account, takes, life: 1 + chance.below(2_000_000) }
@@ -126,7 +127,7 @@ fn foreign_values_are_replaced() {
     let bucket = Leasable::of(&[Limit::token_bucket(Rate::per_second(1).unwrap(), 5).unwrap()]).unwrap();
     let key = StoreKey("sluicegate:{k}:rule:lease".into());
     let takes = [Run { cost: 1, count: 3 }].into_iter().collect();
-    let account = Account { node: NodeId(1), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 0 };
+    let account = Account { node: NodeId(1), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 0, charge: 0 };
     let request = LeaseRequest { account, takes, life: 1_000_000 };
     let foreign = [
         "",
@@ -161,7 +162,7 @@ fn by_the_servers_own_clock_no_key_stays_for_ever() {
     let mut connection = connect(&server);
     let terms = Leasable::of(&["10/s".parse().unwrap()]).unwrap();
     let keys: Vec<StoreKey> = (0..3).map(|n| StoreKey(format!("sluicegate:{{k}}:{n}:lease").into())).collect();
-    let account = Account { node: NodeId(7), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 2 };
+    let account = Account { node: NodeId(7), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 2, charge: 0 };
     let leased = LeaseRequest { account, takes: Default::default(), life: 2_000_000 };
     let looked = LeaseRequest { account: Account { want: 0, ..account }, takes: Default::default(), life: 0 };
     let requests = [&leased, &leased, &looked];

@@ -58,6 +58,11 @@ impl Ledger {
             answer.kept = self.account_for(terms, at, account);
             self.records[at].expires = self.last + request.life;
         }
+        let (now, charge) = (self.last, account.charge);
+        self.each(terms, |tally, bound| {
+            tally.grant(bound, charge);
+            tally.spend(bound, now, charge);
+        });
         answer.takes = request.takes.iter().map(|run| self.take(terms, run)).collect();
         if let Some(at) = place {
             answer.granted = self.grant(terms, at, account.want);
@@ -140,8 +145,7 @@ impl Ledger {
         self.each(terms, |tally, bound| {
             tally.back(bound, rest - kept);
             tally.spend(bound, now, newly);
-            // A node has spent what it was not granted only after a loss of the store, or if a request cost
-            // more than it had asked for.
+            // Only after a loss of the store has a node spent what it was never granted.
             tally.grant(bound, newly - covered);
         });
         // It holds what is not out only after a loss, or after its lease has ended.

@@ -31,6 +31,8 @@ pub(crate) struct Account {
     pub(crate) holding: u64,
     /// How much more it would like to have.
     pub(crate) want: u64,
+    /// What requests turned out to cost beyond what they had taken: charged whether it fits or not.
+    pub(crate) charge: u64,
 }
 
 /// So many callers in line, each of whom wants so much.

@@ -8,6 +8,8 @@ mod ledger;
 mod message;
 #[cfg(test)]
 mod simulation;
+mod table;
 mod tally;
 mod terms;
+mod waiting;
 mod wire;

@@ -53,8 +53,8 @@ fn written(terms: &Leasable, request: &LeaseRequest) -> String {
             Bound::Window { limit, cell, cells } => write!(text, " w {limit} {cell} {cells}"),
         };
     }
-    let Account { node, epoch, sequence, spent, holding, want } = &request.account;
-    _ = write!(text, " {:032x} {epoch} {sequence} {spent} {holding} {want}", node.0);
+    let Account { node, epoch, sequence, spent, holding, want, charge } = &request.account;
+    _ = write!(text, " {:032x} {epoch} {sequence} {spent} {holding} {want} {charge}", node.0);
     _ = write!(text, " {}", request.takes.len());
     for run in &request.takes {
         _ = write!(text, " {} {}", run.cost, run.count);

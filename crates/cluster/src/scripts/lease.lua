@@ -4,7 +4,7 @@
 -- ARGV[1]      the time in microseconds, or '' for the store's own
 -- ARGV[1 + i]  what is said of KEYS[i], numbers and names divided by blanks:
 --                life, number of limits, each limit as `b interval burst` or `w limit cell cells`,
---                node epoch sequence spent holding want,
+--                node epoch sequence spent holding want charge,
 --                number of runs, each as `cost count`
 --
 -- Answers for each key, divided by blanks: `stale`, or
@@ -57,8 +57,9 @@ local function request_of(text)
     spent = tonumber(words[at + 4]),
     holding = tonumber(words[at + 5]),
     want = tonumber(words[at + 6]),
+    charge = tonumber(words[at + 7]),
   }
-  at = at + 6
+  at = at + 7
   for i = 1, tonumber(words[at + 1]) do
     request.runs[i] = { cost = tonumber(words[at + 2]), count = tonumber(words[at + 3]) }
     at = at + 2
@@ -387,6 +388,8 @@ local function apply(ledger, request, now, healed)
     kept = account_for(ledger, limits, record, account)
     record.expires = ledger.last + request.life
   end
+  grant(ledger, limits, account.charge)
+  spend(ledger, limits, ledger.last, account.charge)
   local answer = {}
   for i, run in ipairs(request.runs) do
     answer[i] = format('%.0f %.0f', take(ledger, limits, run))

@@ -60,6 +60,11 @@ pub(crate) struct Slip {
 }
 
 impl Slip {
+    /// For whoever only looked.
+    pub(crate) const fn nothing() -> Self {
+        Self { epoch: 0, round: None, cost: 0 }
+    }
+
     /// Whether it came from the node's slice, and not from the store itself.
     pub(crate) const fn is_from_slice(&self) -> bool {
         self.round.is_some()
@@ -107,7 +112,9 @@ pub(crate) struct Holder<W> {
     spent: u64,
     /// Rises when the store is told what was spent: from then on it cannot be put back.
     round: u64,
-    /// Whether the store may count something as out, or does not know of something spent.
+    /// What is to be charged and the store has not confirmed.
+    charges: u64,
+    /// Whether the store may count something as out.
     owing: bool,
     flight: Option<Flight<W>>,
     waiting: VecDeque<(W, u64)>,
@@ -127,6 +134,7 @@ struct Flight<W> {
     sent: Timestamp,
     holding: u64,
     want: u64,
+    charge: u64,
     takers: Vec<(W, u64)>,
 }
 
@@ -151,6 +159,7 @@ impl<W: Waiter> Holder<W> {
             low: 0,
             spent: 0,
             round: 0,
+            charges: 0,
             owing: false,
             flight: None,
             waiting: VecDeque::new(),
@@ -202,11 +211,10 @@ impl<W: Waiter> Holder<W> {
         }
     }
 
-    /// Charges what a request cost beyond what it took, whether there is as much or not.
+    /// Charges what a request cost beyond what it took, whether there is as much or not. The store is told
+    /// with the next request, and again if that is not answered.
     pub(crate) const fn charge(&mut self, cost: u64) {
-        self.slice = self.slice.saturating_sub(cost);
-        self.spent = self.spent.saturating_add(cost);
-        self.owing = true;
+        self.charges = self.charges.saturating_add(cost);
     }
 
     /// What is left in all and when everything is available again, as far as is known here.
@@ -246,9 +254,11 @@ impl<W: Waiter> Holder<W> {
         self.owing = true;
         let (sequence, holding) = (self.sequence, self.slice);
         let (node, epoch, spent) = (self.node, self.epoch, self.spent);
-        let account = Account { node, epoch, sequence, spent, holding, want };
+        // Numbers in the store have 53 bits; nothing that large is ever paid off.
+        let charge = self.charges.min(1 << 50);
+        let account = Account { node, epoch, sequence, spent, holding, want, charge };
         let takes = runs(&takers);
-        self.flight = Some(Flight { sequence, sent: now, holding, want, takers });
+        self.flight = Some(Flight { sequence, sent: now, holding, want, charge, takers });
         LeaseRequest { account, takes, life: u64::try_from(LIFE.as_micros()).unwrap_or(u64::MAX) }
     }
 }

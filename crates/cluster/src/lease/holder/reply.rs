@@ -46,6 +46,7 @@ impl<W: Waiter> Holder<W> {
         let until = flight.sent + NODE_LIFE;
         let spent_since = self.slice < flight.holding;
         self.seen = (answer.free, answer.reset);
+        self.charges = self.charges.saturating_sub(flight.charge);
         self.owing = answer.kept > 0 || answer.granted > 0 || spent_since;
         if now >= until {
             return self.forget();

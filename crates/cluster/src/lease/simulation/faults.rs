@@ -85,6 +85,7 @@ fn any_faults(chance: &mut Chance) -> Faults {
         crash: up_to(500),
         evict: up_to(500),
         pause: up_to(500),
+        cut_off: up_to(500),
         given_back: up_to(200),
         gone: up_to(200),
         losses: 0,

@@ -47,6 +47,8 @@ struct Faults {
     crash: u64,
     evict: u64,
     pause: u64,
+    /// Nothing passes between the node and the store.
+    cut_off: u64,
     /// Callers that put back what they took, and those who give up waiting.
     given_back: u64,
     gone: u64,
@@ -81,6 +83,7 @@ struct Node {
     epoch: u64,
     holder: Holder<Caller>,
     paused_until: u64,
+    cut_off_until: u64,
     /// The local clock: so much ahead, and so many millionths faster.
     offset: u64,
     drift: i64,
@@ -122,7 +125,7 @@ impl World {
             let drift = chance.below(2 * faults.drift + 1) as i64 - faults.drift as i64;
             let offset = chance.below(1 << 40);
             let holder = Holder::new(terms, id, 1, Timestamp::ZERO);
-            Node { id, epoch: 1, holder, paused_until: 0, offset, drift, gap: 0.0 }
+            Node { id, epoch: 1, holder, paused_until: 0, cut_off_until: 0, offset, drift, gap: 0.0 }
         });
         let nodes = nodes.collect();
         let mut world = Self {
@@ -291,6 +294,9 @@ impl World {
     }
 
     fn reach_store(&mut self, envelope: Envelope) {
+        if self.nodes[envelope.node].cut_off_until > self.now {
+            return;
+        }
         // Redis removes keys that are full again, sometimes a little late.
         if self.ledger.full_at(&self.terms) <= self.now && self.chance.happens(500) {
             self.ledger = Ledger::new(&self.terms);
@@ -338,6 +344,8 @@ impl World {
             self.restart(node);
         } else if self.chance.happens(percent(self.faults.pause)) {
             self.nodes[node].paused_until = self.now + self.chance.below(5_000_000);
+        } else if self.chance.happens(percent(self.faults.cut_off)) {
+            self.nodes[node].cut_off_until = self.now + self.chance.below(5_000_000);
         }
     }
 

@@ -24,7 +24,7 @@ fn saturate(limit: Limit, per_second: u64, seconds: u64) -> Use {
     let terms = Leasable::of(&[limit]).unwrap();
     let mut world = World::new(&terms, 7, 4, seconds as f64 + 1.0, Faults::default());
     // Begin with nothing: the first burst is no measure of the rate.
-    let account = Account { node: NodeId(0), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 0 };
+    let account = Account { node: NodeId(0), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 0, charge: 0 };
     let all = [Run { cost: terms.capacity(), count: 1 }].into_iter().collect();
     world.ledger.apply(&terms, world.now, &LeaseRequest { account, takes: all, life: 0 });
     let start = world.now;
