@@ -6,21 +6,28 @@ use sluicegate_testkit::bound::{Pace, aligned_window, any_window, token_bucket};
 
 use super::*;
 
-/// Checks every limit against all that was admitted. Each loss of the store may have given one burst more.
+/// Checks every limit against all that was admitted. Each loss of the store may have given one burst more;
+/// once all leases of before it have ended, nothing of it is left.
 fn check(world: &World, limits: &[Limit]) -> Result<(), String> {
-    let bursts = u64::from(world.losses) + 1;
+    let over = (world.last_loss + 2_000_000) * 1_000;
+    let after: Vec<_> = world.admitted.iter().filter(|one| one.at > over).copied().collect();
+    check_history(&world.admitted, limits, u64::from(world.losses) + 1)?;
+    check_history(&after, limits, 1).map_err(|violation| format!("long after a loss, {violation}"))
+}
+
+fn check_history(admitted: &[Admitted], limits: &[Limit], bursts: u64) -> Result<(), String> {
     for limit in limits {
         let verdict = match limit {
             Limit::TokenBucket(bucket) => {
                 let rate = bucket.rate();
                 let pace = Pace::new(rate.count(), rate.period().as_nanos() as u64);
-                token_bucket(&world.admitted, pace, bucket.burst() * bursts)
+                token_bucket(admitted, pace, bucket.burst() * bursts)
             }
             Limit::SlidingWindow(window) => {
-                any_window(&world.admitted, window.limit() * bursts, window.window().as_nanos() as u64)
+                any_window(admitted, window.limit() * bursts, window.window().as_nanos() as u64)
             }
             Limit::FixedWindow(window) => {
-                aligned_window(&world.admitted, window.limit() * bursts, window.window().as_nanos() as u64, 0)
+                aligned_window(admitted, window.limit() * bursts, window.window().as_nanos() as u64, 0)
             }
             _ => Ok(()),
         };
@@ -57,7 +64,7 @@ fn run(seed: u64, faults: impl FnOnce(&mut Chance) -> Faults) -> World {
     let terms = Leasable::of(&limits).unwrap();
     let nodes = 2 + chance.below(5) as usize;
     let faults = faults(&mut chance);
-    let mut world = World::new(&terms, chance.next(), nodes, 6.0, faults);
+    let mut world = World::new(&terms, chance.next(), nodes, 8.0, faults);
     world.latency = (chance.below(300), 300 + chance.below(12_000));
     world.largest_cost = if chance.happens(300) { terms.capacity().min(5) } else { 1 };
     let mut at = world.now;

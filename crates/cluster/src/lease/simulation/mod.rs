@@ -106,6 +106,7 @@ struct World {
     ledger: Ledger,
     copy: Ledger,
     losses: u32,
+    last_loss: u64,
     /// One way, shortest and longest.
     latency: (u64, u64),
     largest_cost: u64,
@@ -142,6 +143,7 @@ impl World {
             ledger: Ledger::new(terms),
             copy: Ledger::new(terms),
             losses: 0,
+            last_loss: 0,
             latency: (50, 500),
             largest_cost: 1,
             offered: Vec::new(),
@@ -155,7 +157,7 @@ impl World {
             world.schedule(tick, Event::Tick(node));
         }
         for _ in 0..faults.losses {
-            let at = world.chance.below(end);
+            let at = world.chance.below(end / 2);
             let age = world.chance.below(2_000_000);
             world.schedule(at.saturating_sub(age), Event::Copy);
             world.schedule(at, Event::Loss);
@@ -358,6 +360,7 @@ impl World {
 
     fn lose_store(&mut self) {
         self.losses += 1;
+        self.last_loss = self.now;
         self.ledger = if self.chance.happens(500) { Ledger::new(&self.terms) } else { self.copy.clone() };
     }
 }
