@@ -6,8 +6,9 @@
 mod faults;
 mod utilisation;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::chance::Chance;
@@ -60,9 +61,9 @@ struct Faults {
 
 enum Event {
     Arrive(usize),
-    Request(Envelope),
-    Reply { envelope: Envelope, reply: LeaseReply, processed: u64 },
-    Deadline(Envelope),
+    Request(Rc<Envelope>),
+    Reply { envelope: Rc<Envelope>, reply: Box<LeaseReply>, processed: u64 },
+    Deadline(Rc<Envelope>),
     GiveBack { node: usize, slip: Slip },
     Tick(usize),
     Mishap,
@@ -70,8 +71,34 @@ enum Event {
     Loss,
 }
 
+/// An event and its time; of those at one time, first scheduled, first happened.
+struct Scheduled {
+    at: u64,
+    number: u64,
+    event: Event,
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Scheduled {}
+
 /// A request with its sender.
-#[derive(Clone)]
 struct Envelope {
     node: usize,
     request: LeaseRequest,
@@ -99,8 +126,7 @@ struct World {
     /// Microseconds.
     now: u64,
     end: u64,
-    events: BinaryHeap<Reverse<(u64, u64)>>,
-    payloads: HashMap<u64, Event>,
+    events: BinaryHeap<Scheduled>,
     scheduled: u64,
     nodes: Vec<Node>,
     ledger: Ledger,
@@ -137,7 +163,6 @@ impl World {
             now: 1_800_000_000_000_000,
             end: 0,
             events: BinaryHeap::new(),
-            payloads: HashMap::new(),
             scheduled: 0,
             nodes,
             ledger: Ledger::new(terms),
@@ -167,8 +192,7 @@ impl World {
     }
 
     fn schedule(&mut self, after: u64, event: Event) {
-        self.events.push(Reverse((self.now + after, self.scheduled)));
-        self.payloads.insert(self.scheduled, event);
+        self.events.push(Scheduled { at: self.now + after, number: self.scheduled, event });
         self.scheduled += 1;
     }
 
@@ -183,14 +207,11 @@ impl World {
 
     /// Lets everything happen until `until` microseconds from the start.
     fn run_to(&mut self, until: u64) {
-        while let Some(&Reverse((at, number))) = self.events.peek()
-            && at < until.min(self.end)
+        while self.events.peek().is_some_and(|next| next.at < until.min(self.end))
+            && let Some(Scheduled { at, event, .. }) = self.events.pop()
         {
-            self.events.pop();
             self.now = at;
-            if let Some(event) = self.payloads.remove(&number) {
-                self.happen(event);
-            }
+            self.happen(event);
         }
         self.now = until.min(self.end);
     }
@@ -283,11 +304,11 @@ impl World {
 
     fn send(&mut self, node: usize, request: LeaseRequest) {
         self.requests += 1;
-        let envelope = Envelope { node, request };
-        self.schedule(DEADLINE, Event::Deadline(envelope.clone()));
+        let envelope = Rc::new(Envelope { node, request });
+        self.schedule(DEADLINE, Event::Deadline(Rc::clone(&envelope)));
         if self.chance.happens(self.faults.duplicated) {
             let delay = self.latency();
-            self.schedule(delay, Event::Request(envelope.clone()));
+            self.schedule(delay, Event::Request(Rc::clone(&envelope)));
         }
         if !self.chance.happens(self.faults.request_lost) {
             let delay = self.latency();
@@ -295,7 +316,7 @@ impl World {
         }
     }
 
-    fn reach_store(&mut self, envelope: Envelope) {
+    fn reach_store(&mut self, envelope: Rc<Envelope>) {
         if self.nodes[envelope.node].cut_off_until > self.now {
             return;
         }
@@ -303,7 +324,7 @@ impl World {
         if self.ledger.full_at(&self.terms) <= self.now && self.chance.happens(500) {
             self.ledger = Ledger::new(&self.terms);
         }
-        let reply = self.ledger.apply(&self.terms, self.now, &envelope.request);
+        let reply = Box::new(self.ledger.apply(&self.terms, self.now, &envelope.request));
         if !self.chance.happens(self.faults.answer_lost) {
             let delay = self.latency();
             self.schedule(delay, Event::Reply { envelope, reply, processed: self.now });
