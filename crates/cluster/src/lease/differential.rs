@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::ledger::Ledger;
-use super::message::{Account, LeaseReply, LeaseRequest, NodeId, Run};
+use super::message::{Account, LeaseReply, LeaseRequest, NodeId, Run, SPENT_WRAPS};
 use super::terms::Leasable;
 use super::wire::{LEASE, Letter, decode, encode};
 use crate::keys::StoreKey;
@@ -65,7 +65,8 @@ fn some_request(chance: &mut Chance, capacity: u64, sequence: &mut u64) -> Lease
         node: NodeId(u128::from(chance.below(4)) << 64),
         epoch: 1 + u64::from(chance.happens(20)),
         sequence: *sequence,
-        spent: sequence.saturating_mul(2) + amount(chance),
+        // Begins anew now and then.
+        spent: (SPENT_WRAPS - 40 + *sequence * 2 + amount(chance)) % SPENT_WRAPS,
         holding: amount(chance),
         want: amount(chance),
         charge: if chance.happens(100) { amount(chance) } else { 0 },

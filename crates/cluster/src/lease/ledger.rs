@@ -2,7 +2,7 @@
 //!
 //! The store itself runs the script; this is its specification, and what the simulation runs.
 
-use super::message::{Account, LeaseAnswer, LeaseReply, LeaseRequest, NodeId, Run, Taken};
+use super::message::{Account, LeaseAnswer, LeaseReply, LeaseRequest, NodeId, Run, SPENT_WRAPS, Taken};
 use super::tally::Tally;
 use super::terms::Leasable;
 
@@ -137,11 +137,11 @@ impl Ledger {
     /// Books what a node spent, takes back what it does not hold, and says how much it may keep.
     fn account_for(&mut self, terms: &Leasable, at: usize, account: &Account) -> u64 {
         let (now, record) = (self.last, &mut self.records[at]);
-        let newly = account.spent.saturating_sub(record.spent);
+        let newly = account.spent.wrapping_sub(record.spent) % SPENT_WRAPS;
         let covered = newly.min(record.out);
         let rest = record.out - covered;
         let kept = rest.min(account.holding);
-        (record.sequence, record.spent, record.out) = (account.sequence, account.spent.max(record.spent), kept);
+        (record.sequence, record.spent, record.out) = (account.sequence, account.spent, kept);
         self.each(terms, |tally, bound| {
             tally.back(bound, rest - kept);
             tally.spend(bound, now, newly);

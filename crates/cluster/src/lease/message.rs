@@ -2,6 +2,9 @@
 
 use smallvec::SmallVec;
 
+/// Where the count of what was spent begins anew: a busy key of bytes would outgrow the store's 53 bits.
+pub(crate) const SPENT_WRAPS: u64 = 1 << 50;
+
 /// Names a node: no two processes have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) u128);
@@ -25,7 +28,7 @@ pub(crate) struct Account {
     pub(crate) epoch: u64,
     /// The number of the request, higher in each of a holder's.
     pub(crate) sequence: u64,
-    /// All that was ever spent from this holder's leases.
+    /// All that was ever spent from this holder's leases, modulo [`SPENT_WRAPS`].
     pub(crate) spent: u64,
     /// What is left of them and will go on being spent. Whatever else the store counts as out comes back.
     pub(crate) holding: u64,

@@ -99,7 +99,8 @@ impl LeaseTable {
         }
     }
 
-    /// Takes `cost` for the key with this hash; `key` names it in the store if it is new here.
+    /// Takes `cost` for the key with this hash; `key` names it in the store if it is new here. A cost of
+    /// zero only looks.
     #[inline]
     pub(crate) fn take(
         self: &Arc<Self>,
@@ -110,6 +111,9 @@ impl LeaseTable {
     ) -> Local {
         if cost > self.terms.capacity() {
             return Local::Never;
+        }
+        if cost == 0 {
+            return Local::Taken(Slip::nothing(), self.status(hash));
         }
         let mut shard = self.shard(hash).lock();
         let Some(entry) = shard.get_mut(&hash) else {
@@ -172,9 +176,6 @@ impl LeaseTable {
 
     fn ask(self: &Arc<Self>, hash: u64, entry: &mut Entry, cost: u64, now: Timestamp) -> (Local, Option<LeaseRequest>) {
         let status = entry.holder.status(&self.terms);
-        if cost == 0 {
-            return (Local::Taken(Slip::nothing(), status), None);
-        }
         let mut waiting = None;
         let asked = entry.holder.ask(cost, now, || {
             let (ear, hears) = Waiting::new(self, hash);
@@ -187,6 +188,12 @@ impl LeaseTable {
             (Asked::NotBefore(wait), _) => (Local::NotBefore(wait, status), None),
             (Asked::Crowded | Asked::Send(_) | Asked::Waits, _) => (Local::Crowded, None),
         }
+    }
+
+    /// What is left of a key's limits, as far as is known here.
+    fn status(&self, hash: u64) -> Status {
+        let full = Status { limit: self.terms.capacity(), remaining: self.terms.capacity(), reset: 0 };
+        self.shard(hash).lock().get(&hash).map_or(full, |entry| entry.holder.status(&self.terms))
     }
 
     /// Puts back what was taken and not needed, as far as the store has not been told that it was spent.

@@ -19,6 +19,7 @@
 local TICKS_PER_MICRO = 16000
 local MOST_NODES = 256
 local SMALLEST_SLICE = 4
+local SPENT_WRAPS = 2 ^ 50
 
 local min, max, format = math.min, math.max, string.format
 
@@ -286,12 +287,12 @@ local function lend(ledger, limits, record, amount)
 end
 
 local function account_for(ledger, limits, record, account)
-  local newly = max(account.spent - record.spent, 0)
+  local newly = (account.spent - record.spent) % SPENT_WRAPS
   local covered = min(newly, record.out)
   local rest = record.out - covered
   local kept = min(rest, account.holding)
   ledger.out = ledger.out - record.out + kept
-  record.sequence, record.spent, record.out = account.sequence, max(account.spent, record.spent), kept
+  record.sequence, record.spent, record.out = account.sequence, account.spent, kept
   back(ledger, limits, rest - kept)
   spend(ledger, limits, ledger.last, newly)
   grant(ledger, limits, newly - covered)

@@ -20,7 +20,7 @@ use sluicegate_engine::algorithm::Status;
 use smallvec::SmallVec;
 
 use super::demand::Demand;
-use super::message::{Account, LeaseRequest, NodeId, Run};
+use super::message::{Account, LeaseRequest, NodeId, Run, SPENT_WRAPS};
 use super::terms::Leasable;
 
 /// How long a lease lasts in the store.
@@ -108,7 +108,7 @@ pub(crate) struct Holder<W> {
     until: Timestamp,
     /// More is fetched once no more than this is left.
     low: u64,
-    /// All that was ever spent.
+    /// All that was ever spent; wraps.
     spent: u64,
     /// Rises when the store is told what was spent: from then on it cannot be put back.
     round: u64,
@@ -206,8 +206,8 @@ impl<W: Waiter> Holder<W> {
     /// Puts back what was not needed, unless the store has been told that it was spent.
     pub(crate) fn give_back(&mut self, slip: Slip, now: Timestamp) {
         if slip.epoch == self.epoch && slip.round == Some(self.round) && now < self.until {
-            self.slice += slip.cost;
-            self.spent -= slip.cost;
+            self.slice = self.slice.saturating_add(slip.cost);
+            self.spent = self.spent.wrapping_sub(slip.cost);
         }
     }
 
@@ -228,7 +228,7 @@ impl<W: Waiter> Holder<W> {
     #[inline]
     const fn spend(&mut self, cost: u64) -> Slip {
         self.slice -= cost;
-        self.spent += cost;
+        self.spent = self.spent.wrapping_add(cost);
         Slip { epoch: self.epoch, round: Some(self.round), cost }
     }
 
@@ -253,7 +253,7 @@ impl<W: Waiter> Holder<W> {
         self.sequence += 1;
         self.owing = true;
         let (sequence, holding) = (self.sequence, self.slice);
-        let (node, epoch, spent) = (self.node, self.epoch, self.spent);
+        let (node, epoch, spent) = (self.node, self.epoch, self.spent % SPENT_WRAPS);
         // Numbers in the store have 53 bits; nothing that large is ever paid off.
         let charge = self.charges.min(1 << 50);
         let account = Account { node, epoch, sequence, spent, holding, want, charge };
