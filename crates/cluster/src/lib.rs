@@ -22,6 +22,7 @@ mod invocation;
 mod keys;
 mod link;
 mod options;
+mod lease;
 mod prepared;
 mod store;
 
