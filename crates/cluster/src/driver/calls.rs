@@ -104,7 +104,7 @@ impl<B: Batch> Shared<B> {
         };
         match in_time {
             Some(heard) => {
-                self.note(&heard);
+                self.note(&heard, sent);
                 self.line.lock().pace.took(sent.elapsed());
                 place.leave();
                 self.deliver(heard, askers);
@@ -127,10 +127,10 @@ impl<B: Batch> Shared<B> {
     }
 
     /// Notes how a call went: as its first item did, for mostly all go the same way.
-    fn note(&self, answered: &Answered<B>) {
+    fn note(&self, answered: &Answered<B>, sent: Instant) {
         match answered.first() {
             Some((_, Err(error))) => self.failed(error),
-            Some((_, Ok(_))) | None => self.passed(),
+            Some((_, Ok(_))) | None => self.passed(sent),
         }
     }
 

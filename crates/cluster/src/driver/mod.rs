@@ -120,7 +120,8 @@ impl<B: Batch> Driver<B> {
         deadline: Duration,
     ) -> impl Future<Output = Result<Value, Failure>> + Send + use<B> {
         let (answer, heard) = oneshot::channel();
-        let (shared, until) = (self.shared.clone(), Instant::now() + deadline);
+        let (shared, sent) = (self.shared.clone(), Instant::now());
+        let until = sent + deadline;
         if shared.is_degraded() {
             drop(answer.send(Err(Failure::Degraded)));
         } else {
@@ -128,7 +129,7 @@ impl<B: Batch> Driver<B> {
                 let reply = timeout_at(until.into(), shared.link.call(&invocation, until)).await;
                 let heard = match reply {
                     Ok(Ok(value)) => {
-                        shared.passed();
+                        shared.passed(sent);
                         Ok(value)
                     }
                     Ok(Err(error)) => {

@@ -85,6 +85,14 @@ impl Link {
         }
     }
 
+    /// Gives up a connection to a server that is not the primary any more, as far as others know.
+    pub(crate) async fn verify(&self) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::Primary(link) => link.verify().await,
+            Kind::Cluster(_) => Ok(()),
+        }
+    }
+
     /// Calls a script. A call that was turned away without having run is sent again, but not after `until`. One
     /// whose keys stand on both sides of a slot on the move is left to the caller: each alone may pass.
     pub(crate) async fn call(&self, invocation: &Invocation, until: Instant) -> Result<Value, StoreError> {

@@ -31,7 +31,8 @@ fn a_primary_that_steps_down_is_left() {
     let driver = connected(options(&group), AMPLE);
     let load = Load::start(&driver, 4, |_| "k".to_owned());
     group.fail_over().unwrap();
-    until("at the new primary", || stored(group.first_replica(), "k") > 0 && driver.health().reconnects > 0);
+    let took = until("at the new primary", || stored(group.first_replica(), "k") > 0 && driver.health().reconnects > 0);
+    eprintln!("followed after {took:?}");
     until_answered(&driver, "after");
     assert_eq!(stored(group.first_replica(), "after"), 1);
     assert!(load.stop().0 > 0);
