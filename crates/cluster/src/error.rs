@@ -35,7 +35,7 @@ pub(crate) struct StoreError {
 }
 
 /// Kinds of what a call can meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
     /// No connection could be made, or it was lost.

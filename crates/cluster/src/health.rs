@@ -30,7 +30,7 @@ pub struct Health {
     /// Answers that came when nobody waited for them any more. What they took was given back.
     pub late_answers: u64,
     /// Failed calls by what they met; kinds that never came are absent.
-    pub failures: BTreeMap<&'static str, u64>,
+    pub failures: BTreeMap<StoreErrorKind, u64>,
     /// How often the breaker opened.
     pub breaker_openings: u64,
     /// How often a connection was made again.
@@ -129,7 +129,7 @@ impl Counters {
             overloads: read(&self.overloads),
             refusals: read(&self.refusals),
             late_answers: read(&self.late_answers),
-            failures: failures.map(|(kind, n)| (kind.name(), read(n))).filter(|(_, n)| *n > 0).collect(),
+            failures: failures.map(|(kind, n)| (*kind, read(n))).filter(|(_, n)| *n > 0).collect(),
             breaker_openings: read(&self.breaker_openings),
             reconnects: read(&self.reconnects),
             healed: read(&self.healed),

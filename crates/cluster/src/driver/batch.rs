@@ -8,7 +8,7 @@ use crate::invocation::Invocation;
 /// How items that are asked at the same time become one call of a script, and its reply their answers.
 pub(crate) trait Batch: Send + Sync + 'static {
     /// What is asked.
-    type Item: Send + 'static;
+    type Item: Send + Sync + 'static;
     /// What is said about one item.
     type Answer: Send + 'static;
 

@@ -15,15 +15,15 @@ const FEW: u32 = 3;
 pub(super) struct Breaker {
     failures: u32,
     open_since: Option<Instant>,
-    /// When a call or a probe last passed.
-    passed_at: Option<Instant>,
+    /// When the last of those that passed was sent.
+    passed: Option<Instant>,
 }
 
 impl Breaker {
     /// A call passed. An open breaker does not mind: its call was sent before it opened.
-    pub(super) const fn passed(&mut self, now: Instant) {
+    pub(super) fn passed(&mut self, sent: Instant) {
         self.failures = 0;
-        self.passed_at = Some(now);
+        self.passed = self.passed.max(Some(sent));
     }
 
     /// A call failed. Whether that opened the breaker.
@@ -41,13 +41,14 @@ impl Breaker {
     }
 
     /// A probe passed: the store is asked again.
-    pub(super) const fn close(&mut self, now: Instant) {
-        *self = Self { failures: 0, open_since: None, passed_at: Some(now) };
+    pub(super) fn close(&mut self, sent: Instant) {
+        self.passed(sent);
+        self.open_since = None;
     }
 
-    /// What a call of then says that is unanswered for far too long: everything, unless another passed since.
+    /// What a call of then says that is unanswered for far too long: everything, unless one sent later passed.
     pub(super) fn silence_since(&self, then: Instant) -> Weight {
-        if self.passed_at.is_some_and(|passed| passed > then) { Weight::None } else { Weight::Decides }
+        if self.passed.is_some_and(|passed| passed > then) { Weight::None } else { Weight::Decides }
     }
 
     pub(super) const fn open_since(&self) -> Option<Instant> {
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_decides_only_if_nothing_passed_since() {
+    fn silence_decides_only_if_nothing_sent_later_passed() {
         let now = Instant::now();
         let later = now + std::time::Duration::from_millis(1);
         let mut breaker = Breaker::default();

@@ -1,12 +1,13 @@
 //! Gathers what waits into calls, and sees each call through to its end.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use redis::Value;
-use tokio::time::{sleep_until, timeout_at};
+use futures_util::future::join_all;
+use tokio::time::{sleep, sleep_until, timeout_at};
 
 use super::batch::Batch;
 use super::shared::{Asker, Shared, Waiting};
@@ -15,10 +16,15 @@ use crate::health::Counters;
 
 /// How many items go into one call.
 const MOST_ITEMS: usize = 128;
+/// How long to wait where a slot is on the move.
+const NOT_NOW: Duration = Duration::from_millis(2);
 /// How long after its deadline a call may stay unanswered before the whole store counts as silent.
 const STALL: Duration = Duration::from_millis(250);
 /// How long after that its reply is still waited for, to give back what it took.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Each item with what became of it.
+type Answered<B> = Vec<(<B as Batch>::Item, Result<<B as Batch>::Answer, StoreError>)>;
 
 impl<B: Batch> Shared<B> {
     /// Gathers until it is dropped: the driver's main task.
@@ -83,8 +89,7 @@ impl<B: Batch> Shared<B> {
         let Some(last) = askers.iter().map(|asker| asker.deadline).max() else { return };
         Counters::add(&self.counters.calls, 1);
         let sent = Instant::now();
-        let invocation = self.batch.encode(&items);
-        let mut reply = std::pin::pin!(self.link.call(&invocation, last));
+        let mut reply = pin!(self.exchange(items, last));
         let mut askers = Heard::new(askers);
 
         let in_time = loop {
@@ -98,11 +103,11 @@ impl<B: Batch> Shared<B> {
             }
         };
         match in_time {
-            Some(reply) => {
-                self.note(&reply);
+            Some(heard) => {
+                self.note(&heard, sent);
                 self.line.lock().pace.took(sent.elapsed());
                 place.leave();
-                self.deliver(reply, items, askers);
+                self.deliver(heard, askers);
             }
             None => {
                 // The line is free for others: this call is only waited for to undo it.
@@ -114,55 +119,74 @@ impl<B: Batch> Shared<B> {
                     self.silent_since(sent, &silent);
                     late = timeout_at((last + STALL + PATIENCE).into(), &mut reply).await;
                 }
-                if let Ok(reply) = late {
-                    self.deliver(reply, items, askers);
+                if let Ok(heard) = late {
+                    self.deliver(heard, askers);
                 }
             }
         }
     }
 
-    fn note(&self, reply: &Result<Value, StoreError>) {
-        match reply {
-            Ok(_) => self.passed(),
-            Err(error) => self.failed(error),
+    /// Notes how a call went: as its first item did, for mostly all go the same way.
+    fn note(&self, answered: &Answered<B>, sent: Instant) {
+        match answered.first() {
+            Some((_, Err(error))) => self.failed(error),
+            Some((_, Ok(_))) | None => self.passed(sent),
         }
+    }
+
+    /// The answers to these items: of one call, or each of its own if their keys stand on both sides of a slot
+    /// on the move.
+    async fn exchange(&self, items: Vec<B::Item>, until: Instant) -> Answered<B> {
+        let answers: Vec<_> = match self.exchange_together(&items, until).await {
+            Ok(answers) => answers.into_iter().map(Ok).collect(),
+            Err(error) if error.kind == StoreErrorKind::TryAgain && items.len() > 1 => {
+                join_all(items.iter().map(|item| self.exchange_alone(item, until))).await
+            }
+            Err(error) => items.iter().map(|_| Err(error.clone())).collect(),
+        };
+        items.into_iter().zip(answers).collect()
+    }
+
+    async fn exchange_alone(&self, item: &B::Item, until: Instant) -> Result<B::Answer, StoreError> {
+        loop {
+            match self.exchange_together(std::slice::from_ref(item), until).await {
+                // Its own keys are on both sides: not for long.
+                Err(error) if error.kind == StoreErrorKind::TryAgain && Instant::now() < until => {
+                    sleep(NOT_NOW).await;
+                }
+                Err(error) => return Err(error),
+                Ok(mut answers) => return answers.pop().ok_or_else(|| StoreError::unintelligible("no answer")),
+            }
+        }
+    }
+
+    async fn exchange_together(&self, items: &[B::Item], until: Instant) -> Result<Vec<B::Answer>, StoreError> {
+        let reply = self.link.call(&self.batch.encode(items), until).await?;
+        let answers = self.batch.decode(reply, items)?;
+        if answers.len() != items.len() {
+            let detail = format!("{} answers to {} asks", answers.len(), items.len());
+            return Err(StoreError::unintelligible(detail));
+        }
+        Ok(answers)
     }
 
     /// Tells the askers; what nobody hears is given back.
-    fn deliver(&self, reply: Result<Value, StoreError>, items: Vec<B::Item>, askers: Heard<B>) {
-        let answers = reply.and_then(|value| {
-            let answers = self.batch.decode(value, &items).inspect_err(|error| self.counters.failed(error))?;
-            if answers.len() == items.len() {
-                Ok(answers)
-            } else {
-                let error = StoreError::unintelligible(format!("{} answers to {} asks", answers.len(), items.len()));
-                self.counters.failed(&error);
-                Err(error)
-            }
-        });
-        match answers {
-            Ok(answers) => {
-                let mut unheard = Vec::new();
-                for ((item, answer), asker) in items.into_iter().zip(answers).zip(askers.askers) {
-                    match asker {
-                        None => unheard.push((item, answer)),
-                        Some(asker) => {
-                            if let Err(Ok(back)) = asker.answer.send(Ok((item, answer))) {
-                                unheard.push(back);
-                            }
-                        }
-                    }
-                }
-                Counters::add(&self.counters.late_answers, unheard.len() as u64);
-                self.give_back(unheard);
-            }
-            Err(error) => {
-                for asker in askers.askers.into_iter().flatten() {
-                    // Who is gone need not be told.
-                    drop(asker.answer.send(Err(Failure::Store(error.clone()))));
-                }
-            }
+    fn deliver(&self, answered: Answered<B>, askers: Heard<B>) {
+        let mut unheard = Vec::new();
+        for ((item, answer), asker) in answered.into_iter().zip(askers.askers) {
+            let heard = answer.map(|answer| (item, answer)).map_err(Failure::Store);
+            let back = match asker {
+                None => heard,
+                Some(asker) => match asker.answer.send(heard) {
+                    Ok(()) => continue,
+                    Err(back) => back,
+                },
+            };
+            // Who is gone need not be told of a failure.
+            unheard.extend(back);
         }
+        Counters::add(&self.counters.late_answers, unheard.len() as u64);
+        self.give_back(unheard);
     }
 
     /// Gives back what these took, in the background. From any thread.

@@ -65,10 +65,14 @@ impl<B: Batch> Shared<B> {
             if self.is_degraded() || !self.link.is_up() {
                 continue;
             }
-            match self.probe(Instant::now() + self.deadline + STALL).await {
-                Ok(()) => self.passed(),
+            let sent = Instant::now();
+            match self.probe(sent + self.deadline + STALL).await {
+                Ok(()) => self.passed(sent),
                 Err(error) if error.kind == StoreErrorKind::Silent => self.failed_with(&error, Weight::Decides),
                 Err(error) => self.failed(&error),
+            }
+            if let Err(error) = self.link.verify().await {
+                self.failed(&error);
             }
         }
     }

@@ -121,7 +121,8 @@ impl<B: Batch> Driver<B> {
         deadline: Duration,
     ) -> impl Future<Output = Result<Value, Failure>> + Send + use<B> {
         let (answer, heard) = oneshot::channel();
-        let (shared, until) = (self.shared.clone(), Instant::now() + deadline);
+        let (shared, sent) = (self.shared.clone(), Instant::now());
+        let until = sent + deadline;
         if shared.is_degraded() {
             drop(answer.send(Err(Failure::Degraded)));
         } else {
@@ -129,7 +130,7 @@ impl<B: Batch> Driver<B> {
                 let reply = timeout_at(until.into(), shared.link.call(&invocation, until)).await;
                 let heard = match reply {
                     Ok(Ok(value)) => {
-                        shared.passed();
+                        shared.passed(sent);
                         Ok(value)
                     }
                     Ok(Err(error)) => {

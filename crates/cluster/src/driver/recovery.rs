@@ -29,7 +29,7 @@ impl<B: Batch> Shared<B> {
             while self.is_degraded() {
                 sleep(jitter::wait(attempt, jitter::random())).await;
                 match self.attempt(attempt, &alarm).await {
-                    Ok(()) => self.recovered(),
+                    Ok(sent) => self.recovered(sent),
                     Err(error) => self.counters.failed(&error),
                 }
                 attempt = attempt.saturating_add(1);
@@ -40,16 +40,20 @@ impl<B: Batch> Shared<B> {
     async fn first(&self, alarm: &Alarm) -> Result<(), StoreError> {
         self.link.connect(alarm).await?;
         // Nobody waits for this one alone, so it may take longer than a decision.
-        self.probe(Instant::now() + self.deadline.saturating_mul(10)).await?;
-        self.recovered();
+        let sent = Instant::now();
+        self.probe(sent + self.deadline.saturating_mul(10)).await?;
+        self.recovered(sent);
         Ok(())
     }
 
-    /// Probes over the connection there is; if that is lost or stays silent, over a new one.
-    async fn attempt(&self, attempt: u32, alarm: &Alarm) -> Result<(), StoreError> {
+    /// Probes over the connection there is; if that is lost or stays silent, over a new one. When the probe that
+    /// passed was sent.
+    async fn attempt(&self, attempt: u32, alarm: &Alarm) -> Result<Instant, StoreError> {
         if attempt > 0 || !self.link.is_up() {
             self.link.connect(alarm).await?;
         }
-        self.probe(Instant::now() + self.deadline).await
+        let sent = Instant::now();
+        self.probe(sent + self.deadline).await?;
+        Ok(sent)
     }
 }

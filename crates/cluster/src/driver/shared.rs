@@ -133,9 +133,9 @@ impl<B: Batch> Shared<B> {
         self.degraded.load(Ordering::Relaxed)
     }
 
-    /// A call passed.
-    pub(super) fn passed(&self) {
-        self.breaker.lock().passed(Instant::now());
+    /// A call sent then passed.
+    pub(super) fn passed(&self, sent: Instant) {
+        self.breaker.lock().passed(sent);
     }
 
     /// A call failed: counts it, and leaves the store alone if that was enough.
@@ -167,10 +167,10 @@ impl<B: Batch> Shared<B> {
         }
     }
 
-    /// A probe passed: the store is asked again.
-    pub(super) fn recovered(&self) {
+    /// A probe sent then passed: the store is asked again.
+    pub(super) fn recovered(&self, sent: Instant) {
         let mut breaker = self.breaker.lock();
-        breaker.close(Instant::now());
+        breaker.close(sent);
         self.connected.store(true, Ordering::Relaxed);
         self.degraded.store(false, Ordering::Relaxed);
     }

@@ -124,7 +124,6 @@ impl ClusterLink {
                     elsewhere = Some((owner, false));
                 }
                 ErrorKind::Server(ServerErrorKind::Ask) => elsewhere = Some((redirected(&error, &target)?, true)),
-                ErrorKind::Server(ServerErrorKind::TryAgain) => sleep(NOT_NOW).await,
                 ErrorKind::Server(
                     ServerErrorKind::ReadOnly | ServerErrorKind::ClusterDown | ServerErrorKind::MasterDown,
                 ) => {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Link -- one primary --> Connection          single server, or where the sentinels say it is
-//!       \- cluster ------> slot -> Connection  one per primary; MOVED, ASK and TRYAGAIN end here
+//!       \- cluster ------> slot -> Connection  one per primary; MOVED and ASK end here
 //! ```
 //!
 //! A call is sent once. It is sent again only where the server says that it ran nothing: the script was not
@@ -85,7 +85,16 @@ impl Link {
         }
     }
 
-    /// Calls a script. A call that was turned away without having run is sent again, but not after `until`.
+    /// Gives up a connection to a server that is not the primary any more, as far as others know.
+    pub(crate) async fn verify(&self) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::Primary(link) => link.verify().await,
+            Kind::Cluster(_) => Ok(()),
+        }
+    }
+
+    /// Calls a script. A call that was turned away without having run is sent again, but not after `until`. One
+    /// whose keys stand on both sides of a slot on the move is left to the caller: each alone may pass.
     pub(crate) async fn call(&self, invocation: &Invocation, until: Instant) -> Result<Value, StoreError> {
         match &self.0 {
             Kind::Primary(link) => link.call(invocation).await,

@@ -93,6 +93,22 @@ impl PrimaryLink {
         })
     }
 
+    /// Gives up the connection if the sentinels name another primary by now: the old one may not have heard, and
+    /// what it still takes is lost. Sentinels that cannot be asked are no reason to.
+    pub(super) async fn verify(&self) -> Result<(), StoreError> {
+        let Place::Sentinels { name, sentinels } = &self.place else { return Ok(()) };
+        let Current::Up(connection) = self.current.borrow().clone() else { return Ok(()) };
+        match sentinel::primary(&self.connector, sentinels, name).await {
+            Ok(address) if address != *connection.address() => {
+                let detail = format!("the sentinels name {address} and not {}", connection.address());
+                let error = StoreError::new(StoreErrorKind::ReadOnly, detail);
+                take_down(&self.current, |up| up.is(&connection), &error);
+                Err(error)
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     async fn connection(&self) -> Result<Connection, StoreError> {
         let mut current = self.current.subscribe();
         let known = current.wait_for(|current| !matches!(current, Current::Connecting)).await;

@@ -30,29 +30,21 @@ impl SentinelGroup {
 
     /// Starts all three and waits until the sentinel knows the others.
     pub fn start() -> Result<Self, StartError> {
-        let primary = RedisServer::start()?;
+        // A primary that expects more replicas waits before it sends the first its data.
+        let at_once = ["--repl-diskless-sync-delay", "0"];
+        let primary = RedisServer::start_with(&at_once)?;
         let port = primary.port().to_string();
-        let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"])?;
+        let replica = RedisServer::start_with(&[&at_once[..], &["--replicaof", "127.0.0.1", &port]].concat())?;
+        // A sentinel asks for replicas when it starts, and then only every ten seconds.
+        wait_for("the replica", || Ok(primary.command(&["INFO", "replication"])?.contains("state=online")))?;
         let (sentinel, folder, port) = with_retries(|| sentinel(primary.port()))?;
         let group = Self { sentinel, _folder: folder, port, servers: [primary, replica] };
-        group.wait_until_known()?;
+        // Only a replica that it has heard from can be made primary.
+        wait_for("the sentinel", || {
+            let known = redis_cli::run(group.port, &["SENTINEL", "replicas", Self::NAME])?;
+            Ok(known.contains("master-link-status\nok"))
+        })?;
         Ok(group)
-    }
-
-    fn wait_until_known(&self) -> io::Result<()> {
-        let begun = Instant::now();
-        loop {
-            let known = redis_cli::run(self.port, &["SENTINEL", "replicas", Self::NAME])?;
-            let linked = self.servers[1].command(&["INFO", "replication"])?;
-            let port = self.servers[1].port().to_string();
-            if known.lines().any(|line| line == port) && linked.contains("master_link_status:up") {
-                return Ok(());
-            }
-            if begun.elapsed() > PATIENCE {
-                return Err(io::Error::other(format!("the sentinel does not know the replica: {known}")));
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
     }
 
     /// `127.0.0.1:port` of the sentinel.
@@ -79,6 +71,17 @@ impl SentinelGroup {
     pub fn process_id(&self) -> u32 {
         self.sentinel.id()
     }
+}
+
+fn wait_for(whom: &str, is_there: impl Fn() -> io::Result<bool>) -> io::Result<()> {
+    let begun = Instant::now();
+    while !is_there()? {
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::other(format!("waited for {whom} in vain")));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 fn sentinel(primary: u16) -> Result<(Process, Folder, u16), StartError> {

@@ -54,6 +54,29 @@ fn slots_that_move_under_load_are_followed() {
 }
 
 #[test]
+fn keys_on_both_sides_of_a_move_are_asked_for_one_by_one() {
+    let mut cluster = RedisCluster::start().unwrap();
+    let driver = connected(options(&cluster), AMPLE);
+    let ask_all = || {
+        let asking: Vec<_> = (0..200).map(|nth| driver.ask(add(&format!("{{foo}}:{}", nth % 4), 1))).collect();
+        assert!(asking.into_iter().all(|asking| asking.wait().is_ok()));
+    };
+    ask_all();
+    cluster.begin_move(12182, 2, 0).unwrap();
+    let port = cluster.servers()[0].port().to_string();
+    let moved = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS", "{foo}:1", "{foo}:2"];
+    assert_eq!(cluster.servers()[2].command(&moved).unwrap(), "OK");
+    ask_all();
+    cluster.move_keys(12182, 2, 0).unwrap();
+    cluster.end_move(12182, 2, 0).unwrap();
+    ask_all();
+    for nth in 0..4 {
+        assert_eq!(stored(&cluster.servers()[0], &format!("{{foo}}:{nth}")), 150);
+    }
+    assert!(!driver.now_degraded());
+}
+
+#[test]
 fn a_dead_primary_costs_only_its_own_slots() {
     let mut cluster = RedisCluster::start().unwrap();
     // Without it the whole cluster would go down with one.
