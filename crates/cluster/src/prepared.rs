@@ -8,6 +8,9 @@
 //! The *shape* is what the layout of the state depends on. It is part of the key: limits with another
 //! shape start with a fresh state under another key, and limits that differ in their quotas only go on
 //! with the state that is there.
+//!
+//! A bucket with room for reservations is kept like any other: the store does not count what is reserved,
+//! and gives back what was not spent only where it can tell it apart (see [`end`](crate::exact)).
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -25,9 +28,6 @@ const HIGHEST: u64 = 1 << 52;
 
 /// Ticks of a bucket, sixteenths of a nanosecond, in a microsecond.
 const TICKS_PER_MICRO: u64 = 16_000;
-
-/// How long permits live that nobody renews, unless told otherwise.
-pub(crate) const DEFAULT_PERMIT_LIFE: Duration = Duration::from_secs(60);
 
 /// Why limits cannot be kept in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -297,4 +297,60 @@ fn short_form(limits: &[Limit]) -> Option<Bytes> {
 /// Whole microseconds that cover a span.
 fn micros_covering(span: Duration) -> u64 {
     u64::try_from(span.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use sluicegate_engine::Rate;
+
+    use super::*;
+
+    fn shape(limits: &[Limit]) -> String {
+        PreparedLimits::new(limits, Duration::from_secs(1)).unwrap().shape().to_owned()
+    }
+
+    #[test]
+    fn the_shape_tells_layouts_apart_and_not_quotas() {
+        let minute = Duration::from_secs(60);
+        let rate = |count| Rate::per_second(count).unwrap();
+        let bucket = |count, burst| Limit::token_bucket(rate(count), burst).unwrap();
+        assert_eq!(shape(&[bucket(1, 5)]), "tb");
+        assert_eq!(shape(&[bucket(1, 5)]), shape(&[Limit::bandwidth(rate(77), 1 << 20).unwrap()]));
+        assert_eq!(shape(&["300/1m".parse().unwrap()]), "sw10x6000000");
+        assert_eq!(shape(&["300/1m".parse().unwrap()]), shape(&["70000/1m".parse().unwrap()]));
+        assert_ne!(shape(&["300/1m".parse().unwrap()]), shape(&["300/1h".parse().unwrap()]));
+        let limits = [
+            Limit::leaky_bucket(rate(1), 5).unwrap(),
+            Limit::fixed_window(5, minute, Alignment::Epoch).unwrap(),
+            Limit::fixed_window(5, minute, Alignment::FirstUse).unwrap(),
+            Limit::sliding_window(1 << 40, minute, 7).unwrap(),
+            Limit::interpolated_window(5, minute).unwrap(),
+            Limit::sliding_log(5, minute).unwrap(),
+            Limit::concurrency(5).unwrap(),
+            Limit::warm_up(rate(5), minute, 3).unwrap(),
+        ];
+        assert_eq!(shape(&limits), "lb+fw60000000+fu60000000+sw7x8571429w+iw60000000+sl5+cc+wu");
+    }
+
+    #[test]
+    fn what_the_scripts_cannot_count_to_is_refused() {
+        let refused = |limit| PreparedLimits::new(&[limit], Duration::from_secs(1)).unwrap_err().to_string();
+        let minute = Duration::from_secs(60);
+        for limit in [
+            Limit::fixed_window(1 << 53, minute, Alignment::Epoch).unwrap(),
+            Limit::sliding_window(u64::MAX, minute, 10).unwrap(),
+            Limit::interpolated_window(1 << 60, minute).unwrap(),
+            Limit::concurrency(u64::MAX).unwrap(),
+        ] {
+            let text = refused(limit);
+            assert!(text.contains("its limit is too large; lower it"), "{text}");
+        }
+        let warm_up = Limit::warm_up(Rate::per_second(1).unwrap(), Duration::from_secs(86_400 * 365), 3).unwrap();
+        assert!(refused(warm_up).contains("its time to warm up is too large"));
+        let burst = Limit::token_bucket(Rate::per_second(700_000).unwrap(), 50_000_000_000_000).unwrap();
+        assert!(refused(burst).contains("its burst is too large"));
+        assert_eq!(PreparedLimits::new(&[], minute).unwrap_err(), LimitError::NoLimits.into());
+    }
 }

@@ -102,3 +102,15 @@ fn beside_rates_a_request_holds_one_permit_whatever_it_costs() {
     let look = store.ask(&by(&unit, 3, 0), FAR);
     assert_eq!((look.limit, look.status.remaining), (0, 2));
 }
+
+#[test]
+fn who_asks_twice_holds_once() {
+    let mut store = Store::start();
+    let unit = unit(&prepared(&[Limit::concurrency(5).unwrap()]));
+    let (twice, other) = (by(&unit, 1, 2), by(&unit, 2, 1));
+    store.ask(&twice, FAR);
+    store.ask(&other, FAR);
+    assert_eq!(store.ask(&twice, FAR + 1).status.remaining, 2);
+    assert_eq!(store.end(&[ending(&twice)], FAR + 2), (vec![true], 0));
+    assert_eq!(left(&mut store, &unit, FAR + 2), 4);
+}
