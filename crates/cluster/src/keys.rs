@@ -127,7 +127,7 @@ fn push_escaped(name: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'@' | b'/' | b'+' => {
-                name.push(*byte)
+                name.push(*byte);
             }
             _ => {
                 name.push(b'%');
