@@ -103,7 +103,7 @@ fn a_place_in_line_comes_back_only_if_nobody_else_is_in_it() {
 fn settling_never_leaves_more_than_taking_the_actual_cost_at_first() {
     let mut store = Store::start();
     let store = std::cell::RefCell::new(&mut store);
-    let mut runner = TestRunner::new(Config { cases: 3_000, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
     let steps = prop::collection::vec((0..700_000u64, 1..5u64), 0..6);
     let strategy = (0..subjects().len(), 0..8u64, 0..12u64, steps, 0..900_000u64);
     runner
