@@ -40,6 +40,12 @@ pub(crate) enum PrepareError {
         /// Which of its numbers.
         what: &'static str,
     },
+    /// An algorithm the scripts do not have.
+    #[error("`{limit}` cannot be kept in the store, which does not know its algorithm; keep the rule in memory")]
+    Unknown {
+        /// The limit.
+        limit: Limit,
+    },
     /// There must be at least one limit, and not more than one key can have.
     #[error(transparent)]
     Limits(#[from] LimitError),
@@ -221,7 +227,7 @@ impl Describing {
                 let numbers = [most as f64, self.permit_life as f64, place as f64, f64::from(u8::from(first))];
                 self.numbers(kind::CONCURRENCY, &numbers);
             }
-            _ => return Err(too_large(limit, "kind")),
+            other => return Err(PrepareError::Unknown { limit: *other }),
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::{Limit, Limiter, Rate, Timestamp};
 
 use super::support::{FAR, Store, prepared, unit};
-use crate::ask::{Ask, PermitId, Unit};
+use crate::ask::{Answer, Ask, PermitId, Unit};
 use crate::exact::{Malformed, decode_take, encode_take};
 use crate::prepared::PreparedLimits;
 
@@ -72,8 +72,12 @@ fn limits_with_other_quotas_go_on_with_the_state_that_is_there() {
 }
 
 #[test]
-fn many_asks_in_one_call() {
+fn none_and_many_asks_in_one_call() {
     let mut store = Store::start();
+    assert_eq!(store.take(&[], FAR), (vec![], 0));
+    assert_eq!(store.take(&[ask(&[])], FAR), (vec![Answer::new()], 0));
+    assert_eq!(store.end(&[], FAR), (vec![], 0));
+    assert_eq!(store.renew(&[], FAR), [false; 0]);
     let limits = bucket(10);
     let asks: Vec<Ask> = (0..9_000).map(|_| ask(&[&unit(&limits)])).collect();
     let (answers, healed) = store.take(&asks, FAR);
