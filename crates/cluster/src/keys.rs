@@ -13,9 +13,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// What our keys begin with unless told otherwise.
-pub(crate) const DEFAULT_PREFIX: &str = "sluicegate";
-
 /// Longer tags become digests.
 const LONGEST_TAG: usize = 100;
 
@@ -33,13 +30,16 @@ impl StoreKey {
     /// rule has no key; `shape` is that of the [prepared limits](crate::prepared::PreparedLimits::shape).
     pub(crate) fn new(prefix: &str, rule: &str, key: &[u8], shape: &str) -> Self {
         let mut name = Vec::with_capacity(prefix.len() + rule.len() + key.len() + shape.len() + 8);
-        push_escaped(&mut name, prefix.as_bytes());
-        name.extend_from_slice(b":{");
+        for part in prefix.split(':') {
+            push_escaped(&mut name, part.as_bytes());
+            name.push(b':');
+        }
+        name.push(b'{');
         push_tag(&mut name, rule, key);
         name.extend_from_slice(b"}:");
         push_escaped(&mut name, rule.as_bytes());
         name.push(b':');
-        name.extend_from_slice(shape.as_bytes());
+        push_escaped(&mut name, shape.as_bytes());
         Self(name.into())
     }
 
@@ -106,10 +106,7 @@ fn push_parts(name: &mut Vec<u8>, mut key: &[u8]) -> Option<()> {
             }
             b'6' => {
                 let (octets, rest) = rest.split_first_chunk::<16>()?;
-                // A colon ends nothing inside of the braces, but everywhere else it parts a name.
-                let address = Ipv6Addr::from(*octets).to_string().replace(':', "_");
-                name.push(b'@');
-                name.extend_from_slice(address.as_bytes());
+                name.extend_from_slice(Ipv6Addr::from(*octets).to_string().as_bytes());
                 key = rest;
             }
             b't' => {
@@ -129,7 +126,9 @@ fn push_parts(name: &mut Vec<u8>, mut key: &[u8]) -> Option<()> {
 fn push_escaped(name: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'@' | b'/' => name.push(*byte),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'@' | b'/' | b'+' => {
+                name.push(*byte);
+            }
             _ => {
                 name.push(b'%');
                 push_hex(name, *byte);
@@ -151,4 +150,136 @@ fn crc16(bytes: &[u8]) -> u16 {
             |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 },
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use proptest::prelude::*;
+    use sluicegate_testkit::servers::RedisServer;
+
+    use super::*;
+
+    fn text(text: &str) -> Vec<u8> {
+        [b"t".as_slice(), &(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
+    }
+
+    fn v4(octets: [u8; 4]) -> Vec<u8> {
+        [b"4".as_slice(), &octets].concat()
+    }
+
+    fn v6(address: &str) -> Vec<u8> {
+        [b"6".as_slice(), &address.parse::<Ipv6Addr>().unwrap().octets()].concat()
+    }
+
+    fn name(rule: &str, key: &[u8]) -> String {
+        String::from_utf8(StoreKey::new("sluicegate", rule, key, "tb").0.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn names_can_be_read() {
+        let both = [v4([203, 0, 113, 9]), text("Zoë {x}")].concat();
+        for (key, expected) in [
+            (v4([203, 0, 113, 9]), "sluicegate:{203.0.113.9}:per-client:tb"),
+            (v6("2001:db8::"), "sluicegate:{2001:db8::}:per-client:tb"),
+            (text("alice@example.com"), "sluicegate:{=alice@example.com}:per-client:tb"),
+            (both, "sluicegate:{203.0.113.9,=Zo%c3%ab%20%7bx%7d}:per-client:tb"),
+            (vec![], "sluicegate:{*per-client}:per-client:tb"),
+            (b"x}y".to_vec(), "sluicegate:{?x%7dy}:per-client:tb"),
+        ] {
+            assert_eq!(name("per-client", &key), expected);
+        }
+        assert_eq!(name("a b", &[]), "sluicegate:{*a%20b}:a%20b:tb");
+        let long = name("r", &text(&"x".repeat(1 << 20)));
+        assert_eq!(long.len(), "sluicegate:{#}:r:tb".len() + 32);
+        let prefixed = StoreKey::new("app:{limits}", "r", &[], "tb");
+        assert_eq!(prefixed.0, "app:%7blimits%7d:{*r}:r:tb");
+        assert_eq!(prefixed.second("permits"), "app:%7blimits%7d:{*r}:r:tb:permits");
+    }
+
+    #[test]
+    fn what_looks_alike_stays_apart() {
+        let keys = [
+            vec![],
+            text(""),
+            text("203.0.113.9"),
+            v4([203, 0, 113, 9]),
+            v6("::ffff:203.0.113.9"),
+            text("a,=b"),
+            [text("a"), text("b")].concat(),
+            text("%2c"),
+            text(","),
+            text("*r"),
+            b"t".to_vec(),
+            b"tr".to_vec(),
+            text("tr"),
+        ];
+        let mut names: Vec<String> = keys.iter().map(|key| name("r", key)).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), keys.len());
+    }
+
+    /// A Redis that says where a cluster keeps a key.
+    fn slots_of(names: &[Vec<u8>]) -> Vec<u16> {
+        let server = RedisServer::start_with(&["--cluster-enabled", "yes"]).unwrap();
+        let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+        let mut slot =
+            |name: &Vec<u8>| redis::cmd("CLUSTER").arg("KEYSLOT").arg(name).query::<u16>(&mut connection).unwrap();
+        names.iter().map(&mut slot).collect()
+    }
+
+    #[test]
+    fn slots_are_those_of_the_store() {
+        let mut keys: Vec<StoreKey> = (0..300u32)
+            .map(|nth| StoreKey::new("sluicegate", "rule", &text(&format!("user{nth}{{}}:{}", nth * nth)), "tb"))
+            .collect();
+        keys.push(StoreKey::new("p", "rule", &[], "sw10x6000000"));
+        keys.push(StoreKey(Bytes::from_static(b"no tag")));
+        keys.push(StoreKey(Bytes::from_static(b"an{}empty one")));
+        keys.push(StoreKey(Bytes::from_static(b"an open {one")));
+        let names: Vec<Vec<u8>> = keys.iter().map(|key| key.0.to_vec()).collect();
+        assert_eq!(keys.iter().map(StoreKey::slot).collect::<Vec<_>>(), slots_of(&names));
+        // Rules that count by one key stand together, and second keys beside the first.
+        let other = StoreKey::new("sluicegate", "another", &text("user7{}:49"), "sl5");
+        assert_eq!(other.slot(), keys[7].slot());
+        assert_eq!(StoreKey(other.second("log0")).slot(), other.slot());
+    }
+
+    /// Parts as the engine writes them, or any bytes.
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        let part = prop_oneof![
+            any::<[u8; 4]>().prop_map(v4),
+            any::<[u8; 16]>().prop_map(|octets| [b"6".as_slice(), &octets].concat()),
+            "[a{}:%,=*#?/0-9\0é]{0,6}".prop_map(|value| text(&value)),
+            ".{0,200}".prop_map(|value| text(&value)),
+        ];
+        prop_oneof![
+            4 => prop::collection::vec(part, 0..4).prop_map(|parts| parts.concat()),
+            1 => prop::collection::vec(any::<u8>(), 0..20),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn two_names_are_the_same_only_if_all_of_it_is(
+            rules in ("[r:{}%]{0,3}", "[r:{}%]{0,3}"), keys in (any_key(), any_key()), shapes in ("[a+]{1,2}", "[a+]{1,2}"),
+        ) {
+            let first = StoreKey::new("p", &rules.0, &keys.0, &shapes.0);
+            let second = StoreKey::new("p", &rules.1, &keys.1, &shapes.1);
+            let same = rules.0 == rules.1 && keys.0 == keys.1 && shapes.0 == shapes.1;
+            prop_assert_eq!(first == second, same);
+        }
+
+        #[test]
+        fn nothing_breaks_out_of_the_braces(prefix in ".{0,9}", rule in ".{0,9}", key in any_key()) {
+            let StoreKey(name) = StoreKey::new(&prefix, &rule, &key, "tb");
+            prop_assert_eq!(name.iter().filter(|byte| **byte == b'{').count(), 1);
+            prop_assert_eq!(name.iter().filter(|byte| **byte == b'}').count(), 1);
+            prop_assert!(name.iter().all(|byte| byte.is_ascii_graphic()));
+            let tag = tag_of(&name);
+            prop_assert!(!tag.is_empty() && tag.len() <= LONGEST_TAG);
+        }
+    }
 }

@@ -8,26 +8,19 @@
 //! The *shape* is what the layout of the state depends on. It is part of the key: limits with another
 //! shape start with a fresh state under another key, and limits that differ in their quotas only go on
 //! with the state that is there.
+//!
+//! A bucket with room for reservations is kept like any other: the store does not count what is reserved,
+//! and gives back what was not spent only where it can tell it apart (see [`end`](crate::exact)).
 
-use std::fmt::Write;
+mod describing;
+
 use std::time::Duration;
 
 use bytes::Bytes;
-use sluicegate_engine::algorithm::gcra::Gcra;
-use sluicegate_engine::algorithm::warm_up::SCALE;
-use sluicegate_engine::algorithm::{Alignment, WarmUp};
-use sluicegate_engine::time::EPOCH_UNIX_SECONDS;
 use sluicegate_engine::{Limit, LimitError};
 use thiserror::Error;
 
-/// Scripts are exact up to twice this.
-const HIGHEST: u64 = 1 << 52;
-
-/// Ticks of a bucket, sixteenths of a nanosecond, in a microsecond.
-const TICKS_PER_MICRO: u64 = 16_000;
-
-/// How long permits live that nobody renews, unless told otherwise.
-pub(crate) const DEFAULT_PERMIT_LIFE: Duration = Duration::from_secs(60);
+use describing::{Describing, HIGHEST, micros_covering, short_form};
 
 /// Why limits cannot be kept in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -39,6 +32,12 @@ pub(crate) enum PrepareError {
         limit: Limit,
         /// Which of its numbers.
         what: &'static str,
+    },
+    /// An algorithm the scripts do not have.
+    #[error("`{limit}` cannot be kept in the store, which does not know its algorithm; keep the rule in memory")]
+    Unknown {
+        /// The limit.
+        limit: Limit,
     },
     /// There must be at least one limit, and not more than one key can have.
     #[error(transparent)]
@@ -138,163 +137,59 @@ impl PreparedLimits {
     }
 }
 
-/// Numbers of the algorithms in the scripts.
-mod kind {
-    pub(super) const BUCKET: u8 = 1;
-    pub(super) const FIXED_WINDOW: u8 = 2;
-    pub(super) const SLIDING_WINDOW: u8 = 3;
-    pub(super) const INTERPOLATED_WINDOW: u8 = 4;
-    pub(super) const SLIDING_LOG: u8 = 5;
-    pub(super) const WARM_UP: u8 = 6;
-    pub(super) const CONCURRENCY: u8 = 7;
-}
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[derive(Default)]
-struct Describing {
-    permit_life: u64,
-    shape: String,
-    bytes: Vec<u8>,
-    seconds: Vec<String>,
-}
+    use sluicegate_engine::Rate;
+    use sluicegate_engine::algorithm::Alignment;
 
-impl Describing {
-    fn describe(&mut self, index: usize, limit: &Limit) -> Result<(), PrepareError> {
-        let small = |number: u64, what| if number <= HIGHEST { Ok(number) } else { Err(too_large(limit, what)) };
-        match limit {
-            Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => {
-                self.shape.push_str("tb");
-                self.bucket(limit, bucket.gcra(), false)?;
-            }
-            Limit::LeakyBucket(line) => {
-                self.shape.push_str("lb");
-                self.bucket(limit, &Gcra::new(line.rate(), line.queue(), "queue")?, true)?;
-            }
-            Limit::FixedWindow(window) => {
-                let most = small(window.limit(), "limit")?;
-                let length = micros_covering(window.window());
-                let (name, phase) = match window.alignment() {
-                    Alignment::Epoch => {
-                        ("fw", (u128::from(EPOCH_UNIX_SECONDS) * 1_000_000 % u128::from(length)) as f64)
-                    }
-                    Alignment::FirstUse => ("fu", -1.0),
-                };
-                self.name(format_args!("{name}{length}"));
-                self.numbers(kind::FIXED_WINDOW, &[most as f64, length as f64, phase]);
-            }
-            Limit::SlidingWindow(window) => {
-                let most = small(window.limit(), "limit")?;
-                let length = micros_covering(window.window());
-                let cell = length.div_ceil(u64::from(window.cells()));
-                let cells = length.div_ceil(cell);
-                let (width, highest, mark) =
-                    if most < u64::from(u32::MAX) { (4, u64::from(u32::MAX), "") } else { (7, 2 * HIGHEST - 1, "w") };
-                self.name(format_args!("sw{cells}x{cell}{mark}"));
-                let numbers = [most as f64, cell as f64, cells as f64, highest as f64, f64::from(width)];
-                self.numbers(kind::SLIDING_WINDOW, &numbers);
-            }
-            Limit::InterpolatedWindow(window) => {
-                let most = small(window.limit(), "limit")?;
-                let length = micros_covering(window.window());
-                let scale = if length <= HIGHEST / 1_000 { 1_000.0 } else { 1.0 };
-                self.name(format_args!("iw{length}"));
-                self.numbers(kind::INTERPOLATED_WINDOW, &[most as f64, length as f64, scale]);
-            }
-            Limit::SlidingLog(log) => {
-                self.name(format_args!("sl{}", log.limit()));
-                let length = micros_covering(log.window());
-                self.numbers(kind::SLIDING_LOG, &[log.limit() as f64, length as f64, self.seconds.len() as f64]);
-                self.seconds.push(format!("log{index}"));
-            }
-            Limit::WarmUp(warm_up) => {
-                self.shape.push_str("wu");
-                self.warm_up(limit, warm_up)?;
-            }
-            Limit::Concurrency(permits) => {
-                let most = small(permits.limit(), "limit")?;
-                let place = self.seconds.iter().position(|suffix| suffix == PreparedLimits::permits_suffix());
-                let first = place.is_none();
-                let place = place.unwrap_or(self.seconds.len());
-                if first {
-                    self.seconds.push(PreparedLimits::permits_suffix().to_owned());
-                }
-                self.shape.push_str("cc");
-                let numbers = [most as f64, self.permit_life as f64, place as f64, f64::from(u8::from(first))];
-                self.numbers(kind::CONCURRENCY, &numbers);
-            }
-            _ => return Err(too_large(limit, "kind")),
-        }
-        Ok(())
+    use super::*;
+
+    fn shape(limits: &[Limit]) -> String {
+        PreparedLimits::new(limits, Duration::from_secs(1)).unwrap().shape().to_owned()
     }
 
-    fn name(&mut self, name: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = self.shape.write_fmt(name);
-    }
-
-    fn numbers(&mut self, kind: u8, numbers: &[f64]) {
-        self.bytes.extend([kind, numbers.len() as u8]);
-        self.bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-    }
-
-    fn bucket(&mut self, limit: &Limit, bucket: &Gcra, line: bool) -> Result<(), PrepareError> {
-        let (interval, burst) = (bucket.interval(), bucket.burst());
-        let fraction = interval % TICKS_PER_MICRO;
-        if burst > HIGHEST || burst.checked_mul(fraction).is_none_or(|ticks| ticks > HIGHEST) {
-            return Err(too_large(limit, "burst"));
-        }
-        let numbers = [
-            (interval / TICKS_PER_MICRO) as f64,
-            fraction as f64,
-            burst as f64,
-            interval as f64,
-            (bucket.tolerance() / TICKS_PER_MICRO) as f64,
-            (bucket.tolerance() % TICKS_PER_MICRO) as f64,
-            f64::from(u8::from(line)),
+    #[test]
+    fn the_shape_tells_layouts_apart_and_not_quotas() {
+        let minute = Duration::from_secs(60);
+        let rate = |count| Rate::per_second(count).unwrap();
+        let bucket = |count, burst| Limit::token_bucket(rate(count), burst).unwrap();
+        assert_eq!(shape(&[bucket(1, 5)]), "tb");
+        assert_eq!(shape(&[bucket(1, 5)]), shape(&[Limit::bandwidth(rate(77), 1 << 20).unwrap()]));
+        assert_eq!(shape(&["300/1m".parse().unwrap()]), "sw10x6000000");
+        assert_eq!(shape(&["300/1m".parse().unwrap()]), shape(&["70000/1m".parse().unwrap()]));
+        assert_ne!(shape(&["300/1m".parse().unwrap()]), shape(&["300/1h".parse().unwrap()]));
+        let limits = [
+            Limit::leaky_bucket(rate(1), 5).unwrap(),
+            Limit::fixed_window(5, minute, Alignment::Epoch).unwrap(),
+            Limit::fixed_window(5, minute, Alignment::FirstUse).unwrap(),
+            Limit::sliding_window(1 << 40, minute, 7).unwrap(),
+            Limit::interpolated_window(5, minute).unwrap(),
+            Limit::sliding_log(5, minute).unwrap(),
+            Limit::concurrency(5).unwrap(),
+            Limit::warm_up(rate(5), minute, 3).unwrap(),
         ];
-        self.numbers(kind::BUCKET, &numbers);
-        Ok(())
+        assert_eq!(shape(&limits), "lb+fw60000000+fu60000000+sw7x8571429w+iw60000000+sl5+cc+wu");
     }
 
-    /// The engine's own constants, from what a warm-up tells of itself.
-    fn warm_up(&mut self, limit: &Limit, warm_up: &WarmUp) -> Result<(), PrepareError> {
-        const LONGEST: u64 = 1 << 50;
-        let rate = warm_up.rate();
-        let time = u64::try_from(warm_up.warm_up().as_nanos()).unwrap_or(u64::MAX);
-        let stable = u64::try_from(rate.period().as_nanos()).unwrap_or(u64::MAX).div_ceil(rate.count());
-        let cold = stable.saturating_mul(u64::from(warm_up.cold_factor()));
-        if time > LONGEST || cold > LONGEST {
-            return Err(too_large(limit, "time to warm up"));
+    #[test]
+    fn what_the_scripts_cannot_count_to_is_refused() {
+        let refused = |limit| PreparedLimits::new(&[limit], Duration::from_secs(1)).unwrap_err().to_string();
+        let minute = Duration::from_secs(60);
+        for limit in [
+            Limit::fixed_window(1 << 53, minute, Alignment::Epoch).unwrap(),
+            Limit::sliding_window(u64::MAX, minute, 10).unwrap(),
+            Limit::interpolated_window(1 << 60, minute).unwrap(),
+            Limit::concurrency(u64::MAX).unwrap(),
+        ] {
+            let text = refused(limit);
+            assert!(text.contains("its limit is too large; lower it"), "{text}");
         }
-        let scaled = 2 * u128::from(time) * u128::from(SCALE);
-        let slope_ends = scaled / (u128::from(stable) + u128::from(cold));
-        let warmest = slope_ends + scaled / 4 / u128::from(stable);
-        if warmest > u128::from(LONGEST) {
-            return Err(too_large(limit, "rate times its time to warm up"));
-        }
-        let numbers = [stable as f64, (cold - stable) as f64, slope_ends as f64, warmest as f64, time as f64];
-        self.numbers(kind::WARM_UP, &numbers);
-        Ok(())
+        let warm_up = Limit::warm_up(Rate::per_second(1).unwrap(), Duration::from_secs(86_400 * 365), 3).unwrap();
+        assert!(refused(warm_up).contains("its time to warm up is too large"));
+        let burst = Limit::token_bucket(Rate::per_second(700_000).unwrap(), 50_000_000_000_000).unwrap();
+        assert!(refused(burst).contains("its burst is too large"));
+        assert_eq!(PreparedLimits::new(&[], minute).unwrap_err(), LimitError::NoLimits.into());
     }
-}
-
-const fn too_large(limit: &Limit, what: &'static str) -> PrepareError {
-    PrepareError::TooLarge { limit: *limit, what }
-}
-
-/// A sole token bucket whose debt fits into one number of the scripts.
-fn short_form(limits: &[Limit]) -> Option<Bytes> {
-    let [Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket)] = limits else { return None };
-    let gcra = bucket.gcra();
-    if gcra.tolerance() > HIGHEST {
-        return None;
-    }
-    let numbers = [gcra.interval() as f64, gcra.burst() as f64, gcra.tolerance() as f64];
-    let mut bytes = vec![1];
-    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-    Some(bytes.into())
-}
-
-/// Whole microseconds that cover a span.
-fn micros_covering(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
 }

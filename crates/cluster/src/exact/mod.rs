@@ -12,7 +12,7 @@
 //! Times are microseconds since the engine's epoch, by the store's clock. A state's key expires when every
 //! limit in it is full again. Permits and logs stand in second keys beside it.
 //!
-//! A user of the store needs these commands: `EVALSHA`, `SCRIPT LOAD`, `TIME`, `MGET`, `SET`, `DEL`,
+//! The store is Redis 7.0 or later, or Valkey. A user of it needs these commands: `EVALSHA`, `SCRIPT LOAD`, `TIME`, `MGET`, `SET`, `DEL`,
 //! `GETRANGE`, `SETRANGE`, `PEXPIREAT`, `ZADD`, `ZREM`, `ZSCORE`, `ZRANGEBYSCORE`, on keys of our prefix.
 
 mod arguments;
@@ -27,5 +27,4 @@ mod tests;
 pub(crate) use end::{Ending, decode_end, encode_end};
 pub(crate) use renew::{Renewal, decode_renew, encode_renew};
 pub(crate) use reply::Malformed;
-pub(crate) use scripts::{END, RENEW, TAKE};
 pub(crate) use take::{decode_take, encode_take};

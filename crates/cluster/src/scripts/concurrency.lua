@@ -49,10 +49,16 @@ algorithms[7] = function()
     commit = function(numbers, state, now, cost, permit)
       if numbers[4] == 0 then return end
       local key, total, expiry = state[2], state[1] + cost, now + numbers[2]
-      if state[1] == 0 then heal(key) end
-      call('ZADD', key, expiry, permit .. write('<I7', cost), -total, 't')
+      local first = state[1] == 0
+      if first then heal(key) end
+      local added = call('ZADD', key, expiry, permit .. write('<I7', cost), -total, 't')
+      if added == 0 then
+        -- It holds them already: somebody asks twice.
+        total = state[1]
+        call('ZADD', key, -total, 't')
+      end
       local gone = (expiry + (-expiry) % 1000) / 1000 + 1767225600000
-      if state[1] == 0 then call('PEXPIREAT', key, gone) else call('PEXPIREAT', key, gone, 'GT') end
+      if first then call('PEXPIREAT', key, gone) else call('PEXPIREAT', key, gone, 'GT') end
       state[1] = total
     end,
     status = function(numbers, state)

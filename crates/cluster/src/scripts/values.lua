@@ -1,9 +1,8 @@
 -- What stands at the units' keys; false where nothing does, or something that is no string.
-local values
-if count <= 4000 then
+local values = {}
+if count > 0 and count <= 4000 then
   values = call('MGET', unpack(KEYS, 1, count))
 else
-  values = {}
   for first = 1, count, 4000 do
     local last = math.min(first + 3999, count)
     for at, value in ipairs(call('MGET', unpack(KEYS, first, last))) do values[first + at - 1] = value end

@@ -5,5 +5,6 @@ mod asks;
 mod differential;
 mod foreign;
 mod permits;
+mod rights;
 mod settling;
 mod support;

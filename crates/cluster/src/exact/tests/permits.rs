@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use sluicegate_engine::algorithm::Check;
-use sluicegate_engine::{Limit, Rate};
+use sluicegate_engine::clock::ManualClock;
+use sluicegate_engine::{Limit, Limiter, Pass, Rate, Timestamp};
 
 use super::support::{FAR, LIFE, Store, prepared, unit};
 use crate::ask::{PermitId, Unit};
@@ -101,4 +103,63 @@ fn beside_rates_a_request_holds_one_permit_whatever_it_costs() {
     assert_eq!(store.end(&[ending(&by(&unit, 2, 40))], FAR), (vec![true], 0));
     let look = store.ask(&by(&unit, 3, 0), FAR);
     assert_eq!((look.limit, look.status.remaining), (0, 2));
+}
+
+#[test]
+fn who_asks_twice_holds_once() {
+    let mut store = Store::start();
+    let unit = unit(&prepared(&[Limit::concurrency(5).unwrap()]));
+    let (twice, other) = (by(&unit, 1, 2), by(&unit, 2, 1));
+    store.ask(&twice, FAR);
+    store.ask(&other, FAR);
+    assert_eq!(store.ask(&twice, FAR + 1).status.remaining, 2);
+    assert_eq!(store.end(&[ending(&twice)], FAR + 2), (vec![true], 0));
+    assert_eq!(left(&mut store, &unit, FAR + 2), 4);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Takes and ends in any order, against the engine's passes.
+    #[test]
+    fn permits_are_counted_as_the_engine_counts_them(
+        mixed in any::<bool>(), steps in prop::collection::vec((any::<bool>(), 0..5usize, 0..8u64, 0..200_000u64), 1..60),
+    ) {
+        thread_local! {
+            static STORE: std::cell::RefCell<Store> = std::cell::RefCell::new(Store::start());
+        }
+        let mut limits = vec![Limit::concurrency(6).unwrap(), Limit::concurrency(5).unwrap()];
+        if mixed {
+            limits.insert(1, Limit::token_bucket(Rate::per_second(20).unwrap(), 7).unwrap());
+        }
+        let clock = ManualClock::starting_at(Timestamp::from_nanos(FAR * 1_000));
+        let engine = Limiter::builder().limits(limits.clone()).clock(clock.clone()).build().unwrap();
+        let unit = unit(&prepared(&limits));
+        let (mut now, mut held): (u64, Vec<(Pass, Unit)>) = (FAR, Vec::new());
+        STORE.with_borrow_mut(|store| {
+            for (id, (take, which, cost, later)) in steps.into_iter().enumerate() {
+                now += later;
+                clock.set(Timestamp::from_nanos(now * 1_000));
+                if take {
+                    let asking = by(&unit, id as u128, cost);
+                    let said = store.ask(&asking, now);
+                    let expected = match engine.enter(cost) {
+                        Ok(pass) => {
+                            let decision = *pass.decision();
+                            held.push((pass, asking));
+                            decision
+                        }
+                        Err(refused) => refused.decision,
+                    };
+                    let expected = (Check::from(expected.verdict), expected.limit, expected.status);
+                    prop_assert_eq!((said.check, said.limit, said.status), expected);
+                } else if which < held.len() {
+                    let (pass, taken) = held.swap_remove(which);
+                    drop(pass);
+                    prop_assert_eq!(store.end(&[ending(&taken)], now), (vec![taken.cost > 0], 0));
+                }
+            }
+            Ok(())
+        })?;
+    }
 }

@@ -103,7 +103,7 @@ fn a_place_in_line_comes_back_only_if_nobody_else_is_in_it() {
 fn settling_never_leaves_more_than_taking_the_actual_cost_at_first() {
     let mut store = Store::start();
     let store = std::cell::RefCell::new(&mut store);
-    let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
     let steps = prop::collection::vec((0..700_000u64, 1..5u64), 0..6);
     let strategy = (0..subjects().len(), 0..8u64, 0..12u64, steps, 0..900_000u64);
     runner
@@ -116,9 +116,14 @@ fn settling_never_leaves_more_than_taking_the_actual_cost_at_first() {
             // What was not admitted at first cannot be compared.
             let most = if matches!(limit, Limit::WarmUp(_)) { u64::MAX } else { 10 };
             prop_assume!(actual <= most);
+            // A window that begins with first use begins elsewhere if a look is all there was at first.
+            let opens = matches!(limit, Limit::FixedWindow(window) if window.alignment() == Alignment::FirstUse);
+            prop_assume!(!opens || (taken == 0) == (actual == 0));
             admit(&mut store, &settled, taken, FAR);
             admit(&mut store, &direct, actual, FAR);
             let mut now = FAR;
+            // Who comes after a warm-up has been warmed pays less than after a cold one: as in the engine.
+            let between = if matches!(limit, Limit::WarmUp(_)) { Vec::new() } else { between };
             for (after, cost) in between {
                 now += after;
                 // Both take what the stricter one admits.

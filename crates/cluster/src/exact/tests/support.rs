@@ -29,7 +29,10 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn start() -> Self {
-        let server = RedisServer::start().unwrap();
+        Self::on(RedisServer::start().unwrap())
+    }
+
+    pub(crate) fn on(server: RedisServer) -> Self {
         let connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
         Self { connection, _server: server }
     }
