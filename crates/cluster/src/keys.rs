@@ -13,11 +13,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use crate::slot::slot_of;
+
 /// Longer tags become digests.
 const LONGEST_TAG: usize = 100;
-
-/// The slots of a Redis Cluster.
-const SLOTS: u16 = 16_384;
 
 /// A key in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,22 +44,12 @@ impl StoreKey {
 
     /// The slot a Redis Cluster keeps it in.
     pub(crate) fn slot(&self) -> u16 {
-        crc16(tag_of(&self.0)) % SLOTS
+        slot_of(&self.0)
     }
 
     /// A second key in the same slot.
     pub(crate) fn second(&self, suffix: &str) -> Bytes {
         [&self.0, b":".as_slice(), suffix.as_bytes()].concat().into()
-    }
-}
-
-/// The part of a name by which the store places it.
-fn tag_of(name: &[u8]) -> &[u8] {
-    let Some(open) = name.iter().position(|byte| *byte == b'{') else { return name };
-    let inside = &name[open + 1..];
-    match inside.iter().position(|byte| *byte == b'}') {
-        None | Some(0) => name,
-        Some(close) => &inside[..close],
     }
 }
 
@@ -142,16 +131,6 @@ fn push_hex(name: &mut Vec<u8>, byte: u8) {
     name.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// CRC-16/XMODEM, bit by bit: tags are short.
-fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc: u16, byte| {
-        (0..8).fold(
-            crc ^ (u16::from(*byte) << 8),
-            |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 },
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -160,6 +139,7 @@ mod tests {
     use sluicegate_testkit::servers::RedisServer;
 
     use super::*;
+    use crate::slot::hash_tag;
 
     fn text(text: &str) -> Vec<u8> {
         [b"t".as_slice(), &(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
@@ -278,7 +258,7 @@ mod tests {
             prop_assert_eq!(name.iter().filter(|byte| **byte == b'{').count(), 1);
             prop_assert_eq!(name.iter().filter(|byte| **byte == b'}').count(), 1);
             prop_assert!(name.iter().all(|byte| byte.is_ascii_graphic()));
-            let tag = tag_of(&name);
+            let tag = hash_tag(&name).unwrap_or(&name);
             prop_assert!(!tag.is_empty() && tag.len() <= LONGEST_TAG);
         }
     }

@@ -24,6 +24,7 @@ mod link;
 mod options;
 mod lease;
 mod prepared;
+mod slot;
 mod store;
 
 pub use bulletin::ListKind;

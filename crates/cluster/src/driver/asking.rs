@@ -36,6 +36,7 @@ impl<B: Batch> Asking<B> {
     }
 
     /// Waits for the answer on this thread.
+    #[cfg(test)]
     pub(crate) fn wait(self) -> Result<B::Answer, Failure> {
         // A task that blocks may have used up its turn: what it waits for must come all the same.
         let mut this = pin!(coop::unconstrained(self));
@@ -87,8 +88,10 @@ impl<B: Batch> Drop for Asking<B> {
     }
 }
 
+#[cfg(test)]
 struct Unpark(Thread);
 
+#[cfg(test)]
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();

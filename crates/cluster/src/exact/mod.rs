@@ -26,5 +26,5 @@ mod tests;
 
 pub(crate) use end::{Ending, decode_end, encode_end};
 pub(crate) use renew::{Renewal, decode_renew, encode_renew};
-pub(crate) use reply::Malformed;
+pub(crate) use scripts::{END, RENEW, TAKE};
 pub(crate) use take::{decode_take, encode_take};

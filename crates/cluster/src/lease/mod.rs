@@ -61,19 +61,20 @@ mod demand;
 #[cfg(test)]
 mod differential;
 mod holder;
+#[cfg(test)]
 mod ledger;
 mod message;
 #[cfg(test)]
 mod simulation;
 mod table;
+#[cfg(test)]
 mod tally;
 mod terms;
 mod waiting;
 mod wire;
 
 pub(crate) use holder::{Outcome, Slip};
-pub(crate) use message::{Account, LeaseReply, NodeId};
+pub(crate) use message::{LeaseReply, NodeId};
 pub(crate) use table::{LeaseTable, Local, Messenger, Parcel};
 pub(crate) use terms::Leasable;
-pub(crate) use waiting::Waiting;
-pub(crate) use wire::{LEASE, Malformed, decode, encode};
+pub(crate) use wire::{LEASE, decode, encode};

@@ -102,19 +102,14 @@ impl LeaseTable {
     /// Takes `cost` for the key with this hash; `key` names it in the store if it is new here. A cost of
     /// zero only looks.
     #[inline]
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        hash: u64,
-        cost: u64,
-        now: Timestamp,
-        key: impl FnOnce() -> StoreKey,
-    ) -> Local {
+    pub(crate) fn take(self: &Arc<Self>, hash: u64, cost: u64, key: impl FnOnce() -> StoreKey) -> Local {
         if cost > self.terms.capacity() {
             return Local::Never;
         }
         if cost == 0 {
             return Local::Taken(Slip::nothing(), self.status(hash));
         }
+        let now = self.clock.now();
         let mut shard = self.shard(hash).lock();
         let Some(entry) = shard.get_mut(&hash) else {
             drop(shard);
@@ -132,6 +127,29 @@ impl LeaseTable {
         drop(shard);
         self.send(parcel);
         Local::Taken(slip, status)
+    }
+
+    /// Decides for a key that is known here, if the store need not be asked.
+    #[inline]
+    pub(crate) fn take_at_once(&self, hash: u64, cost: u64) -> Option<Local> {
+        if cost > self.terms.capacity() {
+            return Some(Local::Never);
+        }
+        if cost == 0 {
+            return None;
+        }
+        let now = self.clock.now();
+        let mut shard = self.shard(hash).lock();
+        let entry = shard.get_mut(&hash)?;
+        let Some((slip, request)) = entry.holder.take(cost, now) else {
+            let wait = entry.holder.refuse_at_once(cost, now)?;
+            return Some(Local::NotBefore(wait, entry.holder.status(&self.terms)));
+        };
+        let status = entry.holder.status(&self.terms);
+        let parcel = request.map(|request| self.parcel(hash, &entry.key, request));
+        drop(shard);
+        self.send(parcel);
+        Some(Local::Taken(slip, status))
     }
 
     /// The same for a key that is not known here yet.
@@ -190,6 +208,11 @@ impl LeaseTable {
         }
     }
 
+    /// The limits.
+    pub(crate) const fn terms(&self) -> &Arc<Leasable> {
+        &self.terms
+    }
+
     /// What is left of a key's limits, as far as is known here.
     fn status(&self, hash: u64) -> Status {
         let full = Status { limit: self.terms.capacity(), remaining: self.terms.capacity(), reset: 0 };
@@ -204,14 +227,12 @@ impl LeaseTable {
         }
     }
 
-    /// Charges what a request cost beyond what it took, whether there is as much or not.
-    pub(crate) fn charge(&self, hash: u64, cost: u64, key: impl FnOnce() -> StoreKey) {
-        let now = self.clock.now();
-        let mut shard = self.shard(hash).lock();
-        let Some((entry, farewell)) = self.entry(&mut shard, hash, now, key) else { return };
-        entry.holder.charge(cost);
-        drop(shard);
-        self.send(farewell);
+    /// Charges what a request cost beyond what it took, whether there is as much or not. What is owed for a
+    /// key that has been forgotten meanwhile is not.
+    pub(crate) fn charge(&self, hash: u64, cost: u64) {
+        if let Some(entry) = self.shard(hash).lock().get_mut(&hash) {
+            entry.holder.charge(cost);
+        }
     }
 
     /// The store has answered the request that said `account` of this key.
@@ -276,6 +297,7 @@ impl LeaseTable {
     }
 
     /// How many keys are known.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }

@@ -13,7 +13,7 @@ use super::address::Address;
 use super::connection::Connection;
 use super::connector::{Connector, Login};
 use super::inspection;
-use super::slot::slot_of;
+use crate::slot::slot_of;
 use super::slots::Slots;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::health::{Counters, SharedCounters};

@@ -16,7 +16,6 @@ mod connector;
 mod inspection;
 mod primary;
 mod sentinel;
-mod slot;
 mod slots;
 
 use std::sync::Arc;
@@ -28,7 +27,6 @@ use self::address::Address;
 use self::cluster::ClusterLink;
 use self::connector::Connector;
 use self::primary::{Place, PrimaryLink};
-pub(crate) use self::slot::slot_of;
 use crate::error::{StartError, StoreError, StoreErrorKind, Weight};
 use crate::health::SharedCounters;
 use crate::invocation::{Invocation, Script};

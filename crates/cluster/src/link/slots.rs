@@ -6,7 +6,7 @@ use std::sync::Arc;
 use redis::{Value, from_redis_value};
 
 use super::address::Address;
-use super::slot::SLOTS;
+use crate::slot::SLOTS;
 use crate::error::StoreError;
 
 /// The owner of each slot, as last heard.

@@ -1,24 +1,39 @@
 //! Taking what a request wants, step by step where one call does not reach all of it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sluicegate_engine::fleet::{Answer as FleetAnswer, FleetSaid, FleetTaken, Granted, StoreLost};
+use sluicegate_engine::algorithm::{Check, Status};
+use sluicegate_engine::fleet::{Answer as FleetAnswer, FleetSaid, FleetTaken, Granted, StoreLost, Want};
 use smallvec::SmallVec;
 
 use super::exact::{Exact, ending};
+use super::limits::said;
 use crate::ask::{Answer, Ask, Said, Unit};
-use crate::exact::{Ending, encode_end};
+use crate::exact::{Ending, decode_end, encode_end};
+use crate::keys::StoreKey;
+use crate::lease::{LeaseTable, Local, Outcome, Slip};
 
 /// How long giving back may take. What is lost by then comes back with time.
 const GIVING_BACK: Duration = Duration::from_secs(1);
 
-/// Units in the order they are asked, those that can be decided in one call together.
+/// What is asked, in order: leases, which mostly stay in the process, and then the store. Units that can be
+/// decided in one call go together.
 pub(super) struct Steps {
     exact: Exact,
-    steps: SmallVec<[Step; 1]>,
+    leases: SmallVec<[Lease; 1]>,
+    calls: SmallVec<[Step; 1]>,
     /// How many wants there are.
     wants: usize,
+}
+
+struct Lease {
+    want: usize,
+    hash: u64,
+    cost: u64,
+    key: StoreKey,
+    table: Arc<LeaseTable>,
 }
 
 struct Step {
@@ -28,43 +43,87 @@ struct Step {
 }
 
 impl Steps {
-    pub(super) fn new(exact: &Exact, units: SmallVec<[Unit; 1]>) -> Self {
-        let mut steps: SmallVec<[Step; 1]> = SmallVec::new();
-        let wants = units.len();
-        for (want, unit) in units.into_iter().enumerate() {
-            let reaching = |step: &&mut Step| step.units.first().is_some_and(|first| exact.go_together(first, &unit));
-            match steps.iter_mut().find(reaching) {
-                Some(step) => {
-                    step.units.push(unit);
-                    step.wants.push(want);
-                }
-                None => steps.push(Step { units: SmallVec::from_iter([unit]), wants: SmallVec::from_iter([want]) }),
-            }
-        }
-        Self { exact: exact.clone(), steps, wants }
+    pub(super) fn new(exact: &Exact) -> Self {
+        Self { exact: exact.clone(), leases: SmallVec::new(), calls: SmallVec::new(), wants: 0 }
     }
 
-    /// Takes everything, or nothing.
-    pub(super) async fn take(self) -> FleetAnswer {
-        let mut taken = Taken { exact: self.exact.clone(), units: Vec::with_capacity(self.wants), is_done: false };
-        let mut said: SmallVec<[Option<FleetSaid>; 1]> = SmallVec::from_elem(None, self.wants);
-        for Step { units, wants } in self.steps {
-            let answer = self.exact.ask(&units).await?;
-            let admitted = answer.iter().all(Said::admits);
-            for (want, heard) in wants.iter().zip(&answer) {
-                said[*want] = Some(FleetSaid::from(*heard));
+    /// Asks for a want by lease.
+    pub(super) fn lease(&mut self, want: usize, table: &Arc<LeaseTable>, wanted: &Want, key: impl FnOnce() -> StoreKey) {
+        let (hash, cost) = (wanted.hash, wanted.cost);
+        self.leases.push(Lease { want, hash, cost, key: key(), table: Arc::clone(table) });
+        self.wants += 1;
+    }
+
+    /// Asks for a want in the store.
+    pub(super) fn exact(&mut self, want: usize, unit: Unit) {
+        self.wants += 1;
+        let exact = &self.exact;
+        let reaching = |step: &&mut Step| step.units.first().is_some_and(|first| exact.go_together(first, &unit));
+        match self.calls.iter_mut().find(reaching) {
+            Some(step) => {
+                step.units.push(unit);
+                step.wants.push(want);
             }
-            if admitted {
-                taken.add(wants, units, &answer);
-            } else {
-                // What was taken before goes back with `taken`.
-                let said = said.into_iter().flatten().collect();
+            None => self.calls.push(Step { units: SmallVec::from_iter([unit]), wants: SmallVec::from_iter([want]) }),
+        }
+    }
+
+    /// Takes everything, or nothing: what was taken goes back if a later step refuses or fails, or if nobody
+    /// waits any more.
+    pub(super) async fn take(self) -> FleetAnswer {
+        let mut taken = Taken::new(&self.exact);
+        let mut said: SmallVec<[FleetSaid; 1]> = SmallVec::from_elem(UNSAID, self.wants);
+        for lease in self.leases {
+            let want = lease.want;
+            said[want] = lease.take(&mut taken).await?;
+            if !admits(&said[want]) {
                 return Ok(Granted { said, taken: None });
             }
         }
-        let said = said.into_iter().flatten().collect();
+        for Step { units, wants } in self.calls {
+            let answer = self.exact.ask(&units).await?;
+            for (want, heard) in wants.iter().zip(&answer) {
+                said[*want] = FleetSaid::from(*heard);
+            }
+            if !answer.iter().all(Said::admits) {
+                return Ok(Granted { said, taken: None });
+            }
+            taken.add(wants, units, &answer);
+        }
         taken.is_done = true;
         Ok(Granted { said, taken: Some(Box::new(taken)) })
+    }
+}
+
+/// Of what was not asked, because something else refused: nothing stands against it.
+const UNSAID: FleetSaid =
+    FleetSaid { check: Check::Now, limit: 0, status: Status { limit: 0, remaining: 0, reset: 0 } };
+
+fn admits(said: &FleetSaid) -> bool {
+    matches!(said.check, Check::Now | Check::After(_))
+}
+
+impl Lease {
+    async fn take(self, taken: &mut Taken) -> Result<FleetSaid, StoreLost> {
+        let Self { want, hash, cost, key, table } = self;
+        let capacity = table.terms().capacity();
+        let unknown = Status { limit: capacity, remaining: 0, reset: 0 };
+        let (outcome, status) = match table.take(hash, cost, || key) {
+            Local::Taken(slip, status) => (Outcome::Taken(slip), Some(status)),
+            Local::NotBefore(wait, status) => (Outcome::NotBefore(wait), Some(status)),
+            Local::Never => return Ok(said(Check::Never, Status { remaining: capacity, ..unknown })),
+            Local::Crowded => return Err(StoreLost),
+            Local::Waiting(waiting) => waiting.await,
+        };
+        let status = status.unwrap_or(unknown);
+        match outcome {
+            Outcome::Taken(slip) => {
+                taken.leased.push(Leased { want, hash, cost, slip, table });
+                Ok(said(Check::Now, status))
+            }
+            Outcome::NotBefore(wait) => Ok(said(Check::NotBefore(wait), status)),
+            Outcome::Failed => Err(StoreLost),
+        }
     }
 }
 
@@ -85,7 +144,12 @@ impl Exact {
                 endings.into_iter().partition(|ending: &Ending| !self.is_in_slots() || ending.key.slot() == slot);
             endings = rest;
             let call = self.driver().call(encode_end(&together, None), GIVING_BACK);
-            self.driver().spawn(async move { drop(call.await) });
+            let driver = self.driver().clone();
+            self.driver().spawn(async move {
+                if let Ok(Ok((_, healed))) = call.await.map(|answer| decode_end(answer, &together)) {
+                    driver.counters().healed.fetch_add(healed, Ordering::Relaxed);
+                }
+            });
         }
     }
 }
@@ -95,11 +159,25 @@ struct Taken {
     exact: Exact,
     /// The unit of each want, and what was said about it.
     units: Vec<(usize, Unit, Said)>,
+    leased: Vec<Leased>,
     /// Whether the request was admitted.
     is_done: bool,
 }
 
+/// What was taken from a lease.
+struct Leased {
+    want: usize,
+    hash: u64,
+    cost: u64,
+    slip: Slip,
+    table: Arc<LeaseTable>,
+}
+
 impl Taken {
+    fn new(exact: &Exact) -> Self {
+        Self { exact: exact.clone(), units: Vec::new(), leased: Vec::new(), is_done: false }
+    }
+
     fn add(&mut self, wants: SmallVec<[usize; 1]>, units: SmallVec<[Unit; 1]>, said: &[Said]) {
         for ((want, unit), said) in wants.into_iter().zip(units).zip(said) {
             self.exact.permits().keep(&unit);
@@ -107,12 +185,19 @@ impl Taken {
         }
     }
 
-    /// Ends all units; `actual` tells what each want really cost.
-    fn finish(&mut self, actual: impl Fn(usize, &Unit) -> u64) {
+    /// Ends everything; `actual` tells what each want really cost.
+    fn finish(&mut self, actual: impl Fn(usize, u64) -> u64) {
+        for Leased { want, hash, cost, slip, table } in self.leased.drain(..) {
+            match actual(want, cost).checked_sub(cost) {
+                Some(0) => {}
+                Some(beyond) => table.charge(hash, beyond),
+                None => table.give_back(hash, slip.part(cost - actual(want, cost))),
+            }
+        }
         let mut endings = Vec::new();
         for (want, unit, said) in self.units.drain(..) {
             self.exact.permits().let_go(&unit);
-            let actual = actual(want, &unit);
+            let actual = actual(want, unit.cost);
             if unit.permit.is_some() || actual != unit.cost {
                 endings.push(ending(&unit, &said, actual));
             }
@@ -127,7 +212,7 @@ impl FleetTaken for Taken {
     }
 
     fn end(mut self: Box<Self>, actual: &[u64]) {
-        self.finish(|want, unit| actual.get(want).copied().unwrap_or(unit.cost));
+        self.finish(|want, cost| actual.get(want).copied().unwrap_or(cost));
     }
 }
 
@@ -135,7 +220,7 @@ impl Drop for Taken {
     fn drop(&mut self) {
         if self.is_done {
             // Rates were spent; permits go back however it ended.
-            self.finish(|_, unit| unit.cost);
+            self.finish(|_, cost| cost);
         } else {
             self.finish(|_, _| 0);
         }

@@ -1,32 +1,60 @@
-//! One rule's limits in the store.
+//! One rule's limits in the store: decided there, or here from a lease.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use sluicegate_engine::fleet::{FleetLimits, FleetSaid, Want};
-use sluicegate_engine::rule::Rule;
-use sluicegate_engine::{LimitError, Timestamp};
+use sluicegate_engine::algorithm::{Check, Status};
+use sluicegate_engine::fleet::{FleetKey, FleetLimits, FleetMark, FleetSaid, Want};
+use sluicegate_engine::rule::{ClusterMode, Rule, Scope};
+use sluicegate_engine::{Limit, LimitError, Timestamp};
 
+use super::Means;
 use super::exact::Exact;
 use crate::ask::Unit;
 use crate::keys::StoreKey;
+use crate::lease::{Leasable, LeaseTable, Local, Slip};
 use crate::prepared::{PrepareError, PreparedLimits};
 
 /// What a rule is counted with.
-#[derive(Debug)]
 pub(super) struct ClusterLimits {
     rule: String,
     prefix: Arc<str>,
+    limits: Vec<Limit>,
+    mode: ClusterMode,
+    capacity: usize,
     prepared: Arc<PreparedLimits>,
+    leases: Option<Arc<LeaseTable>>,
 }
 
+/// Keys of a leased rule that a process has slices of at once, unless the rule says how many it remembers.
+const DEFAULT_KEYS: usize = 1 << 16;
+
 impl ClusterLimits {
-    pub(super) fn new(rule: &Rule, prefix: &Arc<str>, permit_life: Duration) -> Result<Self, LimitError> {
-        let prepared = PreparedLimits::new(&rule.limits, permit_life).map_err(|error| match error {
+    pub(super) fn new(rule: &Rule, means: &Means) -> Result<Self, LimitError> {
+        let prepared = PreparedLimits::new(&rule.limits, means.permit_life).map_err(|error| match error {
             PrepareError::Limits(error) => error,
-            PrepareError::TooLarge { .. } => LimitError::Store { reason: error.to_string() },
+            error => LimitError::Store { reason: error.to_string() },
         })?;
-        Ok(Self { rule: rule.name.clone(), prefix: Arc::clone(prefix), prepared: Arc::new(prepared) })
+        let (mode, capacity) = (mode(rule), rule.max_keys.unwrap_or(DEFAULT_KEYS));
+        let leasable = if mode == ClusterMode::Lease { Leasable::of(&rule.limits) } else { None };
+        Ok(Self {
+            rule: rule.name.clone(),
+            prefix: Arc::clone(&means.prefix),
+            limits: rule.limits.clone(),
+            mode,
+            capacity,
+            prepared: Arc::new(prepared),
+            leases: leasable.map(|terms| means.lease_table(terms, capacity)),
+        })
+    }
+
+    /// Whether a rule of the same name can go on with these as they are.
+    pub(super) fn suit(&self, rule: &Rule) -> bool {
+        let capacity = rule.max_keys.unwrap_or(DEFAULT_KEYS);
+        self.limits == rule.limits && self.mode == mode(rule) && self.capacity == capacity
+    }
+
+    pub(super) const fn leases(&self) -> Option<&Arc<LeaseTable>> {
+        self.leases.as_ref()
     }
 
     /// What the store is asked for a want.
@@ -35,12 +63,52 @@ impl ClusterLimits {
         let key = StoreKey::new(&self.prefix, &self.rule, want.key.as_bytes(), self.prepared.shape());
         Unit { key, limits: Arc::clone(&self.prepared), cost: want.cost, permit }
     }
+
+    /// Where leases of a key are kept.
+    pub(super) fn lease_key(&self, key: &FleetKey) -> StoreKey {
+        let shape = format!("lease+{}", self.prepared.shape());
+        StoreKey::new(&self.prefix, &self.rule, key.as_bytes(), &shape)
+    }
+}
+
+fn mode(rule: &Rule) -> ClusterMode {
+    match rule.scope {
+        Scope::Cluster { mode, .. } => mode,
+        Scope::Local => ClusterMode::Exact,
+    }
+}
+
+/// A lease's answer in the engine's words.
+pub(super) fn said(check: Check, status: Status) -> FleetSaid {
+    FleetSaid { check, limit: 0, status }
 }
 
 impl FleetLimits for ClusterLimits {
-    fn at_once(&self, _key: u64, _cost: u64, _now: Timestamp) -> Option<FleetSaid> {
-        None
+    #[inline]
+    fn at_once(&self, key: u64, cost: u64, _now: Timestamp) -> Option<(FleetSaid, FleetMark)> {
+        match self.leases.as_ref()?.take_at_once(key, cost)? {
+            Local::Taken(slip, status) => Some((said(Check::Now, status), FleetMark(slip.mark()))),
+            Local::NotBefore(wait, status) => Some((said(Check::NotBefore(wait), status), FleetMark::default())),
+            Local::Never => {
+                let limit = self.leases.as_ref().map_or(0, |leases| leases.terms().capacity());
+                Some((said(Check::Never, Status { limit, remaining: limit, reset: 0 }), FleetMark::default()))
+            }
+            Local::Waiting(_) | Local::Crowded => None,
+        }
     }
 
-    fn settle(&self, _key: u64, _taken: u64, _actual: u64) {}
+    fn settle(&self, key: u64, taken: u64, actual: u64, mark: FleetMark) {
+        let Some(leases) = &self.leases else { return };
+        match actual.checked_sub(taken) {
+            Some(0) => {}
+            Some(beyond) => leases.charge(key, beyond),
+            None => leases.give_back(key, Slip::marked(mark.0, taken - actual)),
+        }
+    }
+}
+
+impl std::fmt::Debug for ClusterLimits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClusterLimits").field("rule", &self.rule).field("mode", &self.mode).finish_non_exhaustive()
+    }
 }

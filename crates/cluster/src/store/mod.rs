@@ -9,16 +9,19 @@
 mod exact;
 mod grants;
 mod limits;
+mod mail;
 mod permits;
 mod sharing;
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sluicegate_engine::clock::ClockHandle;
 use sluicegate_engine::fleet::{Asked, FleetLimits, FleetSaid, FleetStore, StoreLost, Want, Wants};
 use sluicegate_engine::rule::{ExprError, Rule};
 use sluicegate_engine::{LimitError, Sluice};
@@ -26,13 +29,15 @@ use sluicegate_engine::{LimitError, Sluice};
 use self::exact::{Exact, ExactBatch};
 use self::grants::Steps;
 use self::limits::ClusterLimits;
+use self::mail::{Mail, UnderWay};
 use self::permits::Permits;
 use self::sharing::Sharing;
 use crate::bulletin::ListKind;
-use crate::driver::Driver;
+use crate::driver::{Driver, random};
 use crate::error::StartError;
 use crate::exact::{END, RENEW, TAKE};
 use crate::health::Health;
+use crate::lease::{LEASE, Leasable, LeaseTable, NodeId};
 use crate::options::{StoreOptions, Topology};
 
 /// How many processes to share out limits among before the store has told.
@@ -55,30 +60,73 @@ pub struct ClusterStore {
     driver: Driver<ExactBatch>,
     exact: Exact,
     sharing: Sharing,
-    prefix: Arc<str>,
-    permit_life: Duration,
+    means: Means,
     expected_nodes: Option<u32>,
     /// What each rule is counted with, by its name.
-    rules: Mutex<HashMap<String, Arc<ClusterLimits>>>,
+    rules: Arc<Mutex<HashMap<String, Arc<ClusterLimits>>>>,
 }
+
+/// What the limits of a rule are made with.
+struct Means {
+    prefix: Arc<str>,
+    permit_life: Duration,
+    deadline: Duration,
+    node: NodeId,
+    driver: Driver<ExactBatch>,
+    under_way: Arc<UnderWay>,
+}
+
+impl Means {
+    fn lease_table(&self, terms: Leasable, capacity: usize) -> Arc<LeaseTable> {
+        let mail = Mail::new(self.driver.clone(), self.deadline, &self.under_way);
+        let table = LeaseTable::new(terms, self.node, capacity, ClockHandle::default(), Arc::clone(&mail) as _);
+        let table = Arc::new(table);
+        mail.belongs_to(&table);
+        table
+    }
+}
+
+/// How often leases are looked after.
+const TICK: Duration = Duration::from_millis(50);
 
 impl ClusterStore {
     /// Starts to talk to a store. It need not be there yet: until it is, rules are decided by their policy.
     pub fn start(options: &StoreOptions) -> Result<Arc<Self>, StartError> {
-        let scripts = vec![&*TAKE, &*END, &*RENEW, crate::bulletin::script()];
+        let scripts = vec![&*TAKE, &*END, &*RENEW, &*LEASE, crate::bulletin::script()];
         let driver = Driver::start(options, ExactBatch, scripts)?;
-        let permits = Permits::start(&driver, options.permit_time_to_live, options.topology == Topology::Cluster);
-        let sharing = Sharing::start(&driver, &options.key_prefix);
-        let exact = Exact::new(driver.background(), permits, options.topology == Topology::Cluster);
-        Ok(Arc::new(Self {
-            driver,
-            exact,
-            sharing,
+        let in_slots = options.topology == Topology::Cluster;
+        let permits = Permits::start(&driver, options.permit_time_to_live, in_slots);
+        let means = Means {
             prefix: options.key_prefix.as_str().into(),
             permit_life: options.permit_time_to_live,
-            expected_nodes: options.expected_nodes.map(std::num::NonZeroU32::get),
-            rules: Mutex::default(),
-        }))
+            deadline: options.deadline,
+            node: NodeId(u128::from(random()) << 64 | u128::from(random())),
+            driver: driver.background(),
+            under_way: UnderWay::new(),
+        };
+        let store = Self {
+            exact: Exact::new(driver.background(), permits, in_slots),
+            sharing: Sharing::start(&driver, &options.key_prefix),
+            means,
+            expected_nodes: options.expected_nodes.map(NonZeroU32::get),
+            rules: Arc::default(),
+            driver,
+        };
+        store.look_after_leases();
+        Ok(Arc::new(store))
+    }
+
+    /// Renews leases, returns what is not needed and forgets idle keys, until the driver ends.
+    fn look_after_leases(&self) {
+        let rules = Arc::downgrade(&self.rules);
+        self.driver.spawn(async move {
+            loop {
+                tokio::time::sleep(TICK).await;
+                let Some(rules) = rules.upgrade() else { return };
+                let tables = leases(&rules);
+                tables.iter().for_each(|table| table.tick());
+            }
+        });
     }
 
     /// How the store is doing.
@@ -106,6 +154,8 @@ impl ClusterStore {
     /// Ends it: what is under way is finished, slices go back, this process is no longer counted. Takes
     /// half a second at most.
     pub async fn close(&self) {
+        leases(&self.rules).iter().for_each(|table| table.close());
+        self.means.under_way.none().await;
         self.driver.close().await;
     }
 
@@ -117,8 +167,18 @@ impl ClusterStore {
 
 impl FleetStore for ClusterStore {
     fn open(&self, rule: &Rule) -> Result<Arc<dyn FleetLimits>, LimitError> {
-        let limits = Arc::new(ClusterLimits::new(rule, &self.prefix, self.permit_life)?);
-        self.rules.lock().insert(rule.name.clone(), Arc::clone(&limits));
+        let mut rules = self.rules.lock();
+        if let Some(known) = rules.get(&rule.name)
+            && known.suit(rule)
+        {
+            return Ok(Arc::clone(known) as _);
+        }
+        let limits = Arc::new(ClusterLimits::new(rule, &self.means)?);
+        let old = rules.insert(rule.name.clone(), Arc::clone(&limits));
+        drop(rules);
+        if let Some(table) = old.as_ref().and_then(|old| old.leases()) {
+            table.close();
+        }
         Ok(limits)
     }
 
@@ -126,10 +186,16 @@ impl FleetStore for ClusterStore {
         if self.driver.now_degraded() {
             return Asked::Now(Err(StoreLost));
         }
-        let units: Option<_> = wants.iter().map(|want| Some(self.limits(want)?.unit(want, &self.exact))).collect();
-        // What another store has opened is not ours to answer.
-        let Some(units) = units else { return Asked::Now(Err(StoreLost)) };
-        Asked::Later(Box::pin(tokio::task::coop::unconstrained(Steps::new(&self.exact, units).take())))
+        let mut steps = Steps::new(&self.exact);
+        for (position, want) in wants.iter().enumerate() {
+            // What another store has opened is not ours to answer.
+            let Some(limits) = self.limits(want) else { return Asked::Now(Err(StoreLost)) };
+            match limits.leases() {
+                Some(leases) => steps.lease(position, leases, want, || limits.lease_key(&want.key)),
+                None => steps.exact(position, limits.unit(want, &self.exact)),
+            }
+        }
+        Asked::Later(Box::pin(tokio::task::coop::unconstrained(steps.take())))
     }
 
     fn nodes(&self) -> u32 {
@@ -137,9 +203,14 @@ impl FleetStore for ClusterStore {
     }
 }
 
+/// The lease tables of all rules that have one.
+fn leases(rules: &Mutex<HashMap<String, Arc<ClusterLimits>>>) -> Vec<Arc<LeaseTable>> {
+    rules.lock().values().filter_map(|limits| limits.leases().cloned()).collect()
+}
+
 impl fmt::Debug for ClusterStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterStore").field("prefix", &self.prefix).field("health", &self.health()).finish()
+        f.debug_struct("ClusterStore").field("prefix", &self.means.prefix).field("health", &self.health()).finish()
     }
 }
 

@@ -45,11 +45,15 @@ pub trait FleetStore: Any + fmt::Debug + Send + Sync {
 /// The limits of one rule, kept by a store.
 pub trait FleetLimits: Any + fmt::Debug + Send + Sync {
     /// Decides without leaving the process, if that can be done. `None`: [`FleetStore::ask`] must be asked.
-    fn at_once(&self, key: u64, cost: u64, now: Timestamp) -> Option<FleetSaid>;
+    fn at_once(&self, key: u64, cost: u64, now: Timestamp) -> Option<(FleetSaid, FleetMark)>;
 
-    /// Corrects what was taken at once to what it really cost.
-    fn settle(&self, key: u64, taken: u64, actual: u64);
+    /// Corrects what was taken at once, and marked so, to what it really cost.
+    fn settle(&self, key: u64, taken: u64, actual: u64, mark: FleetMark);
 }
+
+/// What limits mark a taking with, so that they know it again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FleetMark(pub [u64; 2]);
 
 /// What a request wants of one rule.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use super::snapshot::Snapshot;
 use crate::algorithm::{self, Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
-use crate::fleet::FleetKey;
+use crate::fleet::{FleetKey, FleetMark};
 use crate::limiter::{Inner, NO_STATE};
 use crate::plan::{Ruling, Taking};
 use crate::rule::key::{hash_key, readable_key};
@@ -50,7 +50,7 @@ pub(super) enum Source {
     /// This process, which alone counts the rule.
     Local,
     /// This process, from its slice of what the fleet shares.
-    Lease,
+    Lease(FleetMark),
     /// The store.
     Store,
     /// This process, from its share while the store is lost.

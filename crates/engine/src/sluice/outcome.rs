@@ -158,12 +158,13 @@ impl Outcome {
             let actual = actual(check);
             let state = snapshot.state(check.rule);
             let Some(said) = &mut check.said else { continue };
-            if said.source == Source::Lease && said.ruling.admits() {
+            if let Source::Lease(mark) = said.source
+                && said.ruling.admits()
+                && let Some(fleet) = &state.fleet
+            {
                 // Settled: what it is now does not change any more.
                 said.source = Source::Store;
-                if let Some(fleet) = &state.fleet {
-                    fleet.limits.settle(check.key.0, check.cost, actual);
-                }
+                fleet.limits.settle(check.key.0, check.cost, actual, mark);
             }
             let Some(taking) = said.taken.take() else { continue };
             let limiter = match said.source {
@@ -183,7 +184,7 @@ impl Outcome {
             let Some(said) = &check.said else { return false };
             let is_estimate = || matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate(_));
             said.taken.as_ref().is_some_and(Taking::is_held)
-                || (said.source == Source::Lease && said.ruling.admits() && is_estimate())
+                || (matches!(said.source, Source::Lease(_)) && said.ruling.admits() && is_estimate())
         };
         self.checks.iter().any(is_held) || self.fleet.iter().any(|held| held.taken.is_held())
     }

@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 use sluicegate_engine::algorithm::Status;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::fleet::{
-    Answer, Asked, FleetLimits, FleetSaid, FleetStore, FleetTaken, Granted, StoreLost, Want, Wants,
+    Answer, Asked, FleetLimits, FleetMark, FleetSaid, FleetStore, FleetTaken, Granted, StoreLost, Want, Wants,
 };
 use sluicegate_engine::rule::Rule;
 use sluicegate_engine::{Decision, KeyedLimiter, Limit, LimitError, Limiter, Pass, Timestamp};
@@ -198,15 +198,16 @@ impl Drop for Open {
 }
 
 impl FleetLimits for PaperLimits {
-    fn at_once(&self, _key: u64, cost: u64, _now: Timestamp) -> Option<FleetSaid> {
+    fn at_once(&self, _key: u64, cost: u64, _now: Timestamp) -> Option<(FleetSaid, FleetMark)> {
         let mut slice = self.slice.lock().unwrap();
         let left = (*slice)?.checked_sub(cost)?;
         *slice = Some(left);
         let status = Status { limit: 0, remaining: left, reset: 0 };
-        Some(FleetSaid { check: sluicegate_engine::algorithm::Check::Now, limit: 0, status })
+        Some((FleetSaid { check: sluicegate_engine::algorithm::Check::Now, limit: 0, status }, FleetMark([7, left])))
     }
 
-    fn settle(&self, _key: u64, taken: u64, actual: u64) {
+    fn settle(&self, _key: u64, taken: u64, actual: u64, mark: FleetMark) {
+        assert_eq!(mark.0[0], 7, "the mark it was taken with");
         self.settled.lock().unwrap().push((taken, actual));
         if let Some(slice) = &mut *self.slice.lock().unwrap() {
             *slice = (*slice + taken).saturating_sub(actual);

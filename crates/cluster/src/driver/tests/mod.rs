@@ -23,7 +23,7 @@ use super::{Batch, Driver};
 use crate::error::{Failure, StoreError};
 use crate::health::State;
 use crate::invocation::{Invocation, Script};
-use crate::link::slot_of;
+use crate::slot::slot_of;
 use crate::options::{StoreOptions, Topology};
 
 /// Long enough that a busy machine does not pass it.

@@ -65,9 +65,22 @@ impl Slip {
         Self { epoch: 0, round: None, cost: 0 }
     }
 
-    /// Whether it came from the node's slice, and not from the store itself.
-    pub(crate) const fn is_from_slice(&self) -> bool {
-        self.round.is_some()
+    /// What it is known by again, besides its cost, for who took it from the node's slice.
+    pub(crate) const fn mark(&self) -> [u64; 2] {
+        [self.epoch, match self.round {
+            Some(round) => round + 1,
+            None => 0,
+        }]
+    }
+
+    /// A part of it.
+    pub(crate) fn part(&self, cost: u64) -> Self {
+        Self { cost: cost.min(self.cost), ..*self }
+    }
+
+    /// What was taken under this mark.
+    pub(crate) const fn marked([epoch, round]: [u64; 2], cost: u64) -> Self {
+        Self { epoch, round: round.checked_sub(1), cost }
     }
 }
 
@@ -182,6 +195,14 @@ impl<W: Waiter> Holder<W> {
         let slip = self.spend(cost);
         let more = self.slice <= self.low && self.flight.is_none() && now >= self.rests_until;
         Some((slip, if more { Some(self.fetch(now, self.slice, Vec::new())) } else { None }))
+    }
+
+    /// Refuses at once, for so many nanoseconds, what the store has just refused.
+    pub(crate) fn refuse_at_once(&mut self, cost: u64, now: Timestamp) -> Option<u64> {
+        let wait = self.refusal(cost, now)?;
+        self.demand.ask(cost);
+        self.used_at = now;
+        Some(wait)
     }
 
     /// Decides for a caller the slice does not suffice for: at once if the store has just refused as much,

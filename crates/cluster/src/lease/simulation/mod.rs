@@ -342,7 +342,7 @@ impl World {
     fn carry_out(&mut self, node: usize, effects: Effects<Caller>, processed: u64) {
         for (caller, outcome) in effects.told {
             match outcome {
-                Outcome::Taken(slip) if slip.is_from_slice() => self.admit(self.now, caller.cost),
+                Outcome::Taken(slip) if slip.mark()[1] > 0 => self.admit(self.now, caller.cost),
                 Outcome::Taken(_) => self.admit(processed, caller.cost),
                 Outcome::NotBefore(_) | Outcome::Failed => self.refused += 1,
             }

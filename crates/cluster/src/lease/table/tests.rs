@@ -42,7 +42,7 @@ impl Fixture {
     }
 
     fn take(&self, hash: u64, cost: u64) -> Local {
-        self.table.take(hash, cost, self.clock_now(), || StoreKey(hash.to_string().into()))
+        self.table.take(hash, cost, || StoreKey(hash.to_string().into()))
     }
 
     fn clock_now(&self) -> Timestamp {
@@ -194,7 +194,7 @@ fn there_are_never_more_keys_than_fit() {
 #[test]
 fn what_cost_more_is_charged() {
     let mut fixture = Fixture::new(100, 10);
-    fixture.table.charge(7, 30, || StoreKey("7".into()));
+    fixture.table.charge(7, 30);
     fixture.table.tick();
     assert_eq!(fixture.deliver(), 1);
     assert_eq!(fixture.ledger.free(&fixture.table.terms), 70);
@@ -250,7 +250,7 @@ fn threads_together_take_exactly_what_was_granted() {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 let (mut taken, mut refused) = (0u64, 0);
                 while refused < 1_000 {
-                    match table.take(7, 1, clock.now(), || StoreKey("k".into())) {
+                    match table.take(7, 1, || StoreKey("k".into())) {
                         Local::Taken(..) => taken += 1,
                         Local::Waiting(waiting) => match runtime.block_on(waiting).0 {
                             Outcome::Taken(_) => taken += 1,

@@ -100,11 +100,11 @@ pub(super) fn decide_at_once(outcome: &mut Outcome, now: Timestamp) -> bool {
         if check.said.is_some() || (refused && !check.shadow) {
             continue;
         }
-        let Some(said) = fleet.limits.at_once(check.key.0, check.cost, now) else {
+        let Some((said, mark)) = fleet.limits.at_once(check.key.0, check.cost, now) else {
             open = true;
             continue;
         };
-        let said = check.said.insert(Said::of_fleet(&said, Source::Lease));
+        let said = check.said.insert(Said::of_fleet(&said, Source::Lease(mark)));
         match (said.ruling.admits(), check.shadow) {
             (true, false) => taken.push(index),
             (false, false) => refused = true,
@@ -115,10 +115,10 @@ pub(super) fn decide_at_once(outcome: &mut Outcome, now: Timestamp) -> bool {
         // One of them refuses, or they must be asked together: as if nothing had been taken yet.
         for index in taken {
             let check = &mut outcome.checks[index];
-            if let Some(fleet) = &outcome.snapshot.state(check.rule).fleet {
-                fleet.limits.settle(check.key.0, check.cost, 0);
+            let source = check.said.take().map(|said| said.source);
+            if let (Some(fleet), Some(Source::Lease(mark))) = (&outcome.snapshot.state(check.rule).fleet, source) {
+                fleet.limits.settle(check.key.0, check.cost, 0, mark);
             }
-            check.said = None;
         }
     }
     if refused || !open {

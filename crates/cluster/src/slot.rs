@@ -8,7 +8,7 @@ pub(crate) fn slot_of(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % SLOTS
 }
 
-fn hash_tag(key: &[u8]) -> Option<&[u8]> {
+pub(crate) fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     let begin = key.iter().position(|byte| *byte == b'{')? + 1;
     let length = key[begin..].iter().position(|byte| *byte == b'}')?;
     Some(&key[begin..begin + length]).filter(|tag| !tag.is_empty())
