@@ -98,14 +98,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Calls a script, loading it first if the server does not know it. With `asking`, also a slot that this
-    /// server is only about to get.
+    /// Calls a script: by its name, and in full if the server does not know it, which then does. With `asking`,
+    /// also a slot that this server is only about to get.
     pub(super) async fn run(&self, invocation: &Invocation, asking: bool) -> Result<Value, RedisError> {
-        let command = evalsha(invocation);
-        match self.evaluate(&command, asking).await {
+        match self.evaluate(&command("EVALSHA", &invocation.script.sha, invocation), asking).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.load(&[invocation.script]).await?;
-                self.evaluate(&command, asking).await
+                // Loaded and then called, it could be forgotten in between.
+                self.evaluate(&command("EVAL", &invocation.script.source, invocation), asking).await
             }
             other => other,
         }
@@ -131,11 +130,11 @@ impl Connection {
     }
 }
 
-fn evalsha(invocation: &Invocation) -> Cmd {
+fn command(name: &str, script: &str, invocation: &Invocation) -> Cmd {
     let bytes: usize = invocation.keys.iter().chain(&invocation.arguments).map(|bytes| bytes.len()).sum();
     let count = 3 + invocation.keys.len() + invocation.arguments.len();
-    let mut command = Cmd::with_capacity(count, bytes + 64);
-    command.arg("EVALSHA").arg(&invocation.script.sha).arg(invocation.keys.len());
+    let mut command = Cmd::with_capacity(count, script.len() + bytes + 32);
+    command.arg(name).arg(script).arg(invocation.keys.len());
     for bytes in invocation.keys.iter().chain(&invocation.arguments) {
         command.arg(&bytes[..]);
     }

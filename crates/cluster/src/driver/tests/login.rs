@@ -30,7 +30,7 @@ fn a_password_is_used_and_a_wrong_one_is_told() {
 
 #[test]
 fn a_user_with_just_enough_rights_over_tls() {
-    let user = "--user gate on >secret ~sluicegate:* -@all +evalsha +script|load +time +type +del +zadd +zcard +zrem \
+    let user = "--user gate on >secret ~sluicegate:* -@all +eval +evalsha +script|load +time +type +del +zadd +zcard +zrem \
                 +zremrangebyscore +pexpire +incrby";
     let server = RedisServer::start_with_tls(&user.split_whitespace().collect::<Vec<_>>()).unwrap();
     let (port, authority) = server.tls().unwrap();
