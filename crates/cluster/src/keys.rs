@@ -136,9 +136,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use proptest::prelude::*;
-    use sluicegate_testkit::servers::RedisServer;
 
     use super::*;
+    use crate::exact::tests::support::cluster_of_one;
     use crate::slot::hash_tag;
 
     fn text(text: &str) -> Vec<u8> {
@@ -203,7 +203,7 @@ mod tests {
 
     /// A Redis that says where a cluster keeps a key.
     fn slots_of(names: &[Vec<u8>]) -> Vec<u16> {
-        let server = RedisServer::start_with(&["--cluster-enabled", "yes"]).unwrap();
+        let server = cluster_of_one();
         let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
         let mut slot =
             |name: &Vec<u8>| redis::cmd("CLUSTER").arg("KEYSLOT").arg(name).query::<u16>(&mut connection).unwrap();

@@ -1,13 +1,11 @@
 //! An ask under way.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::pin::Pin;
+use std::sync::Weak;
+use std::task::{Context, Poll};
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
-use tokio::task::coop;
 
 use super::batch::Batch;
 use super::shared::Shared;
@@ -17,7 +15,7 @@ use crate::error::Failure;
 /// give back what was taken.
 pub(super) type Heard<B> = Result<(<B as Batch>::Item, <B as Batch>::Answer), Failure>;
 
-/// An ask under way: a future, or [`wait`](Self::wait) for it. Dropping it gives back what it took.
+/// An ask under way: a future. Dropping it gives back what it took.
 pub(crate) struct Asking<B: Batch>(State<B>);
 
 enum State<B: Batch> {
@@ -33,21 +31,6 @@ impl<B: Batch> Asking<B> {
 
     pub(super) const fn asked(answer: oneshot::Receiver<Heard<B>>, driver: Weak<Shared<B>>) -> Self {
         Self(State::Asked { answer, driver })
-    }
-
-    /// Waits for the answer on this thread.
-    #[cfg(test)]
-    pub(crate) fn wait(self) -> Result<B::Answer, Failure> {
-        // A task that blocks may have used up its turn: what it waits for must come all the same.
-        let mut this = pin!(coop::unconstrained(self));
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            match this.as_mut().poll(&mut context) {
-                Poll::Ready(answer) => return answer,
-                Poll::Pending => thread::park(),
-            }
-        }
     }
 }
 
@@ -85,15 +68,5 @@ impl<B: Batch> Drop for Asking<B> {
                 driver.give_back(vec![heard]);
             }
         }
-    }
-}
-
-#[cfg(test)]
-struct Unpark(Thread);
-
-#[cfg(test)]
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
     }
 }

@@ -22,7 +22,7 @@ mod reply;
 mod scripts;
 mod take;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use end::{Ending, decode_end, encode_end};
 pub(crate) use renew::{Renewal, decode_renew, encode_renew};

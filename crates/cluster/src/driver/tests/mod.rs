@@ -12,24 +12,47 @@ mod login;
 mod outage;
 mod sentinel;
 
-use std::sync::LazyLock;
+use std::pin::pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use redis::{Value, from_redis_value};
 use sluicegate_testkit::servers::RedisServer;
 
-use super::{Batch, Driver};
+use super::{Asking, Batch, Driver};
 use crate::error::{Failure, StoreError};
 use crate::health::State;
 use crate::invocation::{Invocation, Script};
-use crate::slot::slot_of;
 use crate::options::{StoreOptions, Topology};
+use crate::slot::slot_of;
 
 /// Long enough that a busy machine does not pass it.
 const AMPLE: Duration = Duration::from_secs(5);
 /// How long anything may take. Only a guard against hanging.
 const GUARD: Duration = Duration::from_secs(30);
+
+impl<B: Batch> Asking<B> {
+    /// Waits for the answer on this thread.
+    fn wait(self) -> Result<B::Answer, Failure> {
+        struct Unpark(Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let mut this = pin!(tokio::task::coop::unconstrained(self));
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        loop {
+            match this.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(answer) => return answer,
+                Poll::Pending => thread::park(),
+            }
+        }
+    }
+}
 
 /// Adds to counters and says what they are then.
 pub(super) struct Counting;

@@ -11,7 +11,8 @@ use sluicegate_engine::{Limit, Limiter, Rate, Timestamp};
 
 use super::support::{FAR, Store, prepared, unit};
 use crate::ask::{Answer, Ask, PermitId, Unit};
-use crate::exact::{Malformed, decode_take, encode_take};
+use crate::exact::reply::Malformed;
+use crate::exact::{decode_take, encode_take};
 use crate::prepared::PreparedLimits;
 
 fn bucket(burst: u64) -> Arc<PreparedLimits> {

@@ -7,4 +7,4 @@ mod foreign;
 mod permits;
 mod rights;
 mod settling;
-mod support;
+pub(crate) mod support;

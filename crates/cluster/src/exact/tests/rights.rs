@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use sluicegate_engine::algorithm::{Alignment, Check};
 use sluicegate_engine::{Limit, Rate};
-use sluicegate_testkit::servers::RedisServer;
 
-use super::support::{FAR, Store, prepared, unit};
+use super::support::{FAR, Store, cluster_of_one, prepared, unit};
 use crate::ask::{Ask, Unit};
 use crate::exact::{Ending, Renewal};
 
@@ -69,8 +68,7 @@ fn few_commands_are_all_a_user_needs() {
 
 #[test]
 fn a_cluster_takes_the_scripts() {
-    let server = RedisServer::start_with(&["--cluster-enabled", "yes"]).unwrap();
-    let mut store = Store::on(server);
+    let mut store = Store::on(cluster_of_one());
     store.run(&[b"CLUSTER", b"ADDSLOTSRANGE", b"0", b"16383"]);
     while !redis::cmd("CLUSTER")
         .arg("INFO")

@@ -108,6 +108,13 @@ impl Store {
     }
 }
 
+/// A server that is a Redis Cluster all by itself, and has no slots yet.
+pub(crate) fn cluster_of_one() -> RedisServer {
+    // By default the nodes' own port lies ten thousand above, where there may be none.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    RedisServer::start_with(&["--cluster-enabled", "yes", "--cluster-port", &port]).unwrap()
+}
+
 pub(crate) fn prepared(limits: &[Limit]) -> Arc<PreparedLimits> {
     Arc::new(PreparedLimits::new(limits, LIFE).unwrap())
 }

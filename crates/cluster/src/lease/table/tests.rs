@@ -245,7 +245,7 @@ fn threads_together_take_exactly_what_was_granted() {
     };
     let takers: Vec<_> = (0..4)
         .map(|_| {
-            let (table, clock) = (Arc::clone(&table), ClockHandle::from(clock.clone()));
+            let table = Arc::clone(&table);
             thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 let (mut taken, mut refused) = (0u64, 0);

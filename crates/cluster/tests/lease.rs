@@ -1,0 +1,124 @@
+//! Lease mode, from rules to a real server and back.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use sluicegate_engine::rule::{Cost, OnStoreFailure, Rule};
+use sluicegate_engine::{Limit, Rate, Verdict};
+use sluicegate_testkit::servers::RedisServer;
+use support::*;
+
+fn bucket(per_second: u64, burst: u64) -> Rule {
+    let bucket = Limit::token_bucket(Rate::per_second(per_second).unwrap(), burst).unwrap();
+    leased(OnStoreFailure::Closed, Rule::new("total", [bucket]))
+}
+
+/// One bucket in the store, whoever takes from it: together no more than its burst and what time brings.
+#[test]
+fn processes_share_one_bucket() {
+    let server = RedisServer::start().unwrap();
+    let processes = [0, 1, 2].map(|_| Process::start(&server, [bucket(1_000, 2_000)]));
+    let started = Instant::now();
+    let mut admitted = 0u64;
+    while started.elapsed() < Duration::from_millis(500) {
+        for (process, times) in processes.iter().zip([70, 20, 10]) {
+            for _ in 0..times {
+                let outcome = process.sluice.decide(&get());
+                assert!(!outcome.is_degraded());
+                admitted += u64::from(outcome.is_admitted());
+            }
+        }
+    }
+    let most = 2_000 + (started.elapsed().as_secs_f64() * 1_000.0) as u64;
+    assert!(admitted <= most, "{admitted} of {most}");
+    assert!(admitted >= 2_000, "{admitted}");
+    assert_eq!(keys_without_expiry(&server), 0);
+}
+
+#[test]
+fn most_decisions_stay_in_the_process() {
+    let server = RedisServer::start().unwrap();
+    let process = Process::start(&server, [bucket(1_000_000, 1_000_000)]);
+    let before = commands(&server);
+    let started = Instant::now();
+    let mut decisions = 0u64;
+    while started.elapsed() < Duration::from_millis(500) {
+        assert!(process.sluice.decide(&get()).is_admitted());
+        decisions += 1;
+    }
+    let commands = commands(&server) - before;
+    assert!(commands * 20 < decisions, "{commands} commands for {decisions} decisions");
+}
+
+#[test]
+fn a_short_form_is_leased_too() {
+    let server = RedisServer::start().unwrap();
+    let rule = by_ip(leased(OnStoreFailure::Closed, local("per-ip", "500/1h")));
+    let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
+    let mut admitted = 0;
+    for nth in 0..2_000 {
+        let process = if nth % 5 == 0 { &one } else { &other };
+        admitted += u32::from(process.sluice.decide(&from("10.0.0.1")).is_admitted());
+    }
+    assert!(admitted <= 500, "{admitted}");
+    // What one holds and does not need comes back.
+    eventually("all of it is used", || {
+        admitted += u32::from(other.sluice.decide(&from("10.0.0.1")).is_admitted());
+        admitted >= 500
+    });
+    assert!(!one.sluice.decide(&from("10.0.0.1")).is_admitted() && !other.sluice.decide(&from("10.0.0.1")).is_admitted());
+}
+
+#[test]
+fn more_than_the_limit_never_fits() {
+    let server = RedisServer::start().unwrap();
+    let process = Process::start(&server, [bucket(10, 20)]);
+    let outcome = process.sluice.decide(&get().with_cost(21));
+    assert_eq!(outcome.verdict(), Verdict::Never);
+    assert!(process.sluice.decide(&get().with_cost(20)).is_admitted());
+}
+
+#[test]
+fn what_was_not_needed_comes_back() {
+    let server = RedisServer::start().unwrap();
+    let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
+    let rule = leased(OnStoreFailure::Closed, Rule::new("tokens", [limit]));
+    let process = Process::start(&server, [Rule { cost: Cost::Estimate(400), ..rule }]);
+    for _ in 0..2 {
+        let outcome = process.sluice.decide(&get());
+        assert!(outcome.is_admitted());
+        outcome.settle(400);
+    }
+    assert!(!process.sluice.decide(&get()).is_admitted(), "200 are left");
+}
+
+/// A rule that cannot be leased is decided in the store, as if nothing had been said.
+#[test]
+fn what_cannot_be_leased_is_exact() {
+    let server = RedisServer::start().unwrap();
+    let rule = leased(OnStoreFailure::Closed, Rule::new("inside", [Limit::concurrency(2).unwrap()]));
+    let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
+    let held = [one.sluice.decide(&get()), other.sluice.decide(&get())];
+    assert!(held.iter().all(|outcome| outcome.is_admitted()));
+    assert!(!one.sluice.decide(&get()).is_admitted());
+}
+
+#[test]
+fn closing_gives_slices_back() {
+    let server = RedisServer::start().unwrap();
+    let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(3_600)).unwrap(), 1_000).unwrap();
+    let rule = leased(OnStoreFailure::Closed, Rule::new("total", [limit]));
+    let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
+    let mut admitted = 0;
+    for _ in 0..300 {
+        admitted += u32::from(one.sluice.decide(&get()).is_admitted());
+    }
+    assert_eq!(admitted, 300);
+    one.vanish();
+    while other.sluice.decide(&get()).is_admitted() {
+        admitted += 1;
+    }
+    assert_eq!(admitted, 1_000, "nothing was lost with the one that closed");
+}
