@@ -45,7 +45,8 @@ fn most_decisions_stay_in_the_process() {
     let started = Instant::now();
     let mut decisions = 0u64;
     while started.elapsed() < Duration::from_millis(500) {
-        assert!(process.sluice.decide(&get()).is_admitted());
+        let outcome = process.sluice.decide(&get());
+        assert!(outcome.is_admitted(), "decision {decisions}: {outcome:?}");
         decisions += 1;
     }
     let commands = commands(&server) - before;
