@@ -85,6 +85,16 @@ impl Ledger {
         self.records.iter().map(|record| record.out).sum()
     }
 
+    /// Whether all that a node's holder has spent since it was last heard of, and all that it holds, is out.
+    #[cfg(test)]
+    pub(crate) fn covers(&self, now: u64, account: &Account) -> bool {
+        let own = |record: &&Record| (record.node, record.epoch) == (account.node, account.epoch);
+        self.records.iter().find(own).is_some_and(|record| {
+            let newly = account.spent.wrapping_sub(record.spent) % SPENT_WRAPS;
+            record.expires > now && newly.saturating_add(account.holding) <= record.out
+        })
+    }
+
     /// What could be taken now.
     pub(crate) fn free(&self, terms: &Leasable) -> u64 {
         let out = self.out();

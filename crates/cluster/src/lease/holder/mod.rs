@@ -267,6 +267,20 @@ impl<W: Waiter> Holder<W> {
         self.request(now, keep, want, takers)
     }
 
+    /// How things stand, as they would be told.
+    #[cfg(test)]
+    pub(crate) const fn account(&self) -> Account {
+        Account {
+            node: self.node,
+            epoch: self.epoch,
+            sequence: self.sequence,
+            spent: self.spent % SPENT_WRAPS,
+            holding: self.slice,
+            want: 0,
+            charge: 0,
+        }
+    }
+
     /// Tells the store how things stand; what is not kept goes back.
     fn request(&mut self, now: Timestamp, keep: u64, want: u64, takers: Vec<(W, u64)>) -> LeaseRequest {
         self.slice = if now < self.until { keep.min(self.slice) } else { 0 };

@@ -56,7 +56,7 @@ impl<W: Waiter> Holder<W> {
             // What was taken since may be part of what is lost.
             self.round += 1;
         }
-        self.slice = self.slice.saturating_sub(lost).saturating_add(answer.granted);
+        self.slice = self.slice.saturating_add(answer.granted).saturating_sub(lost);
         self.until = until;
         self.low = self.slice / 2;
     }

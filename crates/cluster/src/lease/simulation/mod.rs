@@ -111,6 +111,8 @@ struct Node {
     holder: Holder<Caller>,
     paused_until: u64,
     cut_off_until: u64,
+    /// When the store made the last answer that the node heeded.
+    heard: u64,
     /// The local clock: so much ahead, and so many millionths faster.
     offset: u64,
     drift: i64,
@@ -152,7 +154,7 @@ impl World {
             let drift = chance.below(2 * faults.drift + 1) as i64 - faults.drift as i64;
             let offset = chance.below(1 << 40);
             let holder = Holder::new(terms, id, 1, Timestamp::ZERO);
-            Node { id, epoch: 1, holder, paused_until: 0, cut_off_until: 0, offset, drift, gap: 0.0 }
+            Node { id, epoch: 1, holder, paused_until: 0, cut_off_until: 0, heard: 0, offset, drift, gap: 0.0 }
         });
         let nodes = nodes.collect();
         let mut world = Self {
@@ -272,7 +274,11 @@ impl World {
         self.offered.push(self.now);
         let cost = 1 + self.chance.below(self.largest_cost);
         let now = self.local(node);
+        let account = self.nodes[node].holder.account();
         if let Some((slip, request)) = self.nodes[node].holder.take(cost, now) {
+            // The heart of the proof: whatever a node spends is out while it spends it.
+            let knows = self.losses == 0 || self.nodes[node].heard > self.last_loss;
+            assert!(!knows || self.ledger.covers(self.now, &account), "{account:?} at {}: {:?}", self.now, self.ledger);
             if self.chance.happens(self.faults.given_back) {
                 let after = self.chance.below(100_000);
                 self.schedule(after, Event::GiveBack { node, slip });
@@ -334,7 +340,14 @@ impl World {
     fn reach_node(&mut self, envelope: &Envelope, reply: &LeaseReply, processed: u64) {
         let node = envelope.node;
         let now = self.local(node);
-        let effects = self.nodes[node].holder.answered(&self.terms, &envelope.request.account, reply, now);
+        let (holder, account) = (&mut self.nodes[node].holder, &envelope.request.account);
+        let current = holder.account();
+        let same = (current.epoch, current.sequence) == (account.epoch, account.sequence);
+        let heeded = same && !holder.is_alone();
+        let effects = holder.answered(&self.terms, account, reply, now);
+        if heeded && *reply != LeaseReply::Stale {
+            self.nodes[node].heard = processed;
+        }
         self.carry_out(node, effects, processed);
     }
 
