@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use sluicegate_config::settings::{AdaptiveRule, Comparison, Condition, Signal, Store, Threshold};
+use sluicegate_config::settings::{AdaptiveRule, Comparison, Condition, Signal, Threshold};
 use sluicegate_config::{Diagnostic, Loaded, Report, Settings, Severity};
 use sluicegate_engine::limit::parse::{Bytes, Span};
-use sluicegate_engine::rule::{Rule, Scope, Side};
+use sluicegate_engine::rule::{Rule, Side};
 use sluicegate_engine::sluice::{Remembered, remembered};
 
 use crate::answer::{Answer, Exit, Look};
@@ -141,13 +141,10 @@ fn condition(condition: &Condition) -> String {
 
 /// What the file asks for and this version only reads.
 fn not_yet(settings: &Settings) -> Option<String> {
-    let clustered = settings.rules.iter().any(|rule| matches!(rule.scope, Scope::Cluster { .. }));
     let parts = [
         ("gateway", settings.gateway.is_some()),
         ("server", settings.server.is_some()),
         ("admin", settings.admin.is_some()),
-        ("store", settings.store != Store::Memory),
-        ("scope: cluster", clustered),
         ("adaptive", !settings.adaptive.is_empty()),
     ];
     let read: Vec<&str> = parts.iter().filter(|(_, asked)| *asked).map(|(name, _)| *name).collect();

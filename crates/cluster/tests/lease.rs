@@ -69,7 +69,9 @@ fn a_short_form_is_leased_too() {
         admitted += u32::from(other.sluice.decide(&from("10.0.0.1")).is_admitted());
         admitted >= 500
     });
-    assert!(!one.sluice.decide(&from("10.0.0.1")).is_admitted() && !other.sluice.decide(&from("10.0.0.1")).is_admitted());
+    assert!(
+        !one.sluice.decide(&from("10.0.0.1")).is_admitted() && !other.sluice.decide(&from("10.0.0.1")).is_admitted()
+    );
 }
 
 #[test]

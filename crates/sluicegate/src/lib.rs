@@ -220,6 +220,9 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "cluster")]
+    #[doc = include_str!("../../../docs/cluster.md")]
+    struct Cluster;
     #[cfg(feature = "jwt")]
     #[doc = include_str!("../../../docs/identity.md")]
     struct Identity;

@@ -25,7 +25,9 @@ pub enum LoadError {
     Store(#[from] sluicegate_cluster::StartError),
     /// There are rules for a whole fleet, and no way to reach its store.
     #[cfg(not(feature = "cluster"))]
-    #[error("rule '{rule}' has `scope: cluster` and the file names a store: turn on the feature `cluster` of sluicegate")]
+    #[error(
+        "rule '{rule}' has `scope: cluster` and the file names a store: turn on the feature `cluster` of sluicegate"
+    )]
     NoCluster {
         /// The first such rule.
         rule: String,

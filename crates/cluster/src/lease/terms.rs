@@ -5,6 +5,7 @@ use std::time::Duration;
 use sluicegate_engine::Limit;
 use sluicegate_engine::algorithm::Alignment;
 use sluicegate_engine::algorithm::gcra::TICKS_PER_NANO;
+use sluicegate_engine::fleet::is_leasable;
 use smallvec::SmallVec;
 
 /// Ticks that pass in a microsecond, the store's unit of time.
@@ -98,6 +99,9 @@ impl Leasable {
     /// Leased are token buckets that fill within three days, strict sliding windows, and fixed windows
     /// that begin where the calendar has them.
     pub(crate) fn of(limits: &[Limit]) -> Option<Self> {
+        if !limits.iter().all(is_leasable) {
+            return None;
+        }
         let bounds: SmallVec<[Bound; 2]> = limits.iter().map(Bound::of).collect::<Option<_>>()?;
         let capacity = bounds.iter().map(Bound::capacity).min()?;
         let fill = bounds.iter().map(Bound::fill).min()?;

@@ -13,11 +13,11 @@ use super::address::Address;
 use super::connection::Connection;
 use super::connector::{Connector, Login};
 use super::inspection;
-use crate::slot::slot_of;
 use super::slots::Slots;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::health::{Counters, SharedCounters};
 use crate::invocation::Invocation;
+use crate::slot::slot_of;
 
 /// How often a call follows where servers point.
 const HOPS: u32 = 64;

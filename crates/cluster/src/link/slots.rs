@@ -6,8 +6,8 @@ use std::sync::Arc;
 use redis::{Value, from_redis_value};
 
 use super::address::Address;
-use crate::slot::SLOTS;
 use crate::error::StoreError;
+use crate::slot::SLOTS;
 
 /// The owner of each slot, as last heard.
 #[derive(Clone, Debug)]

@@ -48,7 +48,13 @@ impl Steps {
     }
 
     /// Asks for a want by lease.
-    pub(super) fn lease(&mut self, want: usize, table: &Arc<LeaseTable>, wanted: &Want, key: impl FnOnce() -> StoreKey) {
+    pub(super) fn lease(
+        &mut self,
+        want: usize,
+        table: &Arc<LeaseTable>,
+        wanted: &Want,
+        key: impl FnOnce() -> StoreKey,
+    ) {
         let (hash, cost) = (wanted.hash, wanted.cost);
         self.leases.push(Lease { want, hash, cost, key: key(), table: Arc::clone(table) });
         self.wants += 1;

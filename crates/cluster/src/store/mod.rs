@@ -15,8 +15,8 @@ mod sharing;
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 

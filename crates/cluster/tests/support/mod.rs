@@ -114,6 +114,8 @@ pub(crate) fn flush(server: &RedisServer) {
 /// How many commands the store has run, those within scripts not counted.
 pub(crate) fn commands(server: &RedisServer) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection(server)).unwrap();
-    let calls = info.lines().filter_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next()?.parse::<u64>().ok());
+    let calls = info
+        .lines()
+        .filter_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next()?.parse::<u64>().ok());
     calls.sum()
 }

@@ -11,8 +11,9 @@ use std::collections::HashMap;
 use sluicegate_engine::Limit;
 use sluicegate_engine::algorithm::Algorithm;
 use sluicegate_engine::algorithm::gcra::TICKS_PER_NANO;
+use sluicegate_engine::fleet::is_leasable;
 use sluicegate_engine::limit::parse::Bytes;
-use sluicegate_engine::rule::{Attribute, Cost, Mode, Rule, Scope, Side};
+use sluicegate_engine::rule::{Attribute, ClusterMode, Cost, Mode, Rule, Scope, Side};
 
 use crate::diagnostic::Finding;
 use crate::read::{Context, Places, ReadRule};
@@ -40,6 +41,7 @@ pub(crate) fn rules(context: &Context<'_>, rules: &[ReadRule], memory: u64, stor
     duplicates(context, rules);
     small_memory(context, rules, memory);
     clustered(context, rules, store);
+    leased(context, rules);
 }
 
 /// A cost larger than a limit: "never", not "later".
@@ -223,5 +225,21 @@ fn clustered(context: &Context<'_>, rules: &[ReadRule], store: &Store) {
                 .label("the store is this process's memory")
                 .help("set `store`, such as redis://127.0.0.1:6379"),
         );
+    }
+}
+
+/// A lease that cannot be: the store decides each request instead, which is dearer than it looks.
+fn leased(context: &Context<'_>, rules: &[ReadRule]) {
+    for ReadRule { rule, places, .. } in rules {
+        let Scope::Cluster { mode: ClusterMode::Lease, .. } = rule.scope else { continue };
+        let limits = rule.limits.iter().zip(&places.limits);
+        if let Some((_, span)) = limits.into_iter().find(|(limit, _)| !is_leasable(limit)) {
+            context.report(
+                Finding::warning(places.scope, "`mode: lease` has no effect: the store decides each request")
+                    .label("asked for here")
+                    .also(*span, "this limit cannot be taken in slices")
+                    .help("lease token buckets and windows; put other limits into a rule of their own"),
+            );
+        }
     }
 }

@@ -16,16 +16,42 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{Check, Status};
-use crate::limit::LimitError;
+use crate::algorithm::{Alignment, Check, Status};
+use crate::limit::{Limit, LimitError};
 use crate::rule::Rule;
 use crate::time::Timestamp;
 
 pub use key::FleetKey;
 pub use share::share_of;
+
+/// The longest time a token bucket may take to fill up and still be leased: three days, as far as the
+/// numbers of a store reach.
+const LONGEST_LEASED_FILL: Duration = Duration::from_secs(3 * 86_400);
+
+/// Whether processes can take slices of a limit and decide by themselves. Where one of a rule's limits
+/// cannot be leased, the store decides each request.
+///
+/// ```
+/// use sluicegate_engine::{Limit, fleet::is_leasable};
+///
+/// assert!(is_leasable(&"1000/s".parse()?));
+/// assert!(!is_leasable(&Limit::concurrency(50)?));
+/// # Ok::<(), sluicegate_engine::LimitError>(())
+/// ```
+pub fn is_leasable(limit: &Limit) -> bool {
+    match limit {
+        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => {
+            bucket.rate().time_for(bucket.burst()) < LONGEST_LEASED_FILL
+        }
+        Limit::SlidingWindow(_) => true,
+        Limit::FixedWindow(window) => window.alignment() == Alignment::Epoch,
+        _ => false,
+    }
+}
 
 /// Keeps counts that the processes of a fleet share.
 pub trait FleetStore: Any + fmt::Debug + Send + Sync {

@@ -67,10 +67,13 @@ impl Slip {
 
     /// What it is known by again, besides its cost, for who took it from the node's slice.
     pub(crate) const fn mark(&self) -> [u64; 2] {
-        [self.epoch, match self.round {
-            Some(round) => round + 1,
-            None => 0,
-        }]
+        [
+            self.epoch,
+            match self.round {
+                Some(round) => round + 1,
+                None => 0,
+            },
+        ]
     }
 
     /// A part of it.

@@ -1,0 +1,112 @@
+//! From a rule file to one threshold for several processes, as a user has it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sluicegate::Sluice;
+use sluicegate::cluster::{State, store_of};
+use sluicegate::rule::Request;
+use sluicegate_testkit::servers::RedisServer;
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("sluicegate-cluster-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn rules(store: &str) -> String {
+    format!(
+        "store: {store}
+rules:
+  - {{ name: exact, match: /exact, limits: [5/1h], scope: cluster }}
+  - {{ name: leased, match: /leased, limits: [{{ token_bucket: 1/1h, burst: 500 }}], scope: cluster, cluster: {{ mode: lease }} }}
+  - {{ name: own, match: /own, limits: [5/1h] }}
+"
+    )
+}
+
+fn connected(sluice: &Sluice) {
+    let store = store_of(sluice).expect("the file names one");
+    let until = Instant::now() + Duration::from_secs(20);
+    while store.health().state != State::Connected {
+        assert!(Instant::now() < until, "{:?}", store.health());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn admitted(sluices: &[Sluice], path: &str, times: usize) -> usize {
+    let request = Request::new("GET", path);
+    (0..times).filter(|nth| sluices[nth % sluices.len()].decide(&request).is_admitted()).count()
+}
+
+/// `store` and `scope: cluster` are all there is to write.
+#[test]
+fn a_rule_file_makes_one_threshold() {
+    let server = RedisServer::start().unwrap();
+    let path = file("one.yaml", &rules(&format!("{{ url: {}, deadline: 5s }}", server.url())));
+    let fleet = [0, 1, 2].map(|_| sluicegate::load(&path).unwrap());
+    fleet.iter().for_each(connected);
+    assert_eq!(admitted(&fleet, "/exact", 60), 5);
+    assert_eq!(admitted(&fleet, "/own", 60), 15, "each process by itself");
+    let together = admitted(&fleet, "/leased", 3_000);
+    assert!((400..=500).contains(&together), "{together}");
+}
+
+#[test]
+fn the_same_rules_run_in_memory() {
+    let sluice = [sluicegate::load(file("memory.yaml", &rules("memory"))).unwrap()];
+    assert!(store_of(&sluice[0]).is_none());
+    assert_eq!([admitted(&sluice, "/exact", 20), admitted(&sluice, "/own", 20)], [5, 5]);
+    assert_eq!(admitted(&sluice, "/leased", 1_000), 500);
+}
+
+/// A store that is not there stops nobody: the rules hold for a share.
+#[test]
+fn a_store_that_is_down_stops_nobody() {
+    let path = file("down.yaml", &rules("{ url: 'redis://127.0.0.1:1', nodes: 5 }"));
+    let sluice = [sluicegate::load(&path).unwrap()];
+    let outcome = sluice[0].decide(&Request::new("GET", "/exact"));
+    assert!(outcome.is_degraded() && outcome.is_admitted());
+    assert_eq!(admitted(&sluice, "/exact", 20), 0, "one of five is this process's share");
+    assert_eq!(admitted(&sluice, "/own", 20), 5, "what is counted here is none of the store's business");
+    assert_eq!(sluice[0].counts()[0].degraded, 21);
+    assert!(store_of(&sluice[0]).unwrap().health().last_error.is_some());
+}
+
+#[test]
+fn the_least_rights_suffice() {
+    let server = RedisServer::start().unwrap();
+    let page = include_str!("../../../docs/cluster.md");
+    let (_, rest) = page.split_once("ACL SETUSER").unwrap();
+    let (user, _) = rest.split_once("```").unwrap();
+    let mut command = redis::cmd("ACL");
+    command.arg("SETUSER");
+    user.split_whitespace().for_each(|word| drop(command.arg(word)));
+    let mut admin = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    command.exec(&mut admin).unwrap();
+    let url = format!("{{ url: 'redis://sluicegate:password@127.0.0.1:{}', deadline: 5s }}", server.port());
+    let text = rules(&url)
+        + "  - { name: banning, match: /ban, key: method, limits: [{ concurrency: 5 }, 1/1h], scope: cluster, ban: { after: 1 refusals in 1m, for: 1m } }
+  - { name: log, match: /log, limits: [{ sliding_log: 2/1h }, { warm_up: 100/s, over: 1s }], scope: cluster }
+";
+    let sluice = [sluicegate::load(file("acl.yaml", &text)).unwrap()];
+    connected(&sluice[0]);
+    assert_eq!(admitted(&sluice, "/exact", 10), 5);
+    assert!(admitted(&sluice, "/leased", 600) >= 400);
+    assert_eq!(admitted(&sluice, "/ban", 3), 1);
+    assert_eq!(admitted(&sluice, "/log", 1), 1);
+    let until = Instant::now() + Duration::from_secs(20);
+    let bans = || redis::cmd("EXISTS").arg("sluicegate:{bulletin}:bans").query::<u8>(&mut admin).unwrap();
+    let mut bans = bans;
+    while bans() == 0 {
+        assert!(Instant::now() < until, "the ban is told");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let health = store_of(&sluice[0]).unwrap().health();
+    assert!(health.failures.is_empty(), "{health:?}");
+    assert!(health.warnings.is_empty(), "{health:?}");
+}
