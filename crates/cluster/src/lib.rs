@@ -7,7 +7,7 @@
 //!                                 deadline, breaker, reconnect       end.lua     give back, settle, permits
 //! ```
 //!
-//! A decision that needs the store is an [`Ask`](ask::Ask): the limits of one key, or of several keys that
+//! A decision that needs the store is an *ask*: the limits of one key, or of several keys that
 //! must all agree. Asks of all callers are gathered by the driver, a thread of its own, and sent together;
 //! each is answered in one round trip or, past its deadline, with a failure that the rule's policy turns
 //! into a verdict.

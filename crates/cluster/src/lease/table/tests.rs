@@ -45,10 +45,6 @@ impl Fixture {
         self.table.take(hash, cost, || StoreKey(hash.to_string().into()))
     }
 
-    fn clock_now(&self) -> Timestamp {
-        ClockHandle::from(self.clock.clone()).now()
-    }
-
     /// Lets the store answer everything that was sent.
     fn deliver(&mut self) -> usize {
         let mut delivered = 0;
