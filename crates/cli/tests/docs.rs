@@ -34,7 +34,7 @@ fn the_reference_of_the_rule_file_is_in_step() {
 #[test]
 fn the_files_that_the_readmes_show_are_the_files() {
     for readme in ["README.md", "README.zh-CN.md"] {
-        for file in ["examples/rules/first.yaml", "examples/rules/gateway.yaml"] {
+        for file in ["examples/rules/first.yaml", "examples/rules/fleet.yaml", "examples/rules/gateway.yaml"] {
             let shown = format!("```yaml\n{}```", read(file));
             assert!(read(readme).contains(&shown), "{readme} does not show {file} as it is");
         }
