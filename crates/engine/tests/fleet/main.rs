@@ -428,3 +428,50 @@ fn further_lists_hold_besides_the_rules_own() {
     sluice.set_further_lists(Lists::default()).unwrap();
     assert!(!denied("10.0.0.2"));
 }
+
+/// Who was refused at once and waited is asked for when the time has come: waiting is no way past the store.
+#[test]
+fn who_waited_after_a_refusal_at_once_is_asked_for() {
+    let (clock, store) = start();
+    let rule = queued(with(OnStoreFailure::Closed, local("all", "1/1h")), 3 * SECOND, 9);
+    let sluice = process(&clock, &store, [rule, cluster("other", "9/1h")]);
+    assert!(sluice.decide(&get()).is_admitted());
+    store.asked.lock().unwrap().clear();
+    store.rule("all").refusals.store(1, Ordering::SeqCst);
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending());
+    clock.advance(SECOND);
+    assert!(matches!(task.poll(), Poll::Ready(outcome) if !outcome.is_admitted()), "one an hour, and that was had");
+    assert_eq!(store.asked.lock().unwrap()[0].len(), 2);
+}
+
+/// What a slice has for a watching rule is not asked for a second time.
+#[test]
+fn a_watching_rule_with_a_slice_is_counted_once() {
+    let (clock, store) = start();
+    let bucket = Limit::token_bucket(Rate::per_second(1).unwrap(), 1).unwrap();
+    let rule = queued(with(OnStoreFailure::Closed, Rule::new("all", [bucket])), 3 * SECOND, 9);
+    let watching = Rule { mode: Mode::Shadow, ..cluster("watch", "9/1m") };
+    let sluice = process(&clock, &store, [rule, watching]);
+    assert!(sluice.decide(&get()).is_admitted());
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending());
+    *store.rule("watch").slice.lock().unwrap() = Some(5);
+    store.asked.lock().unwrap().clear();
+    clock.advance(SECOND);
+    assert!(matches!(task.poll(), Poll::Ready(outcome) if outcome.is_admitted()));
+    assert_eq!(store.asked.lock().unwrap().len(), 1, "the slice has answered for it");
+    assert_eq!(*store.rule("watch").slice.lock().unwrap(), Some(4));
+}
+
+/// Questions of one request are on their way together: each would cost a deadline otherwise.
+#[test]
+fn all_questions_are_asked_at_the_same_time() {
+    let (clock, store) = start();
+    let watching = |name| Rule { mode: Mode::Shadow, ..cluster(name, "1/1m") };
+    let sluice = process(&clock, &store, [cluster("all", "3/1m"), watching("one"), watching("two")]);
+    store.answers(Manner::Later);
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending());
+    assert_eq!(store.looked_at(), 3);
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use sluicegate_engine::algorithm::Status;
+use sluicegate_engine::algorithm::{Check, Status};
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::fleet::{
     Answer, Asked, FleetLimits, FleetMark, FleetSaid, FleetStore, FleetTaken, Granted, StoreLost, Want, Wants,
@@ -46,6 +46,8 @@ struct Due {
     wakers: Vec<Waker>,
     /// Questions dropped before they were answered.
     dropped: u32,
+    /// Questions whose answers somebody waits for.
+    looked_at: u32,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub(crate) struct PaperLimits {
     /// Tokens this process may spend at once, by nobody's leave.
     pub(crate) slice: Mutex<Option<u64>>,
     pub(crate) settled: Mutex<Vec<(u64, u64)>>,
+    /// How many more times it is refused at once, for a second.
+    pub(crate) refusals: AtomicU32,
 }
 
 impl fmt::Debug for PaperStore {
@@ -89,6 +93,11 @@ impl PaperStore {
 
     pub(crate) fn dropped(&self) -> u32 {
         self.due.lock().unwrap().dropped
+    }
+
+    /// How many questions somebody has begun to wait for.
+    pub(crate) fn looked_at(&self) -> u32 {
+        self.due.lock().unwrap().looked_at
     }
 
     pub(crate) fn rule(&self, name: &str) -> Arc<PaperLimits> {
@@ -144,6 +153,7 @@ impl FleetStore for PaperStore {
             counts,
             slice: Mutex::default(),
             settled: Mutex::default(),
+            refusals: AtomicU32::new(0),
         });
         rules.insert(rule.name.clone(), Arc::clone(&limits));
         Ok(limits)
@@ -162,9 +172,11 @@ impl FleetStore for PaperStore {
             Manner::Later => {
                 self.due.lock().unwrap().delivered = false;
                 let mut open = Open { due: Arc::clone(&self.due), answer: Some(Ok(self.take(&wants))) };
+                let mut is_first = true;
                 Asked::Later(Box::pin(poll_fn(move |context| {
                     let due = Arc::clone(&open.due);
                     let mut due = due.lock().unwrap();
+                    due.looked_at += u32::from(std::mem::take(&mut is_first));
                     if due.delivered {
                         return Poll::Ready(open.answer.take().unwrap());
                     }
@@ -199,11 +211,16 @@ impl Drop for Open {
 
 impl FleetLimits for PaperLimits {
     fn at_once(&self, _key: u64, cost: u64, _now: Timestamp) -> Option<(FleetSaid, FleetMark)> {
+        if self.refusals.load(Ordering::SeqCst) > 0 {
+            self.refusals.fetch_sub(1, Ordering::SeqCst);
+            let said = FleetSaid { check: Check::NotBefore(1_000_000_000), limit: 0, status: Status::default() };
+            return Some((said, FleetMark::default()));
+        }
         let mut slice = self.slice.lock().unwrap();
         let left = (*slice)?.checked_sub(cost)?;
         *slice = Some(left);
         let status = Status { limit: 0, remaining: left, reset: 0 };
-        Some((FleetSaid { check: sluicegate_engine::algorithm::Check::Now, limit: 0, status }, FleetMark([7, left])))
+        Some((FleetSaid { check: Check::Now, limit: 0, status }, FleetMark([7, left])))
     }
 
     fn settle(&self, _key: u64, taken: u64, actual: u64, mark: FleetMark) {

@@ -87,6 +87,13 @@ pub(super) struct Question {
     wants: Wants,
 }
 
+impl Question {
+    /// Whether none of its rules has spoken yet.
+    fn is_open(&self, outcome: &Outcome) -> bool {
+        self.checks.iter().all(|index| outcome.checks[*index].said.is_none())
+    }
+}
+
 /// Decides cluster-wide rules that can be decided at once. Answers what the store must be asked for.
 pub(super) fn decide_at_once(outcome: &mut Outcome, now: Timestamp) -> bool {
     if !outcome.snapshot.is_clustered() || !outcome.is_admitted() {
@@ -128,7 +135,8 @@ pub(super) fn decide_at_once(outcome: &mut Outcome, now: Timestamp) -> bool {
     true
 }
 
-/// What the store is asked for: one question for all rules that are enforced, one for each that watches.
+/// What the store may be asked for: one question for all rules that are enforced, one for each that watches.
+/// Also for those that have just been decided at once: who waits asks again, and then they may not be.
 pub(super) fn questions(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) -> Vec<Question> {
     if !outcome.snapshot.is_clustered() {
         return Vec::new();
@@ -142,9 +150,6 @@ pub(super) fn questions(outcome: &mut Outcome, deciding: Deciding, request: &Req
         let Some(fleet) = &snapshot.state(rule).fleet else { return };
         let Some(index) = outcome.checks.iter().position(|check| check.rule == rule) else { return };
         let check = &outcome.checks[index];
-        if check.said.is_some() {
-            return;
-        }
         let Some(key) = FleetKey::of(&snapshot.rules()[rule].key, request, params) else { return };
         let want = Want { limits: Arc::clone(&fleet.limits), hash: check.key.0, key, cost: check.cost };
         if check.shadow {
