@@ -10,7 +10,6 @@ mod share;
 mod waiting;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
@@ -198,8 +197,7 @@ impl Outcome {
     /// Decides one check by its rule's policy.
     fn decide_without_store(&mut self, index: usize, now: Timestamp) {
         let check = &mut self.checks[index];
-        let state = self.snapshot.state(check.rule);
-        let Some(fleet) = &state.fleet else { return };
+        let Some(fleet) = &self.snapshot.state(check.rule).fleet else { return };
         let capacity = self.snapshot.rules()[check.rule].limits.first().map_or(0, crate::Limit::capacity);
         let nodes = self.snapshot.nodes();
         let said = match (fleet.on_failure, &fleet.share) {
@@ -215,7 +213,6 @@ impl Outcome {
             (OnStoreFailure::Closed | OnStoreFailure::LocalShare, _) => Said::assumed(Check::Held, capacity),
         };
         check.said = Some(said);
-        state.counters.degraded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Draws the verdict once all rules have spoken; a refusal gives back what was taken.
