@@ -53,6 +53,7 @@ struct Due {
 #[derive(Debug)]
 pub(crate) struct PaperLimits {
     name: String,
+    has_permits: bool,
     counts: KeyedLimiter<Vec<u8>>,
     /// Tokens this process may spend at once, by nobody's leave.
     pub(crate) slice: Mutex<Option<u64>>,
@@ -119,8 +120,10 @@ impl PaperStore {
         });
         let said = said.collect();
         let passes: Option<Vec<Pass>> = entered.into_iter().map(Result::ok).collect();
-        let taken = passes
-            .map(|passes| -> Box<dyn FleetTaken> { Box::new(PaperTaken { passes, ended: Arc::clone(&self.ended) }) });
+        let taken = passes.map(|passes| -> Box<dyn FleetTaken> {
+            let held = wants.iter().any(|want| limits(want).has_permits);
+            Box::new(PaperTaken { passes, held, ended: Arc::clone(&self.ended) })
+        });
         Granted { said, taken }
     }
 }
@@ -150,6 +153,7 @@ impl FleetStore for PaperStore {
         let counts = builder.build_keyed(1_000)?;
         let limits = Arc::new(PaperLimits {
             name: rule.name.clone(),
+            has_permits: rule.limits.iter().any(Limit::is_concurrency),
             counts,
             slice: Mutex::default(),
             settled: Mutex::default(),
@@ -235,12 +239,13 @@ impl FleetLimits for PaperLimits {
 #[derive(Debug)]
 struct PaperTaken {
     passes: Vec<Pass>,
+    held: bool,
     ended: Arc<Mutex<Vec<Vec<u64>>>>,
 }
 
 impl FleetTaken for PaperTaken {
     fn is_held(&self) -> bool {
-        true
+        self.held
     }
 
     fn end(self: Box<Self>, actual: &[u64]) {
