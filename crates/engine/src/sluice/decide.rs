@@ -359,14 +359,20 @@ impl Outcome {
         watching
     }
 
-    /// Counts what every rule said, and refusals towards bans.
+    /// Counts what every rule said, and refusals towards bans. Who was refused because the store is lost has
+    /// not run into the rule's limits.
     pub(super) fn count(&mut self, now: Timestamp) {
         let admitted = self.is_admitted();
         for check in &mut self.checks {
             let state = self.snapshot.state(check.rule);
+            let degraded = check.is_degraded();
+            if degraded && (admitted || check.refuses()) {
+                state.counters.degraded.fetch_add(1, Ordering::Relaxed);
+            }
             if check.refuses() {
                 state.counters.refused.fetch_add(1, Ordering::Relaxed);
                 if let Some(bans) = &state.bans
+                    && !degraded
                     && bans.refused(check.key, now)
                     && let Some(banned) = check.banned.take()
                 {
@@ -409,6 +415,11 @@ impl Check {
     /// Whether it is refused until somebody gives back what they hold.
     fn is_held_up(&self) -> bool {
         self.said.as_ref().is_some_and(|said| said.ruling.check == algorithm::Check::Held)
+    }
+
+    /// Whether it was decided without the store that counts it.
+    pub(super) fn is_degraded(&self) -> bool {
+        self.said.as_ref().is_some_and(|said| said.source.is_degraded())
     }
 
     pub(super) fn refuses(&self) -> bool {

@@ -120,7 +120,7 @@ impl Outcome {
 
     /// Whether a rule was decided without the store that counts it.
     pub fn is_degraded(&self) -> bool {
-        self.checks.iter().any(|check| check.said.as_ref().is_some_and(|said| said.source.is_degraded()))
+        self.checks.iter().any(Check::is_degraded)
     }
 
     /// What to answer instead, if the rule that refused says so.
@@ -180,13 +180,16 @@ impl Outcome {
     /// Whether it must be kept until the request has ended: it holds permits, or an estimate that is to
     /// be settled. Otherwise it may be dropped at any time.
     pub fn is_held(&self) -> bool {
+        let is_estimate = |check: &Check| matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate(_));
         let is_held = |check: &Check| {
             let Some(said) = &check.said else { return false };
-            let is_estimate = || matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate(_));
             said.taken.as_ref().is_some_and(Taking::is_held)
-                || (matches!(said.source, Source::Lease(_)) && said.ruling.admits() && is_estimate())
+                || (matches!(said.source, Source::Lease(_)) && said.ruling.admits() && is_estimate(check))
         };
-        self.checks.iter().any(is_held) || self.fleet.iter().any(|held| held.taken.is_held())
+        let is_held_there = |held: &FleetHeld| {
+            held.taken.is_held() || held.checks.iter().any(|index| is_estimate(&self.checks[*index]))
+        };
+        self.checks.iter().any(is_held) || self.fleet.iter().any(is_held_there)
     }
 }
 

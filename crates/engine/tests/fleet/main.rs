@@ -246,7 +246,9 @@ fn an_estimate_is_settled_wherever_it_was_taken() {
     let bucket = Limit::token_bucket(Rate::per_minute(60).unwrap(), 100).unwrap();
     let rule = Rule { cost: Cost::Estimate(40), ..with(OnStoreFailure::Open, Rule::new("tokens", [bucket])) };
     let sluice = process(&clock, &store, [rule]);
-    sluice.decide(&get()).settle(7);
+    let outcome = sluice.decide(&get());
+    assert!(outcome.is_held(), "to be settled");
+    outcome.settle(7);
     drop(sluice.decide(&get()));
     sluice.decide(&get()).give_back();
     assert_eq!(*store.ended.lock().unwrap(), [[7], [40], [0]]);
@@ -427,4 +429,87 @@ fn further_lists_hold_besides_the_rules_own() {
     assert!(!denied("10.0.0.1") && denied("10.0.0.2"));
     sluice.set_further_lists(Lists::default()).unwrap();
     assert!(!denied("10.0.0.2"));
+}
+
+/// Who was refused at once and waited is asked for when the time has come: waiting is no way past the store.
+#[test]
+fn who_waited_after_a_refusal_at_once_is_asked_for() {
+    let (clock, store) = start();
+    let rule = queued(with(OnStoreFailure::Closed, local("all", "1/1h")), 3 * SECOND, 9);
+    let sluice = process(&clock, &store, [rule, cluster("other", "9/1h")]);
+    assert!(sluice.decide(&get()).is_admitted());
+    store.asked.lock().unwrap().clear();
+    store.rule("all").refusals.store(1, Ordering::SeqCst);
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending());
+    clock.advance(SECOND);
+    assert!(matches!(task.poll(), Poll::Ready(outcome) if !outcome.is_admitted()), "one an hour, and that was had");
+    assert_eq!(store.asked.lock().unwrap()[0].len(), 2);
+}
+
+/// What a slice has for a watching rule is not asked for a second time.
+#[test]
+fn a_watching_rule_with_a_slice_is_counted_once() {
+    let (clock, store) = start();
+    let bucket = Limit::token_bucket(Rate::per_second(1).unwrap(), 1).unwrap();
+    let rule = queued(with(OnStoreFailure::Closed, Rule::new("all", [bucket])), 3 * SECOND, 9);
+    let watching = Rule { mode: Mode::Shadow, ..cluster("watch", "9/1m") };
+    let sluice = process(&clock, &store, [rule, watching]);
+    assert!(sluice.decide(&get()).is_admitted());
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending());
+    *store.rule("watch").slice.lock().unwrap() = Some(5);
+    store.asked.lock().unwrap().clear();
+    clock.advance(SECOND);
+    assert!(matches!(task.poll(), Poll::Ready(outcome) if outcome.is_admitted()));
+    assert_eq!(store.asked.lock().unwrap().len(), 1, "the slice has answered for it");
+    assert_eq!(*store.rule("watch").slice.lock().unwrap(), Some(4));
+}
+
+/// Questions of one request are on their way together: each would cost a deadline otherwise.
+#[test]
+fn all_questions_are_asked_at_the_same_time() {
+    let (clock, store) = start();
+    let watching = |name| Rule { mode: Mode::Shadow, ..cluster(name, "1/1m") };
+    let sluice = process(&clock, &store, [cluster("all", "3/1m"), watching("one"), watching("two")]);
+    store.answers(Manner::Later);
+    let mut task = Task::new(sluice.admit(&get()));
+    assert!(task.poll().is_pending());
+    assert_eq!(store.looked_at(), 3);
+}
+
+/// A request counts once, however often it was tried while it waited.
+#[test]
+fn tries_without_the_store_count_as_one_request() {
+    let (clock, store) = start();
+    let rule = queued(with(OnStoreFailure::Closed, local("all", "9/1m")), SECOND, 9);
+    let sluice = process(&clock, &store, [rule]);
+    store.answers(Manner::Lost);
+    let mut task = Task::new(sluice.admit(&get()));
+    for _ in 0..50 {
+        assert!(task.poll().is_pending());
+        clock.advance(Duration::from_millis(10));
+    }
+    clock.advance(SECOND);
+    assert!(matches!(task.poll(), Poll::Ready(outcome) if !outcome.is_admitted() && outcome.is_degraded()));
+    let counts = &sluice.counts()[0];
+    assert_eq!((counts.admitted, counts.refused, counts.degraded), (0, 1, 1));
+}
+
+/// Nobody has run into a limit where only the store was lost.
+#[test]
+fn a_lost_store_bans_nobody() {
+    for policy in [OnStoreFailure::Closed, OnStoreFailure::LocalShare] {
+        let (clock, store) = start();
+        store.nodes.store(4, Ordering::SeqCst);
+        let ban = Ban { after: 2, within: 60 * SECOND, lasting: 600 * SECOND };
+        let sluice =
+            process(&clock, &store, [Rule { ban: Some(ban), ..by_ip(with(policy, local("per-ip", "20/1m"))) }]);
+        store.answers(Manner::Lost);
+        let refused = (0..10).filter(|_| !sluice.decide(&from("10.0.0.1")).is_admitted()).count();
+        assert!(refused >= 5, "{policy:?}");
+        assert!(sluice.bans().is_empty() && sluice.ban_news().is_empty(), "{policy:?}");
+        store.answers(Manner::Now);
+        assert!(sluice.decide(&from("10.0.0.1")).is_admitted(), "{policy:?}");
+    }
 }

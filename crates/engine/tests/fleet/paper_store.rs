@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use sluicegate_engine::algorithm::Status;
+use sluicegate_engine::algorithm::{Check, Status};
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::fleet::{
     Answer, Asked, FleetLimits, FleetMark, FleetSaid, FleetStore, FleetTaken, Granted, StoreLost, Want, Wants,
@@ -46,15 +46,20 @@ struct Due {
     wakers: Vec<Waker>,
     /// Questions dropped before they were answered.
     dropped: u32,
+    /// Questions whose answers somebody waits for.
+    looked_at: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct PaperLimits {
     name: String,
+    has_permits: bool,
     counts: KeyedLimiter<Vec<u8>>,
     /// Tokens this process may spend at once, by nobody's leave.
     pub(crate) slice: Mutex<Option<u64>>,
     pub(crate) settled: Mutex<Vec<(u64, u64)>>,
+    /// How many more times it is refused at once, for a second.
+    pub(crate) refusals: AtomicU32,
 }
 
 impl fmt::Debug for PaperStore {
@@ -91,6 +96,11 @@ impl PaperStore {
         self.due.lock().unwrap().dropped
     }
 
+    /// How many questions somebody has begun to wait for.
+    pub(crate) fn looked_at(&self) -> u32 {
+        self.due.lock().unwrap().looked_at
+    }
+
     pub(crate) fn rule(&self, name: &str) -> Arc<PaperLimits> {
         Arc::clone(&self.rules.lock().unwrap()[name])
     }
@@ -110,8 +120,10 @@ impl PaperStore {
         });
         let said = said.collect();
         let passes: Option<Vec<Pass>> = entered.into_iter().map(Result::ok).collect();
-        let taken = passes
-            .map(|passes| -> Box<dyn FleetTaken> { Box::new(PaperTaken { passes, ended: Arc::clone(&self.ended) }) });
+        let taken = passes.map(|passes| -> Box<dyn FleetTaken> {
+            let held = wants.iter().any(|want| limits(want).has_permits);
+            Box::new(PaperTaken { passes, held, ended: Arc::clone(&self.ended) })
+        });
         Granted { said, taken }
     }
 }
@@ -141,9 +153,11 @@ impl FleetStore for PaperStore {
         let counts = builder.build_keyed(1_000)?;
         let limits = Arc::new(PaperLimits {
             name: rule.name.clone(),
+            has_permits: rule.limits.iter().any(Limit::is_concurrency),
             counts,
             slice: Mutex::default(),
             settled: Mutex::default(),
+            refusals: AtomicU32::new(0),
         });
         rules.insert(rule.name.clone(), Arc::clone(&limits));
         Ok(limits)
@@ -162,9 +176,11 @@ impl FleetStore for PaperStore {
             Manner::Later => {
                 self.due.lock().unwrap().delivered = false;
                 let mut open = Open { due: Arc::clone(&self.due), answer: Some(Ok(self.take(&wants))) };
+                let mut is_first = true;
                 Asked::Later(Box::pin(poll_fn(move |context| {
                     let due = Arc::clone(&open.due);
                     let mut due = due.lock().unwrap();
+                    due.looked_at += u32::from(std::mem::take(&mut is_first));
                     if due.delivered {
                         return Poll::Ready(open.answer.take().unwrap());
                     }
@@ -199,11 +215,16 @@ impl Drop for Open {
 
 impl FleetLimits for PaperLimits {
     fn at_once(&self, _key: u64, cost: u64, _now: Timestamp) -> Option<(FleetSaid, FleetMark)> {
+        if self.refusals.load(Ordering::SeqCst) > 0 {
+            self.refusals.fetch_sub(1, Ordering::SeqCst);
+            let said = FleetSaid { check: Check::NotBefore(1_000_000_000), limit: 0, status: Status::default() };
+            return Some((said, FleetMark::default()));
+        }
         let mut slice = self.slice.lock().unwrap();
         let left = (*slice)?.checked_sub(cost)?;
         *slice = Some(left);
         let status = Status { limit: 0, remaining: left, reset: 0 };
-        Some((FleetSaid { check: sluicegate_engine::algorithm::Check::Now, limit: 0, status }, FleetMark([7, left])))
+        Some((FleetSaid { check: Check::Now, limit: 0, status }, FleetMark([7, left])))
     }
 
     fn settle(&self, _key: u64, taken: u64, actual: u64, mark: FleetMark) {
@@ -218,12 +239,13 @@ impl FleetLimits for PaperLimits {
 #[derive(Debug)]
 struct PaperTaken {
     passes: Vec<Pass>,
+    held: bool,
     ended: Arc<Mutex<Vec<Vec<u64>>>>,
 }
 
 impl FleetTaken for PaperTaken {
     fn is_held(&self) -> bool {
-        true
+        self.held
     }
 
     fn end(self: Box<Self>, actual: &[u64]) {

@@ -30,7 +30,9 @@ pub(in crate::sluice) struct FleetAsking {
 
 /// A question on its way.
 enum Pending {
-    Answered(Option<Answer>),
+    /// It was not asked this time: the process has answered it.
+    Unasked,
+    Answered(Answer),
     Open(Pin<Box<dyn Future<Output = Answer> + Send>>),
 }
 
@@ -67,10 +69,12 @@ impl FleetAsking {
     }
 
     fn ask(&mut self) {
-        let Some(store) = self.outcome.as_ref().and_then(|outcome| outcome.snapshot.store()) else { return };
-        let ask = |question: &Question| match store.ask(question.wants.clone()) {
-            Asked::Now(answer) => Pending::Answered(Some(answer)),
-            Asked::Later(future) => Pending::Open(future),
+        let Some(outcome) = &self.outcome else { return };
+        let Some(store) = outcome.snapshot.store() else { return };
+        let ask = |question: &Question| match question.is_open(outcome).then(|| store.ask(question.wants.clone())) {
+            None => Pending::Unasked,
+            Some(Asked::Now(answer)) => Pending::Answered(answer),
+            Some(Asked::Later(future)) => Pending::Open(future),
         };
         self.asked = self.questions.iter().map(ask).collect();
     }
@@ -121,18 +125,14 @@ impl Future for FleetAsking {
                     this.ask();
                 }
             }
-            for asked in &mut this.asked {
-                if let Pending::Open(future) = asked {
-                    *asked = Pending::Answered(Some(ready!(future.as_mut().poll(context))));
-                }
-            }
+            ready!(hear_all(&mut this.asked, context));
             // Polled again after it was ready: there is nothing more to come.
             let Some(mut outcome) = this.outcome.take() else { return Poll::Pending };
             let now = this.clock.now();
             let answers: Vec<Pending> = this.asked.drain(..).collect();
             if !answers.is_empty() {
                 for (question, asked) in this.questions.iter().zip(answers) {
-                    if let Pending::Answered(Some(answer)) = asked {
+                    if let Pending::Answered(answer) = asked {
                         outcome.hear(&question.checks, answer, now);
                     }
                 }
@@ -150,6 +150,20 @@ impl Future for FleetAsking {
     }
 }
 
+/// Waits for all questions at the same time: some are only sent once somebody waits for them.
+fn hear_all(asked: &mut [Pending], context: &mut Context<'_>) -> Poll<()> {
+    let mut heard = Poll::Ready(());
+    for asked in asked {
+        if let Pending::Open(future) = asked {
+            match future.as_mut().poll(context) {
+                Poll::Ready(answer) => *asked = Pending::Answered(answer),
+                Poll::Pending => heard = Poll::Pending,
+            }
+        }
+    }
+    heard
+}
+
 impl Drop for FleetAsking {
     fn drop(&mut self) {
         if let Some(mut outcome) = self.outcome.take() {
@@ -157,7 +171,7 @@ impl Drop for FleetAsking {
             // What has been answered and not looked at yet was taken all the same. What is open is dropped,
             // and the store takes it back.
             for (question, asked) in self.questions.iter().zip(self.asked.drain(..)) {
-                if let Pending::Answered(Some(answer @ Ok(_))) = asked {
+                if let Pending::Answered(answer @ Ok(_)) = asked {
                     outcome.hear(&question.checks, answer, now);
                 }
             }

@@ -10,7 +10,6 @@ mod share;
 mod waiting;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
@@ -87,6 +86,13 @@ pub(super) struct Question {
     wants: Wants,
 }
 
+impl Question {
+    /// Whether none of its rules has spoken yet.
+    fn is_open(&self, outcome: &Outcome) -> bool {
+        self.checks.iter().all(|index| outcome.checks[*index].said.is_none())
+    }
+}
+
 /// Decides cluster-wide rules that can be decided at once. Answers what the store must be asked for.
 pub(super) fn decide_at_once(outcome: &mut Outcome, now: Timestamp) -> bool {
     if !outcome.snapshot.is_clustered() || !outcome.is_admitted() {
@@ -128,7 +134,8 @@ pub(super) fn decide_at_once(outcome: &mut Outcome, now: Timestamp) -> bool {
     true
 }
 
-/// What the store is asked for: one question for all rules that are enforced, one for each that watches.
+/// What the store may be asked for: one question for all rules that are enforced, one for each that watches.
+/// Also for those that have just been decided at once: who waits asks again, and then they may not be.
 pub(super) fn questions(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) -> Vec<Question> {
     if !outcome.snapshot.is_clustered() {
         return Vec::new();
@@ -142,9 +149,6 @@ pub(super) fn questions(outcome: &mut Outcome, deciding: Deciding, request: &Req
         let Some(fleet) = &snapshot.state(rule).fleet else { return };
         let Some(index) = outcome.checks.iter().position(|check| check.rule == rule) else { return };
         let check = &outcome.checks[index];
-        if check.said.is_some() {
-            return;
-        }
         let Some(key) = FleetKey::of(&snapshot.rules()[rule].key, request, params) else { return };
         let want = Want { limits: Arc::clone(&fleet.limits), hash: check.key.0, key, cost: check.cost };
         if check.shadow {
@@ -193,8 +197,7 @@ impl Outcome {
     /// Decides one check by its rule's policy.
     fn decide_without_store(&mut self, index: usize, now: Timestamp) {
         let check = &mut self.checks[index];
-        let state = self.snapshot.state(check.rule);
-        let Some(fleet) = &state.fleet else { return };
+        let Some(fleet) = &self.snapshot.state(check.rule).fleet else { return };
         let capacity = self.snapshot.rules()[check.rule].limits.first().map_or(0, crate::Limit::capacity);
         let nodes = self.snapshot.nodes();
         let said = match (fleet.on_failure, &fleet.share) {
@@ -210,7 +213,6 @@ impl Outcome {
             (OnStoreFailure::Closed | OnStoreFailure::LocalShare, _) => Said::assumed(Check::Held, capacity),
         };
         check.said = Some(said);
-        state.counters.degraded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Draws the verdict once all rules have spoken; a refusal gives back what was taken.
