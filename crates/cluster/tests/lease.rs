@@ -50,6 +50,7 @@ fn most_decisions_stay_in_the_process() {
         decisions += 1;
     }
     let commands = commands(&server) - before;
+    eprintln!("{commands} commands for {decisions} decisions");
     assert!(commands * 20 < decisions, "{commands} commands for {decisions} decisions");
 }
 
@@ -69,7 +70,9 @@ fn a_short_form_is_leased_too() {
         admitted += u32::from(other.sluice.decide(&from("10.0.0.1")).is_admitted());
         admitted >= 500
     });
-    assert!(!one.sluice.decide(&from("10.0.0.1")).is_admitted() && !other.sluice.decide(&from("10.0.0.1")).is_admitted());
+    assert!(
+        !one.sluice.decide(&from("10.0.0.1")).is_admitted() && !other.sluice.decide(&from("10.0.0.1")).is_admitted()
+    );
 }
 
 #[test]

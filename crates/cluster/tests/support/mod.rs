@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 pub(crate) mod fleet;
+pub(crate) mod load;
 
 use std::net::IpAddr;
 use std::sync::Arc;
