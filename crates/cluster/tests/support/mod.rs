@@ -1,6 +1,9 @@
 //! What tests of the whole store share: processes of a fleet, and rules said briefly.
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
+pub(crate) mod fleet;
+pub(crate) mod load;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
@@ -25,14 +28,13 @@ impl Process {
         Self::start_with(server, rules, |_| {})
     }
 
-    /// A process with other options. Deadlines are generous: the machine may be busy.
+    /// A process with other options.
     pub(crate) fn start_with(
         server: &RedisServer,
         rules: impl IntoIterator<Item = Rule>,
         change: impl FnOnce(&mut StoreOptions),
     ) -> Self {
-        let mut options = StoreOptions::new(Topology::Single, [format!("127.0.0.1:{}", server.port())]);
-        options.deadline = Duration::from_secs(5);
+        let mut options = options_at(server.address());
         change(&mut options);
         Self::with(&options, rules)
     }
@@ -55,6 +57,11 @@ impl Process {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(self.store.close());
     }
+}
+
+/// One server, with a generous deadline: the machine may be busy.
+pub(crate) fn options_at(address: String) -> StoreOptions {
+    StoreOptions { deadline: Duration::from_secs(5), ..StoreOptions::new(Topology::Single, [address]) }
 }
 
 /// Waits for something that will be so.

@@ -90,7 +90,8 @@ impl FaultProxy {
         self.state.delay_nanos.store(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Swallows everything: connections stay open and new ones are accepted, but nothing arrives.
+    /// Swallows everything: connections stay open and new ones are accepted, but nothing arrives. A connection
+    /// that lost something so stays silent until it is closed, whatever passes later.
     pub fn swallow(&self) {
         self.state.mode.store(SWALLOW, Ordering::SeqCst);
     }

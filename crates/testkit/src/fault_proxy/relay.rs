@@ -20,8 +20,11 @@ pub(super) fn start(state: Arc<State>, from: TcpStream, to: TcpStream) {
 
 fn read(state: &State, mut from: TcpStream, sender: &Sender<Due>) {
     let mut buffer = vec![0; 64 * 1024];
+    // Once something is lost, nothing that follows may arrive: it would be taken for what was lost.
+    let mut lost = false;
     while let Ok(read @ 1..) = from.read(&mut buffer) {
-        if state.swallows() {
+        lost |= state.swallows();
+        if lost {
             continue;
         }
         if sender.send((Instant::now() + state.delay(), buffer[..read].to_vec())).is_err() {

@@ -31,8 +31,11 @@
 //! ```
 
 mod demand;
+mod recorder;
 
 use std::fmt;
+
+pub use recorder::Recorder;
 
 use crate::bound::{self, Admitted, Held, Pace, Violation};
 
