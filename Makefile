@@ -23,7 +23,7 @@ test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
-bench: bench-engine bench-rust ## Run every benchmark
+bench: bench-engine bench-rust bench-cluster ## Run every benchmark
 
 .PHONY: bench-engine
 bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
@@ -32,6 +32,10 @@ bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.
 .PHONY: bench-rust
 bench-rust: setup ## Measure attribute, tower layer and streams (target/bench/rust.json)
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- rust
+
+.PHONY: bench-cluster
+bench-cluster: setup-bench ## Measure limits shared through Redis (target/bench/cluster.json)
+	$(CARGO) run --profile bench --locked -p sluicegate-bench -- cluster
 
 .PHONY: check
 check: setup-check ## Formatting, lints, documentation, READMEs, licences; warnings are errors
@@ -53,10 +57,12 @@ doc: setup ## Build the documentation (target/doc)
 clean: ## Remove everything that was built
 	$(CARGO) clean
 
-.PHONY: setup setup-test setup-check
+.PHONY: setup setup-test setup-bench setup-check
 setup:
 	@scripts/setup
 setup-test:
 	@scripts/setup test
+setup-bench:
+	@scripts/setup bench
 setup-check:
 	@scripts/setup check

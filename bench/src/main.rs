@@ -1,10 +1,11 @@
 //! Sluicegate beside its peers.
 //!
 //! `sluicegate-bench engine` measures every case of the engine in one process, `sluicegate-bench rust`
-//! what stands between a Rust program and the engine: ours and each peer in turn, round after round, and
-//! the best round of each counts. What disturbs one side of a round on a busy machine thus disturbs the
-//! other as likely. A table goes to the screen and the same figures to `target/bench/engine.json` and
-//! `target/bench/rust.json`.
+//! what stands between a Rust program and the engine, `sluicegate-bench cluster` limits that many
+//! processes share through Redis: ours and each peer in turn, round after round, and the best round of
+//! each counts. What disturbs one side of a round on a busy machine thus disturbs the other as likely. A
+//! table goes to the screen and the same figures to `target/bench/engine.json`, `target/bench/rust.json`
+//! and `target/bench/cluster.json`.
 //!
 //! A case builds both sides, proves by counting that they decide what the case says (all admitted or
 //! all refused), and leaves the timing to [`runner`]. Our side of every case is in [`ours`], the peers'
@@ -13,9 +14,11 @@
 #![allow(
     clippy::print_stdout,
     clippy::expect_used,
+    clippy::panic,
     reason = "a program for people: it prints, and stops where it cannot measure"
 )]
 
+mod cluster;
 mod growth;
 mod keyed;
 mod keys;
@@ -30,7 +33,7 @@ mod unkeyed;
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -63,9 +66,25 @@ enum Command {
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/rust.json"))]
         json: PathBuf,
     },
+    /// Limits shared through a Redis that it starts itself
+    Cluster {
+        #[command(flatten)]
+        choice: Choice,
+        /// Where the figures go
+        #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/cluster.json"))]
+        json: PathBuf,
+    },
     /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
     #[command(hide = true)]
     Resident { side: Side, keys: u32 },
+    /// Decide as one node of a fleet (run by `cluster` in a process of its own)
+    #[command(hide = true)]
+    Node {
+        port: u16,
+        #[command(flatten)]
+        bucket: cluster::Bucket,
+        milliseconds: u64,
+    },
 }
 
 /// What to measure, and how much of it.
@@ -109,10 +128,21 @@ const RUST: &[Case] = &[
     ("paced-stream", rust::stream::paced),
 ];
 
+const CLUSTER: &[Case] = &[
+    ("exact-64", cluster::exact::callers_64),
+    ("exact-512", cluster::exact::callers_512),
+    ("lease-hot-key", cluster::lease::hot_key),
+    ("lease-commands", cluster::lease::commands),
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Engine { choice, json } => measure(ENGINE, report::ENGINE_NOTES, &choice, json),
         Command::Rust { choice, json } => measure(RUST, report::RUST_NOTES, &choice, json),
+        Command::Cluster { choice, json } => measure(CLUSTER, report::CLUSTER_NOTES, &choice, json),
+        Command::Node { port, bucket, milliseconds } => {
+            Ok(cluster::run_node(port, bucket, Duration::from_millis(milliseconds))?)
+        }
         Command::Resident { side, keys } => {
             println!("{}", memory::resident_bytes_per_key(side, keys));
             Ok(())

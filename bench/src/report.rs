@@ -32,6 +32,8 @@ pub(crate) enum Unit {
     Bytes,
     /// Items per second: more is better.
     PerSecond,
+    /// Commands to the store per decision: less is better.
+    Commands,
 }
 
 impl Unit {
@@ -40,7 +42,13 @@ impl Unit {
             Self::Nanos => "ns",
             Self::Bytes => "B",
             Self::PerSecond => "/s",
+            Self::Commands => "commands",
         }
+    }
+
+    /// Digits that say something, behind the point.
+    const fn digits(self) -> usize {
+        if matches!(self, Self::Commands) { 5 } else { 1 }
     }
 
     const fn better(self) -> &'static str {
@@ -95,13 +103,23 @@ what it takes without one; 10,000 clients in turn, all admitted, headers on. att
 asked by hand around it. paced-stream: items per second at a limit that is never reached, from a channel as consumers
 have them, and from a mere counter that never leaves the processor's registers.";
 
+/// What the reader of the cluster store's table needs to know.
+pub(crate) const CLUSTER_NOTES: &str = "\
+Best of several interleaved rounds, all on one machine with one Redis. plain script: the usual token bucket (a hash with
+two fields), each decision a call of its own from redis-benchmark. exact: async callers of one process, 10,000 clients
+in turn, each decision made in the store, all admitted. lease-hot-key: four processes on one key, decisions of all
+together; first a limit that holds them back, then one that does not; that no more is let in than burst + rate x time
+is checked in every round. lease-commands: four nodes, 10^5 decisions/s on one key whose limit is as much, calls of
+scripts per decision, heartbeats and all.";
+
 /// The table.
 pub(crate) fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
     table.set_header(["case", "peer", "ours", "theirs", "ratio", "goal", "met"]);
     for row in rows {
-        let unit = row.unit.name();
+        let (unit, digits) = (row.unit.name(), row.unit.digits());
+        let ratio_digits = digits.max(3);
         let bound = if row.unit.more_is_better() { ">=" } else { "<=" };
         let goal = row.goal.map_or_else(String::new, |goal| {
             let figure = goal.figure.map_or_else(String::new, |most| format!(", <= {most} {unit}"));
@@ -111,9 +129,9 @@ pub(crate) fn table(rows: &[Row]) -> Table {
         table.add_row([
             row.case.to_owned(),
             row.peer.to_owned(),
-            format!("{:.1} {unit}", row.ours),
-            format!("{:.1} {unit}", row.theirs),
-            format!("{:.3}", row.ratio()),
+            format!("{:.digits$} {unit}", row.ours),
+            format!("{:.digits$} {unit}", row.theirs),
+            format!("{:.ratio_digits$}", row.ratio()),
             goal,
             met.to_owned(),
         ]);

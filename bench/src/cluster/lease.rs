@@ -1,0 +1,102 @@
+//! Decisions from slices of a limit: `lease-hot-key` and `lease-commands`.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sluicegate::rule::ClusterMode;
+use sluicegate_testkit::servers::RedisServer;
+
+use super::node::{Bucket, Done, Node, NodeProcess};
+use super::plain::{Asking, Plain};
+use crate::report::{Goal, Row, Unit};
+use crate::runner::{Scale, best_of};
+
+const NODES: usize = 4;
+
+/// Less than the nodes ask for, so that they get the whole of it and nothing beyond.
+const SCARCE: Bucket = Bucket { per_second: 1_000_000, burst: 100_000 };
+/// More than the nodes can ask for.
+const PLENTY: Bucket = Bucket { per_second: 100_000_000, burst: 100_000_000 };
+
+/// Four processes on one key, where the limit holds them back and where it does not.
+pub(crate) fn hot_key(scale: Scale) -> Vec<Row> {
+    let lasting = Duration::from_millis(scale.size(1_000).into());
+    let asking = Asking { clients: 50, pipelined: 1, keys: 1, calls: scale.size(50_000) };
+    let server = RedisServer::start().expect("a Redis");
+    let plain = Plain::new(&server, SCARCE);
+    let [held_back, free, theirs] = best_of(
+        scale.rounds().div_ceil(2),
+        [
+            &mut || fleet_nanos_each(&server, SCARCE, lasting),
+            &mut || fleet_nanos_each(&server, PLENTY, lasting),
+            &mut || plain.nanos_each(asking),
+        ],
+    );
+    let row = |peer, ours: f64, goal| {
+        let (unit, ours, theirs) = (Unit::PerSecond, 1e9 / ours, 1e9 / theirs);
+        Row { case: "lease-hot-key", peer, unit, ours, theirs, goal }
+    };
+    vec![row("plain script, 50 clients", held_back, Goal::ratio(50.0)), row("the same; ours never refused", free, None)]
+}
+
+/// Nanoseconds per decision of all nodes together, and proves that no more was let in than the limit allows.
+fn fleet_nanos_each(server: &RedisServer, bucket: Bucket, lasting: Duration) -> f64 {
+    server.command(&["FLUSHALL"]).expect("redis-cli runs");
+    let mut nodes = [(); NODES].map(|()| NodeProcess::start(server.port(), bucket, lasting));
+    nodes.iter_mut().for_each(NodeProcess::ready);
+    let started = Instant::now();
+    nodes.iter_mut().for_each(NodeProcess::begin);
+    let done = nodes.each_mut().map(NodeProcess::done);
+    let elapsed = started.elapsed();
+    let sum = |of: fn(&Done) -> u64| done.iter().map(of).sum::<u64>();
+    let (decisions, admitted) = (sum(|done| done.decisions), sum(|done| done.admitted));
+    let most = bucket.burst as f64 + bucket.per_second as f64 * elapsed.as_secs_f64();
+    assert!(admitted as f64 <= most, "{admitted} let in, and no more than {most} may be");
+    elapsed.as_nanos() as f64 / decisions as f64
+}
+
+/// Decisions per second, of all nodes together.
+const PACE: u32 = 100_000;
+/// As much as is asked for.
+const ENOUGH: Bucket = Bucket { per_second: PACE as u64, burst: PACE as u64 };
+
+/// What the store is bothered with when four nodes together decide at a steady pace.
+pub(crate) fn commands(scale: Scale) -> Vec<Row> {
+    let server = RedisServer::start().expect("a Redis");
+    let nodes = [(); NODES].map(|()| Node::start(server.port(), ENOUGH.rule(ClusterMode::Lease)));
+    let before = script_calls(&server);
+    let each_millisecond = PACE / 1_000;
+    let milliseconds = scale.size(2_000);
+    let (started, mut admitted) = (Instant::now(), 0);
+    for millisecond in 0..milliseconds {
+        let due = started + Duration::from_millis(millisecond.into());
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        for nth in 0..each_millisecond {
+            admitted += u32::from(nodes[nth as usize % NODES].admits());
+        }
+    }
+    let elapsed = started.elapsed().as_secs_f64();
+    let decisions = milliseconds * each_millisecond;
+    assert!(f64::from(decisions) > 0.9 * f64::from(PACE) * elapsed, "{decisions} decisions in {elapsed} s: too slow");
+    assert!(f64::from(admitted) > 0.98 * f64::from(decisions), "only {admitted} of {decisions} let in");
+    let ours = (script_calls(&server) - before) / f64::from(decisions);
+    vec![Row {
+        case: "lease-commands",
+        peer: "one command per decision",
+        unit: Unit::Commands,
+        ours,
+        theirs: 1.0,
+        goal: Goal::ratio(0.01),
+    }]
+}
+
+/// How many calls of scripts the server has run: all that nodes send once they are connected.
+fn script_calls(server: &RedisServer) -> f64 {
+    let told = server.command(&["INFO", "commandstats"]).expect("redis-cli runs");
+    let calls = told.lines().filter_map(|line| {
+        let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let calls = rest.split(',').next()?.parse::<f64>().ok()?;
+        command.starts_with("eval").then_some(calls)
+    });
+    calls.sum()
+}
