@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -35,6 +36,8 @@ struct Shared {
     changes: Mutex<Vec<ListChange>>,
     /// The fleet's lists as last read.
     lists: Mutex<Lists>,
+    /// Whether somebody has come who knows nothing of the board yet.
+    is_news_to_some: AtomicBool,
     /// Wakes whoever looks at the board.
     stir: Notify,
 }
@@ -45,6 +48,7 @@ impl Sharing {
             sluices: Mutex::default(),
             changes: Mutex::default(),
             lists: Mutex::default(),
+            is_news_to_some: AtomicBool::new(false),
             stir: Notify::new(),
         });
         let name = format!("{:016x}", random());
@@ -55,6 +59,7 @@ impl Sharing {
 
     pub(super) fn add(&self, sluice: &Sluice) {
         self.0.sluices.lock().push(sluice.downgrade());
+        self.0.is_news_to_some.store(true, Ordering::SeqCst);
         // What is read meanwhile may have been read for the others alone.
         loop {
             let lists = self.0.lists.lock().clone();
@@ -118,6 +123,9 @@ impl Shared {
                 let _ = tokio::time::timeout(INTERVAL, self.stir.notified()).await;
             }
             at_once = false;
+            if self.is_news_to_some.swap(false, Ordering::SeqCst) {
+                board.read_from_the_start();
+            }
             let sluices = self.present();
             if sluices.is_empty() && self.changes.lock().is_empty() {
                 continue;
