@@ -40,7 +40,7 @@ fn processes_share_one_bucket() {
 #[test]
 fn most_decisions_stay_in_the_process() {
     let server = RedisServer::start().unwrap();
-    let process = Process::start(&server, [bucket(1_000_000, 1_000_000)]);
+    let process = Process::start(&server, [bucket(20_000_000, 20_000_000)]);
     let before = commands(&server);
     let started = Instant::now();
     let mut decisions = 0u64;
@@ -109,7 +109,7 @@ fn what_cannot_be_leased_is_exact() {
 #[test]
 fn closing_gives_slices_back() {
     let server = RedisServer::start().unwrap();
-    let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(3_600)).unwrap(), 1_000).unwrap();
+    let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
     let rule = leased(OnStoreFailure::Closed, Rule::new("total", [limit]));
     let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
     let mut admitted = 0;
