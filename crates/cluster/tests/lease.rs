@@ -113,7 +113,7 @@ fn what_cannot_be_leased_is_exact() {
 #[test]
 fn closing_gives_slices_back() {
     let server = RedisServer::start().unwrap();
-    let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(3_600)).unwrap(), 1_000).unwrap();
+    let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
     let rule = leased(OnStoreFailure::Closed, Rule::new("total", [limit]));
     let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
     let mut admitted = 0;

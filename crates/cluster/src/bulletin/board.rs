@@ -72,6 +72,11 @@ impl Board {
         Invocation { script: &SCRIPT, keys, arguments }
     }
 
+    /// Has the next look bring all bans there are.
+    pub(crate) const fn read_from_the_start(&mut self) {
+        self.number = 0;
+    }
+
     /// Reads what the board says, and remembers how far. `None` if it is no answer of ours.
     pub(crate) fn read(&mut self, answer: Value) -> Option<Look> {
         let Value::Array(parts) = answer else { return None };

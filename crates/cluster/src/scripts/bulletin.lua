@@ -2,11 +2,12 @@
 --
 -- A process posts its news and is told what it has not seen, in one call. Every ban has the number of
 -- the change that made it what it is; whoever names the last number it has seen is told what came after.
+-- Numbers follow the clock, so that a store that has lost the last changes gives none of them twice.
 -- The board itself has a name: a process that knows another one knows that the store has lost what it
 -- held, and posts its bans anew.
 --
 -- KEYS   1 bans (field: rule and key, value: name), 2 their numbers, 3 when they end (ms),
---        4 the board (name, last number, number of the lists), 5 lists (field: entry, value: end in ms, 0 for none)
+--        4 the board (name, last number, number of the lists, when the next entry of them ends), 5 lists (field: entry, value: end in ms, 0 for none)
 -- ARGV   1 known board, 2 known number, 3 known number of the lists, 4 a name for a new board,
 --        5 count of bans, then for each: field, ms it lasts (-1 lifts it), name,
 --        then the count of list entries, then for each: entry, ms it lasts (0 for ever, -1 removes it)
@@ -25,6 +26,7 @@ end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local micros = time[1] * 1000000 + time[2]
 local bans, numbers, ends, board, lists = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
 local function forget(field)
@@ -35,11 +37,14 @@ end
 
 for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, AT_ONCE)) do forget(field) end
 
-local name = redis.call('HGET', board, 'name')
-if not name then
-  name = ARGV[4]
-  redis.call('DEL', bans, numbers, ends)
-  redis.call('HSET', board, 'name', name, 'number', 0)
+local name, number, lists_number, due = unpack(redis.call('HMGET', board, 'name', 'number', 'lists', 'due'))
+number = tonumber(number) or 0
+-- Whoever has seen more changes than there are knows of some that are lost.
+if not name or (ARGV[1] == name and tonumber(ARGV[2]) > number) then
+  if not name then redis.call('DEL', bans, numbers, ends) end
+  -- Another name than any before, whoever gives it.
+  name = ARGV[4] .. '-' .. time[1] .. '.' .. time[2]
+  redis.call('HSET', board, 'name', name)
 end
 
 local at = 6
@@ -54,12 +59,13 @@ for _ = 1, tonumber(ARGV[5]) do
     readable = ''
   end
   if lasts < 0 or not known or redis.call('HGET', bans, field) == '' or tonumber(known) < until_ms then
-    local number = redis.call('HINCRBY', board, 'number', 1)
+    number = math.max(number + 1, micros)
     redis.call('HSET', bans, field, readable)
-    redis.call('ZADD', numbers, number, field)
+    redis.call('ZADD', numbers, string.format('%.0f', number), field)
     redis.call('ZADD', ends, until_ms, field)
   end
 end
+redis.call('HSET', board, 'number', string.format('%.0f', number))
 local over = redis.call('ZCARD', ends) - MOST
 if over > 0 then
   for _, field in ipairs(redis.call('ZRANGE', ends, 0, over - 1)) do forget(field) end
@@ -76,19 +82,25 @@ for _ = 1, tonumber(ARGV[at]) do
   end
   changed = true
 end
-local entries = redis.call('HGETALL', lists)
-local standing = {}
-for i = 1, #entries, 2 do
-  local ends_at = tonumber(entries[i + 1]) or 1
-  if ends_at ~= 0 and ends_at <= now then
-    redis.call('HDEL', lists, entries[i])
-    changed = true
-  else
-    standing[#standing + 1] = entries[i]
+due = tonumber(due)
+local standing = false
+if changed or ARGV[1] ~= name or ARGV[3] ~= (lists_number or '0') or (due and due <= now) then
+  local entries = redis.call('HGETALL', lists)
+  standing, due = {}, nil
+  for i = 1, #entries, 2 do
+    local ends_at = tonumber(entries[i + 1]) or 1
+    if ends_at ~= 0 and ends_at <= now then
+      redis.call('HDEL', lists, entries[i])
+      changed = true
+    else
+      standing[#standing + 1] = entries[i]
+      if ends_at ~= 0 then due = math.min(due or ends_at, ends_at) end
+    end
   end
+  if due then redis.call('HSET', board, 'due', due) else redis.call('HDEL', board, 'due') end
+  if changed then redis.call('HINCRBY', board, 'lists', 1) end
 end
-if changed then redis.call('HINCRBY', board, 'lists', 1) end
-local lists_number = redis.call('HGET', board, 'lists') or '0'
+lists_number = redis.call('HGET', board, 'lists') or '0'
 
 -- As long as one process looks, the board stays; lists stay for a week after the last.
 redis.call('PEXPIRE', board, DAY)
@@ -98,8 +110,7 @@ if last[2] then
   for _, key in ipairs({ bans, numbers, ends }) do redis.call('PEXPIREAT', key, last[2]) end
 end
 
-local known = ARGV[1] == name and tonumber(ARGV[2]) or 0
-local number = tonumber(redis.call('HGET', board, 'number'))
+local known = ARGV[1] == name and ARGV[2] or '0'
 local found = redis.call('ZRANGEBYSCORE', numbers, '(' .. known, '+inf', 'WITHSCORES', 'LIMIT', 0, AT_ONCE)
 local news = {}
 for i = 1, #found, 2 do

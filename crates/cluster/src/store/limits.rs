@@ -17,6 +17,8 @@ use crate::prepared::{PrepareError, PreparedLimits};
 /// What a rule is counted with.
 pub(super) struct ClusterLimits {
     rule: String,
+    /// What the hashes of keys are made with.
+    seed: u64,
     prefix: Arc<str>,
     limits: Vec<Limit>,
     mode: ClusterMode,
@@ -29,7 +31,7 @@ pub(super) struct ClusterLimits {
 const DEFAULT_KEYS: usize = 1 << 16;
 
 impl ClusterLimits {
-    pub(super) fn new(rule: &Rule, means: &Means) -> Result<Self, LimitError> {
+    pub(super) fn new(rule: &Rule, seed: u64, means: &Means) -> Result<Self, LimitError> {
         let prepared = PreparedLimits::new(&rule.limits, means.permit_life).map_err(|error| match error {
             PrepareError::Limits(error) => error,
             error => LimitError::Store { reason: error.to_string() },
@@ -38,6 +40,7 @@ impl ClusterLimits {
         let leasable = if mode == ClusterMode::Lease { Leasable::of(&rule.limits) } else { None };
         Ok(Self {
             rule: rule.name.clone(),
+            seed,
             prefix: Arc::clone(&means.prefix),
             limits: rule.limits.clone(),
             mode,
@@ -47,10 +50,10 @@ impl ClusterLimits {
         })
     }
 
-    /// Whether a rule of the same name can go on with these as they are.
-    pub(super) fn suit(&self, rule: &Rule) -> bool {
+    /// Whether a rule can go on with these as they are.
+    pub(super) fn suit(&self, rule: &Rule, seed: u64) -> bool {
         let capacity = rule.max_keys.unwrap_or(DEFAULT_KEYS);
-        self.limits == rule.limits && self.mode == mode(rule) && self.capacity == capacity
+        self.rule == rule.name && self.seed == seed && self.limits == rule.limits && self.mode == mode(rule) && self.capacity == capacity
     }
 
     pub(super) const fn leases(&self) -> Option<&Arc<LeaseTable>> {
@@ -103,6 +106,15 @@ impl FleetLimits for ClusterLimits {
             Some(0) => {}
             Some(beyond) => leases.charge(key, beyond),
             None => leases.give_back(key, Slip::marked(mark.0, taken - actual)),
+        }
+    }
+}
+
+/// With the last sluice that has them, slices go back.
+impl Drop for ClusterLimits {
+    fn drop(&mut self) {
+        if let Some(leases) = &self.leases {
+            leases.close();
         }
     }
 }

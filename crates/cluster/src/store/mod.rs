@@ -14,10 +14,9 @@ mod permits;
 mod sharing;
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -62,16 +61,18 @@ pub struct ClusterStore {
     sharing: Sharing,
     means: Means,
     expected_nodes: Option<u32>,
-    /// What each rule is counted with, by its name.
-    rules: Arc<Mutex<HashMap<String, Arc<ClusterLimits>>>>,
+    /// What rules are counted with, as long as a sluice has them.
+    opened: Arc<Opened>,
 }
+
+/// Limits that were opened, those first that were first.
+type Opened = Mutex<Vec<Weak<ClusterLimits>>>;
 
 /// What the limits of a rule are made with.
 struct Means {
     prefix: Arc<str>,
     permit_life: Duration,
     deadline: Duration,
-    node: NodeId,
     driver: Driver<ExactBatch>,
     under_way: Arc<UnderWay>,
 }
@@ -79,7 +80,9 @@ struct Means {
 impl Means {
     fn lease_table(&self, terms: Leasable, capacity: usize) -> Arc<LeaseTable> {
         let mail = Mail::new(self.driver.clone(), self.deadline, &self.under_way);
-        let table = LeaseTable::new(terms, self.node, capacity, ClockHandle::default(), Arc::clone(&mail) as _);
+        // Each table is a node of its own: the store tells its holders from those of the one it replaces.
+        let node = NodeId(u128::from(random()) << 64 | u128::from(random()));
+        let table = LeaseTable::new(terms, node, capacity, ClockHandle::default(), Arc::clone(&mail) as _);
         let table = Arc::new(table);
         mail.belongs_to(&table);
         table
@@ -100,7 +103,6 @@ impl ClusterStore {
             prefix: options.key_prefix.as_str().into(),
             permit_life: options.permit_time_to_live,
             deadline: options.deadline,
-            node: NodeId(u128::from(random()) << 64 | u128::from(random())),
             driver: driver.background(),
             under_way: UnderWay::new(),
         };
@@ -109,7 +111,7 @@ impl ClusterStore {
             sharing: Sharing::start(&driver, &options.key_prefix),
             means,
             expected_nodes: options.expected_nodes.map(NonZeroU32::get),
-            rules: Arc::default(),
+            opened: Arc::default(),
             driver,
         };
         store.look_after_leases();
@@ -118,13 +120,12 @@ impl ClusterStore {
 
     /// Renews leases, returns what is not needed and forgets idle keys, until the driver ends.
     fn look_after_leases(&self) {
-        let rules = Arc::downgrade(&self.rules);
+        let opened = Arc::downgrade(&self.opened);
         self.driver.spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
-                let Some(rules) = rules.upgrade() else { return };
-                let tables = leases(&rules);
-                tables.iter().for_each(|table| table.tick());
+                let Some(opened) = opened.upgrade() else { return };
+                leases(&opened).iter().for_each(|table| table.tick());
             }
         });
     }
@@ -154,7 +155,7 @@ impl ClusterStore {
     /// Ends it: what is under way is finished, slices go back, this process is no longer counted. Takes
     /// half a second at most.
     pub async fn close(&self) {
-        leases(&self.rules).iter().for_each(|table| table.close());
+        leases(&self.opened).iter().for_each(|table| table.close());
         self.means.under_way.none().await;
         self.driver.close().await;
     }
@@ -166,19 +167,15 @@ impl ClusterStore {
 }
 
 impl FleetStore for ClusterStore {
-    fn open(&self, rule: &Rule) -> Result<Arc<dyn FleetLimits>, LimitError> {
-        let mut rules = self.rules.lock();
-        if let Some(known) = rules.get(&rule.name)
-            && known.suit(rule)
-        {
+    fn open(&self, rule: &Rule, seed: u64) -> Result<Arc<dyn FleetLimits>, LimitError> {
+        let mut opened = self.opened.lock();
+        opened.retain(|limits| limits.strong_count() > 0);
+        let known: Vec<_> = opened.iter().filter_map(Weak::upgrade).filter(|limits| limits.suit(rule, seed)).collect();
+        if let Some(known) = known.last() {
             return Ok(Arc::clone(known) as _);
         }
-        let limits = Arc::new(ClusterLimits::new(rule, &self.means)?);
-        let old = rules.insert(rule.name.clone(), Arc::clone(&limits));
-        drop(rules);
-        if let Some(table) = old.as_ref().and_then(|old| old.leases()) {
-            table.close();
-        }
+        let limits = Arc::new(ClusterLimits::new(rule, seed, &self.means)?);
+        opened.push(Arc::downgrade(&limits));
         Ok(limits)
     }
 
@@ -203,9 +200,11 @@ impl FleetStore for ClusterStore {
     }
 }
 
-/// The lease tables of all rules that have one.
-fn leases(rules: &Mutex<HashMap<String, Arc<ClusterLimits>>>) -> Vec<Arc<LeaseTable>> {
-    rules.lock().values().filter_map(|limits| limits.leases().cloned()).collect()
+/// The lease tables of all limits that have one.
+fn leases(opened: &Opened) -> Vec<Arc<LeaseTable>> {
+    // The last to hold limits closes them, and that is not to happen under the lock.
+    let limits: Vec<_> = opened.lock().iter().filter_map(Weak::upgrade).collect();
+    limits.iter().filter_map(|limits| limits.leases().cloned()).collect()
 }
 
 impl fmt::Debug for ClusterStore {

@@ -1,7 +1,9 @@
 //! Keeping the sluices of this process in step with the fleet's bulletin board.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sluicegate_engine::Sluice;
@@ -22,6 +24,9 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// News that are kept while the store cannot be told: more, and the oldest are left to the ban itself.
 const MOST_UNTOLD: usize = 16_384;
 
+/// Bans posted in one look: the store does nothing else meanwhile, and others have deadlines.
+const MOST_POSTED: usize = 256;
+
 /// What is shared.
 #[derive(Clone)]
 pub(super) struct Sharing(Arc<Shared>);
@@ -31,6 +36,8 @@ struct Shared {
     changes: Mutex<Vec<ListChange>>,
     /// The fleet's lists as last read.
     lists: Mutex<Lists>,
+    /// Whether somebody has come who knows nothing of the board yet.
+    is_news_to_some: AtomicBool,
     /// Wakes whoever looks at the board.
     stir: Notify,
 }
@@ -41,6 +48,7 @@ impl Sharing {
             sluices: Mutex::default(),
             changes: Mutex::default(),
             lists: Mutex::default(),
+            is_news_to_some: AtomicBool::new(false),
             stir: Notify::new(),
         });
         let name = format!("{:016x}", random());
@@ -50,9 +58,17 @@ impl Sharing {
     }
 
     pub(super) fn add(&self, sluice: &Sluice) {
-        // Only fails where the rules themselves cannot be put in force again, and they are in force.
-        let _ = sluice.set_further_lists(self.0.lists.lock().clone());
         self.0.sluices.lock().push(sluice.downgrade());
+        self.0.is_news_to_some.store(true, Ordering::SeqCst);
+        // What is read meanwhile may have been read for the others alone.
+        loop {
+            let lists = self.0.lists.lock().clone();
+            // Only fails where the rules themselves cannot be put in force again, and they are in force.
+            let _ = sluice.set_further_lists(lists.clone());
+            if *self.0.lists.lock() == lists {
+                break;
+            }
+        }
         self.0.stir.notify_one();
     }
 
@@ -72,38 +88,63 @@ impl Sharing {
     }
 }
 
+/// News that the board does not have yet, and since when.
+#[derive(Default)]
+struct Untold(VecDeque<(Instant, BanNews)>);
+
+impl Untold {
+    fn add(&mut self, news: impl Iterator<Item = BanNews>, now: Instant) {
+        self.0.extend(news.map(|news| (now, news)));
+        self.0.drain(..self.0.len().saturating_sub(MOST_UNTOLD));
+    }
+
+    /// How many are to be told next, and what is left to tell of them: bans end while they wait.
+    fn next(&self, now: Instant) -> (usize, Vec<BanNews>) {
+        let many = self.0.len().min(MOST_POSTED);
+        let left = self.0.iter().take(many).filter_map(|(since, news)| {
+            let waited = now.saturating_duration_since(*since);
+            let remaining = match news.remaining {
+                Some(remaining) => Some(remaining.checked_sub(waited).filter(|left| !left.is_zero())?),
+                None => None,
+            };
+            Some(BanNews { remaining, ..news.clone() })
+        });
+        (many, left.collect())
+    }
+}
+
 impl Shared {
     /// Looks at the board until the driver ends.
     async fn watch(self: Arc<Self>, driver: Driver<ExactBatch>, mut board: Board) {
-        let mut untold: Vec<BanNews> = Vec::new();
+        let mut untold = Untold::default();
         let mut at_once = false;
         loop {
             if !at_once {
                 let _ = tokio::time::timeout(INTERVAL, self.stir.notified()).await;
             }
             at_once = false;
+            if self.is_news_to_some.swap(false, Ordering::SeqCst) {
+                board.read_from_the_start();
+            }
             let sluices = self.present();
             if sluices.is_empty() && self.changes.lock().is_empty() {
                 continue;
             }
-            untold.extend(sluices.iter().flat_map(Sluice::ban_news));
-            if untold.len() > MOST_UNTOLD {
-                untold.drain(..untold.len() - MOST_UNTOLD);
-            }
+            untold.add(sluices.iter().flat_map(Sluice::ban_news), Instant::now());
             if driver.now_degraded() {
                 continue;
             }
+            let (many, posted) = untold.next(Instant::now());
             let changes = self.changes.lock().clone();
-            let Ok(answer) = driver.call(board.look(&untold, &changes), DEADLINE).await else { continue };
+            let Ok(answer) = driver.call(board.look(&posted, &changes), DEADLINE).await else { continue };
             let Some(look) = board.read(answer) else { continue };
-            untold.clear();
+            untold.0.drain(..many);
             self.changes.lock().drain(..changes.len());
-            at_once = look.more;
             if look.is_new {
                 // The store knows nothing of what was banned before.
-                untold.extend(sluices.iter().flat_map(Sluice::bans_to_tell));
-                at_once |= !untold.is_empty();
+                untold.add(sluices.iter().flat_map(Sluice::bans_to_tell), Instant::now());
             }
+            at_once = look.more || !untold.0.is_empty();
             self.take_up(sluices, look).await;
         }
     }
@@ -122,6 +163,8 @@ impl Shared {
         }
         if let Some(lists) = look.lists {
             *self.lists.lock() = lists.clone();
+            // Also those that came while the board was read.
+            let sluices = self.present();
             // Arranging long lists takes a while, and this thread has decisions to carry.
             let arranging = tokio::task::spawn_blocking(move || {
                 for sluice in sluices {
@@ -130,5 +173,37 @@ impl Shared {
             });
             let _ = arranging.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ban(nth: usize, seconds: Option<u64>) -> BanNews {
+        let (rule, name) = ("per-ip".to_owned(), nth.to_string());
+        BanNews { rule, name, key: nth.to_le_bytes().as_slice().into(), remaining: seconds.map(Duration::from_secs) }
+    }
+
+    #[test]
+    fn bans_end_while_they_wait_to_be_told() {
+        let (now, mut untold) = (Instant::now(), Untold::default());
+        untold.add([ban(1, Some(60)), ban(2, Some(600)), ban(3, None)].into_iter(), now);
+        let (many, left) = untold.next(now + Duration::from_secs(100));
+        assert_eq!((many, left), (3, vec![ban(2, Some(500)), ban(3, None)]));
+    }
+
+    #[test]
+    fn many_bans_are_told_in_portions() {
+        let (now, mut untold) = (Instant::now(), Untold::default());
+        untold.add((0..MOST_UNTOLD + 7).map(|nth| ban(nth, Some(60))), now);
+        let mut told = Vec::new();
+        while !untold.0.is_empty() {
+            let (many, portion) = untold.next(now);
+            assert!(portion.len() <= MOST_POSTED);
+            told.extend(portion);
+            untold.0.drain(..many);
+        }
+        assert_eq!((told.len(), &told[0]), (MOST_UNTOLD, &ban(7, Some(60))));
     }
 }

@@ -57,8 +57,9 @@ pub fn is_leasable(limit: &Limit) -> bool {
 pub trait FleetStore: Any + fmt::Debug + Send + Sync {
     /// Takes up a cluster-wide rule. Called for each whenever rules are put in force, also for those that
     /// stood before; what the store holds for a rule of the same name goes on. Fails if the store cannot
-    /// keep such limits, and then the rules are not put in force.
-    fn open(&self, rule: &Rule) -> Result<Arc<dyn FleetLimits>, LimitError>;
+    /// keep such limits, and then the rules are not put in force: those that stood before go on, with what was
+    /// opened for them. `seed` is what keys are hashed with; limits are never shared between different ones.
+    fn open(&self, rule: &Rule, seed: u64) -> Result<Arc<dyn FleetLimits>, LimitError>;
 
     /// Asks for everything one request wants: all of it is taken, or nothing is. Dropping a question that
     /// has not been answered takes it back.

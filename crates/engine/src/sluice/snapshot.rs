@@ -9,7 +9,7 @@ use super::ban::{BanBook, BanNews, Banned};
 use super::fleet::FleetState;
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
-use crate::fleet::FleetStore;
+use crate::fleet::{FleetLimits, FleetStore};
 use crate::limit::{Limit, LimitError};
 use crate::limiter::{Builder, Inner, KeyedCore};
 use crate::rule::key::hash_written;
@@ -114,9 +114,10 @@ impl Snapshot {
         }
         let share = share(&rules, means.memory);
         rules.iter().filter(|rule| !rule.key.is_empty()).try_for_each(|rule| check_memory(rule, share))?;
-        let states = rules.iter().map(|rule| {
+        let opened = rules.iter().map(|rule| FleetState::open(rule, means)).collect::<Result<Vec<_>, _>>()?;
+        let states = rules.iter().zip(opened).map(|(rule, opened)| {
             let old = old.and_then(|old| old.position(&rule.name).map(|at| (&old.rules[at], &old.states[at])));
-            RuleState::take_up(rule, means, share, old)
+            RuleState::take_up(rule, means, share, old, opened)
         });
         let states = states.collect::<Result<Vec<_>, _>>()?;
         let index = RuleIndex::build(&rules);
@@ -239,9 +240,10 @@ impl RuleState {
         means: &Means<'_>,
         share: usize,
         old: Option<(&Rule, &Self)>,
+        opened: Option<Arc<dyn FleetLimits>>,
     ) -> Result<Self, RuleSetError> {
         let old = old.filter(|(old, _)| old.key == rule.key);
-        let fleet = FleetState::take_up(rule, means, share, old)?;
+        let fleet = FleetState::take_up(rule, means, share, old, opened)?;
         let limiter = match (old, rule.limits.is_empty() || fleet.is_some()) {
             (_, true) => None,
             (Some((old_rule, Self { limiter: Some(limiter), .. })), false) => {

@@ -352,6 +352,17 @@ fn limits_the_store_cannot_keep_are_not_put_in_force() {
     assert_eq!(admitted(&sluice, 3), 1, "the last good rules go on");
 }
 
+/// What a store refuses is refused before any rule has changed.
+#[test]
+fn rules_before_the_refused_one_do_not_change() {
+    let (clock, store) = start();
+    let sluice = process(&clock, &store, [local("here", "2/1h")]);
+    let warm = Limit::warm_up(Rate::per_second(10).unwrap(), 10 * SECOND, 3).unwrap();
+    let wrong = with(OnStoreFailure::Open, Rule::new("warm", [warm]));
+    assert!(sluice.replace(vec![local("here", "9/1h"), wrong], Lists::default()).is_err());
+    assert_eq!(admitted(&sluice, 10), 2);
+}
+
 #[test]
 fn bans_are_told_and_heard() {
     let (clock, store) = start();

@@ -140,7 +140,7 @@ impl FromDecision for FleetSaid {
 }
 
 impl FleetStore for PaperStore {
-    fn open(&self, rule: &Rule) -> Result<Arc<dyn FleetLimits>, LimitError> {
+    fn open(&self, rule: &Rule, _seed: u64) -> Result<Arc<dyn FleetLimits>, LimitError> {
         if rule.limits.iter().any(|limit| matches!(limit, Limit::WarmUp(_))) {
             return Err(LimitError::NoLimits);
         }

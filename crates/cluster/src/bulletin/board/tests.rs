@@ -136,3 +136,69 @@ fn foreign_values_are_cleared_away() {
     look(&mut one, &mut store, &[ban(b"4aaaa", Some(60))], &[]);
     assert_eq!(keys_without_expiry(&mut store), 0);
 }
+
+/// Also for the process that gave the board its name, and is the first to look again.
+#[test]
+fn a_store_that_forgot_is_another_board_for_its_founder() {
+    let server = RedisServer::start().unwrap();
+    let mut store = connect(&server);
+    let [mut one, mut two] = boards();
+    look(&mut one, &mut store, &[ban(b"4aaaa", Some(60))], &[]);
+    look(&mut two, &mut store, &[], &[]);
+    redis::cmd("FLUSHALL").exec(&mut store).unwrap();
+    assert!(look(&mut one, &mut store, &[], &[]).is_new);
+    assert!(look(&mut two, &mut store, &[], &[]).is_new);
+}
+
+/// A replica that became the primary may lack the last changes. Whoever knew them sees that.
+#[test]
+fn a_store_that_forgot_the_last_changes_is_another_board() {
+    let server = RedisServer::start().unwrap();
+    let mut store = connect(&server);
+    let [mut one, mut two] = boards();
+    look(&mut one, &mut store, &[ban(b"4aaaa", Some(60))], &[]);
+    let mut behind = two.clone();
+    look(&mut behind, &mut store, &[], &[]);
+    let dump: Vec<(String, Vec<u8>)> = ["bans", "numbers", "ends", "board"]
+        .map(|part| format!("test:{{bulletin}}:{part}"))
+        .map(|key| (key.clone(), redis::cmd("DUMP").arg(&key).query(&mut store).unwrap()))
+        .to_vec();
+    look(&mut one, &mut store, &[ban(b"4bbbb", Some(60)), ban(b"4cccc", Some(60))], &[]);
+    look(&mut one, &mut store, &[], &[]);
+    look(&mut two, &mut store, &[], &[]);
+    for (key, value) in dump {
+        redis::cmd("RESTORE").arg(key).arg(0).arg(value).arg("REPLACE").exec(&mut store).unwrap();
+    }
+    // A ban after the loss has a number that both have seen on another ban.
+    let seen = look(&mut one, &mut store, &[ban(b"4dddd", Some(60))], &[]);
+    assert!(seen.is_new, "it has lost two bans");
+    let seen = look(&mut two, &mut store, &[], &[]);
+    assert!(seen.is_new && seen.bans.iter().any(|ban| ban.key.as_bytes() == b"4dddd"));
+    assert!(look(&mut behind, &mut store, &[], &[]).is_new);
+    let again = look(&mut one, &mut store, &[ban(b"4bbbb", Some(60))], &[]);
+    assert!(!again.is_new && !look(&mut two, &mut store, &[], &[]).is_new);
+}
+
+/// Lists may be long, and everybody looks several times a second: they are read only by who needs them.
+#[test]
+fn lists_are_not_read_for_who_knows_them() {
+    let server = RedisServer::start().unwrap();
+    let mut store = connect(&server);
+    let [mut one, mut two] = boards();
+    let entry = |nth: u32, change| ListChange { kind: ListKind::Deny, text: format!("path == '/{nth}'"), change };
+    let all: Vec<ListChange> = (0..500).map(|nth| entry(nth, Change::Add(Some(Duration::from_secs(60))))).collect();
+    look(&mut one, &mut store, &[], &all);
+    assert_eq!(look(&mut two, &mut store, &[], &[]).lists.unwrap().deny.len(), 500);
+    let mut reads = || {
+        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut store).unwrap();
+        let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_hgetall:calls="));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse::<u32>().unwrap())
+    };
+    let before = reads();
+    for _ in 0..20 {
+        assert_eq!(look(&mut two, &mut connect(&server), &[], &[]).lists, None);
+    }
+    assert_eq!(reads(), before);
+    look(&mut one, &mut connect(&server), &[], &[entry(7, Change::Remove)]);
+    assert_eq!(look(&mut two, &mut connect(&server), &[], &[]).lists.unwrap().deny.len(), 499);
+}

@@ -38,20 +38,27 @@ pub(super) struct FleetState {
 }
 
 impl FleetState {
-    /// The state of a rule that a store counts; `None` for any other.
+    /// What the store counts a rule with; `None` if it is counted here, or has nothing to count.
+    pub(super) fn open(rule: &Rule, means: &Means<'_>) -> Result<Option<Arc<dyn FleetLimits>>, RuleSetError> {
+        match (rule.scope, means.store) {
+            (Scope::Cluster { .. }, Some(store)) if !rule.limits.is_empty() => {
+                store.open(rule, means.seed).map(Some).map_err(in_rule(rule))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The state of a rule that a store counts with these limits; `None` for any other.
     pub(super) fn take_up(
         rule: &Rule,
         means: &Means<'_>,
         memory: usize,
         old: Option<(&Rule, &RuleState)>,
+        limits: Option<Arc<dyn FleetLimits>>,
     ) -> Result<Option<Arc<Self>>, RuleSetError> {
-        let (Scope::Cluster { on_store_failure: on_failure, .. }, Some(store)) = (rule.scope, means.store) else {
+        let (Scope::Cluster { on_store_failure: on_failure, .. }, Some(limits)) = (rule.scope, limits) else {
             return Ok(None);
         };
-        if rule.limits.is_empty() {
-            return Ok(None);
-        }
-        let limits = store.open(rule).map_err(in_rule(rule))?;
         let old = old.and_then(|(_, state)| state.fleet.as_ref());
         let share = match on_failure {
             OnStoreFailure::LocalShare => {
