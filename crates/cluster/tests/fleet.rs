@@ -1,5 +1,6 @@
 //! Four processes on one threshold: never more than it allows in the whole fleet, and hardly less.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stderr, reason = "figures are what a run leaves behind")]
 
 mod support;
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing of it is passed up to callers, and each loss of what was counted costs one burst at most.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stderr, reason = "figures are what a run leaves behind")]
 
 mod support;
 
@@ -248,9 +249,14 @@ fn moved(what: &str, mode: ClusterMode) {
     let [one, other] = [0, 1].map(|_| in_cluster(&cluster, [bucket(mode, OnStoreFailure::Closed)]));
     let load = Load::start(&[&one, &other]);
     sleep(PAUSE);
-    let find = |server: &RedisServer| server.command(&["KEYS", "sluicegate:*:total:*"]).unwrap();
-    let found = cluster.servers().iter().map(find).enumerate().find(|(_, key)| !key.is_empty());
-    let (home, key) = found.expect("the bucket is somewhere");
+    let mut found = None;
+    eventually("the bucket is somewhere", || {
+        let keys =
+            cluster.servers().each_ref().map(|server| server.command(&["KEYS", "sluicegate:*:total:*"]).unwrap());
+        found = keys.into_iter().enumerate().find(|(_, key)| !key.is_empty());
+        found.is_some()
+    });
+    let (home, key) = found.unwrap();
     let slot = cluster.servers()[home].command(&["CLUSTER", "KEYSLOT", &key]).unwrap().parse().unwrap();
     for step in 0..3 {
         let (from, to) = ((home + step) % 3, (home + step + 1) % 3);

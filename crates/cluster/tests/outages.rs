@@ -4,6 +4,7 @@
 //! knew; every verdict is there by its deadline and says that it was made without the store; and when the store
 //! is back, it is asked again within two seconds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stderr, reason = "figures are what a run leaves behind")]
 
 mod support;
 
