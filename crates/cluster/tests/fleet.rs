@@ -1,5 +1,6 @@
 //! Four processes on one threshold: never more than it allows in the whole fleet, and hardly less.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stderr, reason = "figures are what a run leaves behind")]
 
 mod support;
 
@@ -7,11 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use sluicegate_engine::rule::ClusterMode;
+use sluicegate_engine::rule::{ClusterMode, OnStoreFailure, Rule, Scope};
+use sluicegate_engine::{Limit, Outcome, Rate};
 use sluicegate_testkit::bound::Pace;
 use sluicegate_testkit::history::{self, Call, Judge, Promise};
 use sluicegate_testkit::servers::RedisServer;
-use support::fleet::{Node, Orders, be_a_node};
+use support::fleet::{Node, Orders, PERMIT_LIFE, be_a_node, node_options};
 use support::*;
 
 /// One fleet at a time: what is measured is the limiter, not who gets the processor.
@@ -26,6 +28,11 @@ fn node() {
     be_a_node();
 }
 
+fn cluster_rule(limit: Limit, mode: ClusterMode) -> Rule {
+    let scope = Scope::Cluster { mode, on_store_failure: OnStoreFailure::Closed };
+    Rule { scope, ..Rule::new("total", [limit]) }
+}
+
 struct Ran {
     decisions: u64,
     calls: Vec<Call<()>>,
@@ -33,9 +40,21 @@ struct Ran {
 
 /// Runs four nodes for so long and until they have made so many decisions.
 fn run(server: &RedisServer, orders: &Orders, lasting: Duration, decisions: u64) -> Ran {
+    run_while(server, orders, lasting, decisions, |_| {})
+}
+
+/// The same, and something happens to the nodes at the beginning.
+fn run_while(
+    server: &RedisServer,
+    orders: &Orders,
+    lasting: Duration,
+    decisions: u64,
+    happens: impl FnOnce(&[Node]),
+) -> Ran {
     let mut nodes: Vec<Node> = (0..4).map(|number| Node::start(orders, number)).collect();
     eventually("all have begun", || nodes.iter().all(Node::is_ready));
     let begun = Instant::now();
+    happens(&nodes);
     let made = |nodes: &[Node]| nodes.iter().map(Node::decisions).sum::<u64>();
     while begun.elapsed() < lasting || (made(&nodes) < decisions && begun.elapsed() < 6 * lasting) {
         thread::sleep(Duration::from_millis(20));
@@ -81,7 +100,8 @@ fn a_leased_bucket_is_used_up_and_never_overdrawn() {
     let server = RedisServer::start().unwrap();
     let (rate, burst) = (100_000, 50_000);
     let (port, mode) = (server.port(), ClusterMode::Lease);
-    let orders = Orders { port, mode, limit: rate.to_string(), burst: Some(burst), load: 1_200_000, threads: 1 };
+    let orders =
+        Orders { port, mode, limit: rate.to_string(), burst: Some(burst), load: 1_200_000, threads: 1, permits: 0 };
     let ran = run(&server, &orders, Duration::from_secs(9), 10_000_000);
     ran.prove(Promise::TokenBucket { pace: Pace::per_second(rate), burst });
     // The burst is spent in the first second.
@@ -99,8 +119,9 @@ fn an_exact_bucket_is_used_up_and_never_overdrawn() {
     let server = RedisServer::start().unwrap();
     let (rate, burst) = (500, 200);
     let (port, mode) = (server.port(), ClusterMode::Exact);
-    let orders = Orders { port, mode, limit: rate.to_string(), burst: Some(burst), load: 16_000, threads: 2 };
-    let ran = run(&server, &orders, Duration::from_secs(4), 5_000);
+    let orders =
+        Orders { port, mode, limit: rate.to_string(), burst: Some(burst), load: 16_000, threads: 2, permits: 0 };
+    let ran = run(&server, &orders, Duration::from_secs(3), 5_000);
     ran.prove(Promise::TokenBucket { pace: Pace::per_second(rate), burst });
     let used = ran.pace(SECOND) / rate as f64;
     eprintln!("{:.2} % of the threshold was used", used * 100.0);
@@ -113,8 +134,8 @@ fn a_leased_window_is_never_overdrawn() {
     let _turn = TURN.lock();
     let server = RedisServer::start().unwrap();
     let (port, mode) = (server.port(), ClusterMode::Lease);
-    let orders = Orders { port, mode, limit: "1000/s".to_owned(), burst: None, load: 100_000, threads: 1 };
-    let ran = run(&server, &orders, Duration::from_secs(4), 100_000);
+    let orders = Orders { port, mode, limit: "1000/s".to_owned(), burst: None, load: 100_000, threads: 1, permits: 0 };
+    let ran = run(&server, &orders, Duration::from_secs(3), 100_000);
     ran.prove(Promise::AnyWindow { limit: 1_000, window: SECOND });
     eprintln!("{:.0} a second were admitted", ran.pace(0));
 }
@@ -124,8 +145,80 @@ fn an_exact_window_is_never_overdrawn() {
     let _turn = TURN.lock();
     let server = RedisServer::start().unwrap();
     let (port, mode) = (server.port(), ClusterMode::Exact);
-    let orders = Orders { port, mode, limit: "1000/s".to_owned(), burst: None, load: 16_000, threads: 2 };
+    let orders = Orders { port, mode, limit: "1000/s".to_owned(), burst: None, load: 16_000, threads: 2, permits: 0 };
     let ran = run(&server, &orders, Duration::from_secs(3), 5_000);
     ran.prove(Promise::AnyWindow { limit: 1_000, window: SECOND });
     eprintln!("{:.0} a second were admitted", ran.pace(0));
+}
+
+/// A node that stood still for longer than its leases last spends nothing of them when it goes on.
+#[test]
+fn a_node_that_stood_still_overdraws_nothing() {
+    let _turn = TURN.lock();
+    let server = RedisServer::start().unwrap();
+    let (rate, burst) = (5_000, 2_500);
+    let (port, mode) = (server.port(), ClusterMode::Lease);
+    let limit = rate.to_string();
+    let orders = Orders { port, mode, limit, burst: Some(burst), load: 40_000, threads: 1, permits: 0 };
+    let ran = run_while(&server, &orders, Duration::from_secs(4), 10_000, |nodes| {
+        thread::sleep(Duration::from_millis(700));
+        nodes[0].signal("STOP");
+        thread::sleep(Duration::from_millis(2_500));
+        nodes[0].signal("CONT");
+    });
+    ran.prove(Promise::TokenBucket { pace: Pace::per_second(rate), burst });
+}
+
+/// Permits of a node that was killed live no longer than they are renewed for.
+#[test]
+fn a_killed_node_frees_its_permits() {
+    let _turn = TURN.lock();
+    let server = RedisServer::start().unwrap();
+    let (port, mode) = (server.port(), ClusterMode::Exact);
+    let orders = Orders { port, mode, limit: String::new(), burst: None, load: 1_000, threads: 1, permits: 3 };
+    let mut node = Node::start(&orders, 0);
+    eventually("the node holds them", || node.is_ready());
+    let rule = cluster_rule(Limit::concurrency(3).unwrap(), ClusterMode::Exact);
+    let other = Process::with(&node_options(server.address()), [rule]);
+    let until = Instant::now() + PERMIT_LIFE + PERMIT_LIFE / 2;
+    while Instant::now() < until {
+        assert!(!other.sluice.decide(&get()).is_admitted(), "held, and renewed");
+        thread::sleep(Duration::from_millis(20));
+    }
+    node.kill();
+    let killed = Instant::now();
+    let mut held = Vec::new();
+    eventually("all are free", || {
+        held.extend(Some(other.sluice.decide(&get())).filter(Outcome::is_admitted));
+        held.len() == 3
+    });
+    eprintln!("free after {:?}", killed.elapsed());
+    assert!(killed.elapsed() < PERMIT_LIFE + Duration::from_secs(2), "{:?}", killed.elapsed());
+    assert!(!other.sluice.decide(&get()).is_admitted(), "three and no more");
+    assert_eq!(keys_without_expiry(&server), 0);
+}
+
+/// What a killed node held on lease counts as spent when the lease ends, and the bucket fills up again.
+#[test]
+fn a_killed_node_frees_its_leases() {
+    let _turn = TURN.lock();
+    let server = RedisServer::start().unwrap();
+    // More comes in than it wants, so it always has a slice.
+    let (rate, burst) = (100_000, 100_000);
+    let (port, mode) = (server.port(), ClusterMode::Lease);
+    let limit = rate.to_string();
+    let orders = Orders { port, mode, limit, burst: Some(burst), load: 40_000, threads: 1, permits: 0 };
+    let mut node = Node::start(&orders, 0);
+    eventually("the node has begun", || node.decisions() > 2_000);
+    let rule = cluster_rule(Limit::token_bucket(Rate::per_second(rate).unwrap(), burst).unwrap(), mode);
+    let other = Process::with(&node_options(server.address()), [rule]);
+    let has_all = || other.sluice.decide(&get().with_cost(burst)).is_admitted();
+    node.kill();
+    let killed = Instant::now();
+    assert!(!has_all(), "the node's part is the node's until its lease ends");
+    eventually("all of it is there again", has_all);
+    eprintln!("all there after {:?}", killed.elapsed());
+    // The lease's two seconds, and one to fill up.
+    assert!(killed.elapsed() < Duration::from_secs(3 + 3), "{:?}", killed.elapsed());
+    assert_eq!(keys_without_expiry(&server), 0);
 }

@@ -33,7 +33,8 @@ use std::time::{Duration, Instant};
 use redis::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout_at};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, sleep_until, timeout_at};
 
 pub(crate) use self::asking::Asking;
 pub(crate) use self::batch::Batch;
@@ -70,6 +71,15 @@ impl<B: Batch> Drop for Life<B> {
     fn drop(&mut self) {
         self.0.close_line();
         self.0.closing.notify_one();
+    }
+}
+
+/// Ends a task when it is dropped.
+struct EndsWithThis(JoinHandle<()>);
+
+impl Drop for EndsWithThis {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -147,6 +157,23 @@ impl<B: Batch> Driver<B> {
             });
         }
         async move { heard.await.unwrap_or(Err(Failure::Closed)) }
+    }
+
+    /// What comes of it within the deadline of a decision that is made now; `None` if nothing does. For waits
+    /// that no call of their own ends.
+    pub(crate) async fn in_time<T>(&self, waiting: impl Future<Output = T>) -> Option<T> {
+        let until = Instant::now() + self.shared.deadline;
+        let (alarm, passed) = oneshot::channel::<()>();
+        // Ended with this wait, or with the driver; either way the alarm is dropped.
+        let _ringing = EndsWithThis(self.shared.runtime.spawn(async move {
+            sleep_until(until.into()).await;
+            drop(alarm);
+        }));
+        tokio::select! {
+            biased;
+            heard = waiting => Some(heard),
+            _ = passed => None,
+        }
     }
 
     /// Runs background work on the driver's thread. It is dropped when the driver ends; work that holds a

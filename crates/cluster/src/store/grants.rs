@@ -119,7 +119,8 @@ impl Lease {
             Local::NotBefore(wait, status) => (Outcome::NotBefore(wait), Some(status)),
             Local::Never => return Ok(said(Check::Never, Status { remaining: capacity, ..unknown })),
             Local::Crowded => return Err(StoreLost),
-            Local::Waiting(waiting) => waiting.await,
+            // It may wait for two answers, one after the other: its own deadline ends that.
+            Local::Waiting(waiting) => taken.exact.driver().in_time(waiting).await.unwrap_or((Outcome::Failed, None)),
         };
         let status = status.unwrap_or(unknown);
         match outcome {

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sluicegate_cluster::StoreOptions;
 use sluicegate_engine::rule::{ClusterMode, OnStoreFailure, Rule};
+use sluicegate_engine::{Limit, Outcome, Rate};
 use sluicegate_testkit::history::{Call, Recorder};
 
 use super::{Process, get, leased, options_at, with_policy};
@@ -35,7 +37,12 @@ pub(crate) struct Orders {
     pub(crate) load: u64,
     /// Threads of each node.
     pub(crate) threads: u64,
+    /// So many permits are taken first and held to the end.
+    pub(crate) permits: u64,
 }
+
+/// How long permits live that are not renewed.
+pub(crate) const PERMIT_LIFE: Duration = Duration::from_secs(1);
 
 /// A clock that all processes of a machine share: the wall clock as it stood at the start, and what has
 /// passed since.
@@ -94,6 +101,7 @@ impl Node {
             .env("NODE_BURST", orders.burst.unwrap_or(0).to_string())
             .env("NODE_LOAD", orders.load.to_string())
             .env("NODE_THREADS", orders.threads.to_string())
+            .env("NODE_PERMITS", orders.permits.to_string())
             .env("NODE_NUMBER", number.to_string())
             .env("NODE_FILE", &file)
             .stdin(Stdio::piped())
@@ -127,6 +135,12 @@ impl Node {
     /// Tells it to end.
     pub(crate) fn stop(&mut self) {
         self.input = None;
+    }
+
+    /// Stops it from doing anything, or lets it go on: `STOP` or `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
     }
 
     /// Kills it, as nothing can be caught.
@@ -194,8 +208,10 @@ pub(crate) fn be_a_node() {
     let Ok(port) = std::env::var("NODE_PORT") else { return };
     let text = |name: &str| std::env::var(name).unwrap();
     let number = |name: &str| text(name).parse::<u64>().unwrap();
-    let rule = rule(&text("NODE_LIMIT"), number("NODE_BURST"), &text("NODE_MODE"));
-    let process = Process::with(&options_at(format!("127.0.0.1:{port}")), [rule]);
+    let rule = rule(&text("NODE_LIMIT"), number("NODE_BURST"), &text("NODE_MODE"), number("NODE_PERMITS"));
+    let process = Process::with(&node_options(format!("127.0.0.1:{port}")), [rule]);
+    let held: Vec<Outcome> = (0..number("NODE_PERMITS")).map(|_| process.sluice.decide(&get())).collect();
+    assert!(held.iter().all(Outcome::is_admitted));
     let (place, load, threads) = (number("NODE_NUMBER"), number("NODE_LOAD"), number("NODE_THREADS"));
 
     let (clock, is_over, decisions) = (SharedClock::read(), AtomicBool::new(false), AtomicU64::new(0));
@@ -229,16 +245,18 @@ fn print_line(line: &str) {
     drop(writeln!(std::io::stdout(), "{line}"));
 }
 
-fn rule(limit: &str, burst: u64, mode: &str) -> Rule {
-    let limit = match burst {
-        0 => limit.parse().unwrap(),
-        burst => sluicegate_engine::Limit::token_bucket(
-            sluicegate_engine::Rate::per_second(limit.parse().unwrap()).unwrap(),
-            burst,
-        )
-        .unwrap(),
+/// How every node reaches the store.
+pub(crate) fn node_options(address: String) -> StoreOptions {
+    StoreOptions { permit_time_to_live: PERMIT_LIFE, ..options_at(address) }
+}
+
+fn rule(limit: &str, burst: u64, mode: &str, permits: u64) -> Rule {
+    let limit = match (burst, permits) {
+        (0, 0) => limit.parse(),
+        (0, permits) => Limit::concurrency(permits),
+        (burst, _) => Rate::per_second(limit.parse().unwrap()).and_then(|rate| Limit::token_bucket(rate, burst)),
     };
-    let rule = Rule::new("total", [limit]);
+    let rule = Rule::new("total", [limit.unwrap()]);
     match mode {
         "lease" => leased(OnStoreFailure::Closed, rule),
         _ => with_policy(OnStoreFailure::Closed, rule),

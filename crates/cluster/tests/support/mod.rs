@@ -1,5 +1,6 @@
 //! What tests of the whole store share: processes of a fleet, and rules said briefly.
 #![allow(dead_code, reason = "each test file takes what it needs")]
+#![allow(clippy::print_stderr, reason = "figures are what a run leaves behind")]
 
 pub(crate) mod fleet;
 pub(crate) mod load;
