@@ -136,3 +136,57 @@ fn any_actual_cost_can_be_settled() {
         }
     }
 }
+
+/// A decision has one deadline, however many steps it takes and whoever it waits behind.
+#[test]
+fn steps_share_one_deadline() {
+    let server = RedisServer::start().unwrap();
+    let deadline = Duration::from_millis(500);
+    let rules = [bucket("total", 1_000), by_ip(cluster("per-ip", "9/1h"))];
+    let process = Process::start_with(&server, rules, |options| options.deadline = deadline);
+    server.pause().unwrap();
+    let took: Vec<Duration> = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4)
+            .map(|nth| {
+                let sluice = process.sluice.clone();
+                scope.spawn(move || {
+                    // The others find the first one's request under way.
+                    std::thread::sleep(Duration::from_millis(20) * nth);
+                    let asked = Instant::now();
+                    assert!(sluice.decide(&from("10.0.0.1")).is_degraded());
+                    asked.elapsed()
+                })
+            })
+            .collect();
+        callers.into_iter().map(|caller| caller.join().unwrap()).collect()
+    });
+    server.resume().unwrap();
+    assert!(took.iter().all(|took| *took < deadline + deadline / 2), "{took:?}");
+}
+
+/// Closing ends while others go on deciding.
+#[test]
+fn closing_does_not_wait_for_who_goes_on() {
+    let server = RedisServer::start().unwrap();
+    let rule = by_ip(leased(OnStoreFailure::Closed, local("per-ip", "1000/1m")));
+    let process = Process::start(&server, [rule]);
+    let closed = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for caller in 0..2u8 {
+            let (process, closed) = (&process, &closed);
+            scope.spawn(move || {
+                let mut nth = 0u16;
+                while !closed.load(std::sync::atomic::Ordering::Relaxed) {
+                    nth = nth.wrapping_add(1);
+                    let [high, low] = nth.to_be_bytes();
+                    drop(process.sluice.decide(&get().with_client_ip([10, caller, high, low])));
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let started = Instant::now();
+        process.vanish();
+        closed.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    });
+}

@@ -1,12 +1,16 @@
 //! Taking what a request wants, step by step where one call does not reach all of it.
 
+use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use sluicegate_engine::algorithm::{Check, Status};
 use sluicegate_engine::fleet::{Answer as FleetAnswer, FleetSaid, FleetTaken, Granted, StoreLost, Want};
 use smallvec::SmallVec;
+use tokio::sync::oneshot;
 
 use super::exact::{Exact, ending};
 use super::limits::said;
@@ -71,6 +75,24 @@ impl Steps {
                 step.wants.push(want);
             }
             None => self.calls.push(Step { units: SmallVec::from_iter([unit]), wants: SmallVec::from_iter([want]) }),
+        }
+    }
+
+    /// Whether it is one call, which has its deadline.
+    pub(super) fn is_one_call(&self) -> bool {
+        self.leases.is_empty() && self.calls.len() <= 1
+    }
+
+    /// Takes everything, or nothing, within this time: several steps may have taken long enough together.
+    pub(super) async fn take_within(self, deadline: Duration) -> FleetAnswer {
+        let (timer, passed) = oneshot::channel::<Infallible>();
+        self.exact.driver().spawn(async move {
+            tokio::time::sleep(deadline).await;
+            drop(timer);
+        });
+        match select(pin!(self.take()), passed).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(StoreLost),
         }
     }
 

@@ -53,7 +53,11 @@ impl ClusterLimits {
     /// Whether a rule can go on with these as they are.
     pub(super) fn suit(&self, rule: &Rule, seed: u64) -> bool {
         let capacity = rule.max_keys.unwrap_or(DEFAULT_KEYS);
-        self.rule == rule.name && self.seed == seed && self.limits == rule.limits && self.mode == mode(rule) && self.capacity == capacity
+        self.rule == rule.name
+            && self.seed == seed
+            && self.limits == rule.limits
+            && self.mode == mode(rule)
+            && self.capacity == capacity
     }
 
     pub(super) const fn leases(&self) -> Option<&Arc<LeaseTable>> {

@@ -24,6 +24,9 @@ use sluicegate_engine::clock::ClockHandle;
 use sluicegate_engine::fleet::{Asked, FleetLimits, FleetSaid, FleetStore, StoreLost, Want, Wants};
 use sluicegate_engine::rule::{ExprError, Rule};
 use sluicegate_engine::{LimitError, Sluice};
+use tokio::sync::oneshot;
+use tokio::task::coop::unconstrained;
+use tokio::time::timeout;
 
 use self::exact::{Exact, ExactBatch};
 use self::grants::Steps;
@@ -89,6 +92,9 @@ impl Means {
     }
 }
 
+/// How long slices may take to go back when the store is closed.
+const FAREWELL: Duration = Duration::from_millis(250);
+
 /// How often leases are looked after.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -153,10 +159,18 @@ impl ClusterStore {
     }
 
     /// Ends it: what is under way is finished, slices go back, this process is no longer counted. Takes
-    /// half a second at most.
+    /// less than a second.
     pub async fn close(&self) {
         leases(&self.opened).iter().for_each(|table| table.close());
-        self.means.under_way.none().await;
+        let (under_way, (gone, all_gone)) = (Arc::clone(&self.means.under_way), oneshot::channel());
+        self.driver.spawn(async move {
+            // Who still decides asks for more, so there may always be some.
+            let _ = timeout(FAREWELL, under_way.none()).await;
+            // Who is gone need not be told.
+            let _ = gone.send(());
+        });
+        // Fails if the driver has ended: then nothing is under way.
+        let _ = all_gone.await;
         self.driver.close().await;
     }
 
@@ -192,7 +206,10 @@ impl FleetStore for ClusterStore {
                 None => steps.exact(position, limits.unit(want, &self.exact)),
             }
         }
-        Asked::Later(Box::pin(tokio::task::coop::unconstrained(steps.take())))
+        Asked::Later(match steps.is_one_call() {
+            true => Box::pin(unconstrained(steps.take())),
+            false => Box::pin(unconstrained(steps.take_within(self.means.deadline))),
+        })
     }
 
     fn nodes(&self) -> u32 {
