@@ -43,8 +43,8 @@ pub(crate) struct Orders {
     pub(crate) permits: u64,
 }
 
-/// How long permits live that are not renewed.
-pub(crate) const PERMIT_LIFE: Duration = Duration::from_secs(1);
+/// How long permits live that are not renewed: long enough to be renewed on a machine that does other things.
+pub(crate) const PERMIT_LIFE: Duration = Duration::from_secs(3);
 
 /// A clock that all processes of a machine share: the wall clock as it stood at the start, and what has
 /// passed since.
