@@ -20,6 +20,8 @@ use super::{Process, get, leased, options_at, with_policy};
 
 /// What is admitted within this is written down together.
 const TOGETHER: u64 = 100_000;
+/// Decisions are counted by slots of this.
+pub(crate) const SLOT: u64 = 10_000_000;
 /// How long one node is asked the most before another is.
 const PHASE: u64 = 500_000_000;
 /// How much of the load each node has, in percent; who is which changes with the phase.
@@ -41,8 +43,8 @@ pub(crate) struct Orders {
     pub(crate) permits: u64,
 }
 
-/// How long permits live that are not renewed.
-pub(crate) const PERMIT_LIFE: Duration = Duration::from_secs(1);
+/// How long permits live that are not renewed: long enough to be renewed on a machine that does other things.
+pub(crate) const PERMIT_LIFE: Duration = Duration::from_secs(3);
 
 /// A clock that all processes of a machine share: the wall clock as it stood at the start, and what has
 /// passed since.
@@ -174,14 +176,17 @@ pub(crate) struct Report {
     pub(crate) decisions: u64,
     pub(crate) degraded: u64,
     pub(crate) doubt: u64,
+    /// How many decisions began in which slot, by the slot's number.
+    pub(crate) demand: Vec<(u64, u64)>,
     pub(crate) calls: Vec<Call<()>>,
 }
 
 impl Report {
     fn write(&self, file: &Path) {
-        let head = [self.decisions, self.degraded, self.doubt];
+        let head = [self.decisions, self.degraded, self.doubt, self.demand.len() as u64];
+        let demand = self.demand.iter().flat_map(|(slot, many)| [*slot, *many]);
         let calls = self.calls.iter().flat_map(|call| [call.called_at, call.returned_at, call.cost]);
-        let bytes: Vec<u8> = head.into_iter().chain(calls).flat_map(u64::to_le_bytes).collect();
+        let bytes: Vec<u8> = head.into_iter().chain(demand).chain(calls).flat_map(u64::to_le_bytes).collect();
         std::fs::write(file, bytes).unwrap();
     }
 
@@ -190,7 +195,9 @@ impl Report {
         let bytes = std::fs::read(file).unwrap();
         let numbers: Vec<u64> =
             bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().unwrap())).collect();
-        let &[decisions, degraded, doubt, ref calls @ ..] = &numbers[..] else { panic!("a short report") };
+        let &[decisions, degraded, doubt, slots, ref rest @ ..] = &numbers[..] else { panic!("a short report") };
+        let (demand, calls) = rest.split_at(2 * slots as usize);
+        let demand = demand.chunks_exact(2).map(|two| (two[0], two[1])).collect();
         let call = |three: &[u64]| Call {
             node: 0,
             key: (),
@@ -199,7 +206,7 @@ impl Report {
             called_at: three[0].saturating_sub(doubt),
             returned_at: three[1] + doubt,
         };
-        Self { decisions, degraded, doubt, calls: calls.chunks_exact(3).map(call).collect() }
+        Self { decisions, degraded, doubt, demand, calls: calls.chunks_exact(3).map(call).collect() }
     }
 }
 
@@ -228,9 +235,10 @@ pub(crate) fn be_a_node() {
             thread::sleep(Duration::from_millis(50));
         }
         let mut report = Report::default();
-        for (calls, degraded) in asking.into_iter().map(|thread| thread.join().unwrap()) {
-            report.calls.extend(calls);
-            report.degraded += degraded;
+        for asked in asking.into_iter().map(|thread| thread.join().unwrap()) {
+            report.calls.extend(asked.calls);
+            report.demand.extend(asked.demand);
+            report.degraded += asked.degraded;
         }
         report
     });
@@ -271,15 +279,17 @@ fn ask(
     load: u64,
     is_over: &AtomicBool,
     decisions: &AtomicU64,
-) -> (Vec<Call<()>>, u64) {
+) -> Report {
     let request = get();
     let mut recorder = Recorder::new(0, TOGETHER);
+    let mut demand: Vec<(u64, u64)> = Vec::new();
     let mut degraded = 0;
     let mut slot = clock.now();
     while !is_over.load(Ordering::Relaxed) {
         let share = SKEW[(place + slot / PHASE) as usize % SKEW.len()];
         let many = (load * share / 100 / 1_000).max(1);
-        let mut called_at = clock.now();
+        let begun = clock.now();
+        let mut called_at = begun;
         for _ in 0..many {
             let outcome = process.sluice.decide(&request);
             let returned_at = clock.now();
@@ -291,9 +301,13 @@ fn ask(
             called_at = returned_at;
         }
         decisions.fetch_add(many, Ordering::Relaxed);
+        match demand.last_mut() {
+            Some((last, counted)) if *last == begun / SLOT => *counted += many,
+            _ => demand.push((begun / SLOT, many)),
+        }
         // Who is late does not catch up: the load is what the machine can do.
         slot = (slot + 1_000_000).max(called_at);
         thread::sleep(Duration::from_nanos(slot.saturating_sub(called_at)));
     }
-    (recorder.into_calls(), degraded)
+    Report { degraded, demand, calls: recorder.into_calls(), ..Report::default() }
 }

@@ -13,6 +13,10 @@ use super::{Process, get};
 /// How long a caller pauses between two decisions.
 const PAUSE: Duration = Duration::from_micros(700);
 
+/// How far a process's own clock, the processor's counter, may be from the kernel's by the end of a run: they
+/// differ by some millionths. What the store decides, it decides by the kernel's.
+const ADRIFT: u64 = 1_000_000;
+
 /// One decision as its caller saw it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
@@ -83,7 +87,8 @@ impl History {
             .iter()
             .filter(|seen| which(seen))
             .map(|seen| {
-                let (called_at, returned_at) = (nanos(seen.called), nanos(seen.returned));
+                let doubt = if seen.degraded { ADRIFT } else { 0 };
+                let (called_at, returned_at) = (nanos(seen.called).saturating_sub(doubt), nanos(seen.returned) + doubt);
                 Call { node: seen.node, key: (), cost: 1, admitted: seen.admitted, called_at, returned_at }
             })
             .collect();
