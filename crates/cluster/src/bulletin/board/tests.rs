@@ -16,7 +16,9 @@ fn look(board: &mut Board, store: &mut Connection, bans: &[BanNews], changes: &[
     let Invocation { script, keys, arguments } = board.look(bans, changes);
     let mut command = redis::cmd("EVAL");
     command.arg(&script.source).arg(keys.len());
-    keys.iter().chain(&arguments).for_each(|part| drop(command.arg(part.as_ref())));
+    for part in keys.iter().chain(&arguments) {
+        command.arg(part.as_ref());
+    }
     board.read(command.query(store).unwrap()).unwrap()
 }
 

@@ -45,10 +45,6 @@ impl Fixture {
         self.table.take(hash, cost, || StoreKey(hash.to_string().into()))
     }
 
-    fn clock_now(&self) -> Timestamp {
-        ClockHandle::from(self.clock.clone()).now()
-    }
-
     /// Lets the store answer everything that was sent.
     fn deliver(&mut self) -> usize {
         let mut delivered = 0;
@@ -194,10 +190,13 @@ fn there_are_never_more_keys_than_fit() {
 #[test]
 fn what_cost_more_is_charged() {
     let mut fixture = Fixture::new(100, 10);
+    let Local::Waiting(taken) = fixture.take(7, 1) else { panic!("the store must be asked") };
+    assert_eq!(fixture.deliver(), 1);
     fixture.table.charge(7, 30);
     fixture.table.tick();
     assert_eq!(fixture.deliver(), 1);
-    assert_eq!(fixture.ledger.free(&fixture.table.terms), 70);
+    assert_eq!(fixture.ledger.free(&fixture.table.terms), 69);
+    drop(taken);
     fixture.table.tick();
     assert_eq!(fixture.deliver(), 0, "once");
 }
