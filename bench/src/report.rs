@@ -108,9 +108,9 @@ pub(crate) const CLUSTER_NOTES: &str = "\
 Best of several interleaved rounds, all on one machine with one Redis. plain script: the usual token bucket (a hash with
 two fields), each decision a call of its own from redis-benchmark. exact: async callers of one process, 10,000 clients
 in turn, each decision made in the store, all admitted. lease-hot-key: four processes on one key, decisions of all
-together; first a limit that holds them back, then one that does not; that no more is let in than burst + rate x time
-is checked in every round. lease-commands: four nodes, 10^5 decisions/s on one key whose limit is as much, calls of
-scripts per decision, heartbeats and all.";
+together, against a limit that holds them back and one that does not. In every round it is checked that no more is let
+in than burst + rate x time; the last row is the round that came nearest. lease-commands: four nodes, 10^5 decisions/s
+on one key whose limit is as much; calls of scripts per decision, heartbeats and all.";
 
 /// The table.
 pub(crate) fn table(rows: &[Row]) -> Table {

@@ -18,17 +18,17 @@ const CLIENTS: u32 = 10_000;
 const BUCKET: Bucket = Bucket { per_second: 1, burst: 10_000 };
 
 pub(crate) fn callers_64(scale: Scale) -> Vec<Row> {
-    let peer = Asking { clients: 50, pipelined: 1, keys: CLIENTS, calls: scale.size(50_000) };
-    beside("exact-64", "plain script, 50 clients", 64, scale.size(100_000), peer, Goal::ratio(2.0), scale)
+    let peer = Asking { clients: 50, pipelined: 1, keys: CLIENTS, calls: scale.size(40_000) };
+    beside("exact-64", "plain script, 50 clients", 64, scale.size(80_000), peer, Goal::ratio(2.0), scale)
 }
 
 pub(crate) fn callers_512(scale: Scale) -> Vec<Row> {
-    let peer = Asking { clients: 50, pipelined: 16, keys: CLIENTS, calls: scale.size(100_000) };
+    let peer = Asking { clients: 50, pipelined: 16, keys: CLIENTS, calls: scale.size(80_000) };
     beside(
         "exact-512",
         "plain script, 50 clients, 16 pipelined",
         512,
-        scale.size(150_000),
+        scale.size(120_000),
         peer,
         Goal::ratio(1.0),
         scale,
