@@ -66,6 +66,7 @@ fn killed(what: &str, mode: ClusterMode, policy: OnStoreFailure) {
     wait_until_two([&one, &other]);
     let load = Load::start(&[&one, &other]);
     sleep(Duration::from_millis(700));
+    let killed = Instant::now();
     server.kill();
     eventually("noticed", || is_degraded(&one) && is_degraded(&other));
     sleep(Duration::from_millis(700));
@@ -73,6 +74,9 @@ fn killed(what: &str, mode: ClusterMode, policy: OnStoreFailure) {
     wait_until_back(what, &one);
     wait_until_back(what, &other);
     let back = Instant::now();
+    // The store knows nobody any more; the processes still know that they are two, for five seconds.
+    let counts = [&one, &other].map(|process| process.store.health().live_nodes);
+    assert!(counts == [Some(2); 2] || killed.elapsed() > Duration::from_secs(3), "{counts:?}");
     sleep(Duration::from_millis(800));
     let history = load.stop();
     // What the store admitted, before and after: it has forgotten once.

@@ -17,7 +17,7 @@ use crate::invocation::{Invocation, Script};
 
 /// How often a process names itself.
 const EVERY: Duration = Duration::from_secs(1);
-/// Who is silent for this long is not counted any more.
+/// Who is silent for this long is not counted any more, and a store that forgot who was there is believed.
 const SILENCE: Duration = Duration::from_secs(5);
 /// How long beyond the deadline a heartbeat may take before the store counts as silent.
 const STALL: Duration = Duration::from_millis(250);
@@ -89,7 +89,7 @@ impl<B: Batch> Shared<B> {
             .await
             .unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Silent, "no answer to the heartbeat")))?;
         let nodes = from_redis_value::<u32>(reply).map_err(|error| StoreError::unintelligible(error.to_string()))?;
-        self.counters.learn_live_nodes(nodes);
+        self.counters.learn_live_nodes(self.census.lock().counted(nodes, Instant::now(), SILENCE));
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod asking;
 mod batch;
 mod breaker;
 mod calls;
+mod census;
 mod heartbeat;
 mod jitter;
 mod lanes;

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::asking::{Asking, Heard};
 use super::batch::Batch;
 use super::breaker::Breaker;
+use super::census::Census;
 use super::lanes::Lanes;
 use super::pace::Pace;
 use crate::error::{Failure, StoreError, Weight};
@@ -31,6 +32,7 @@ pub(super) struct Shared<B: Batch> {
     /// Where the processes that share the store are listed, and this one's name there.
     pub(super) nodes_key: Bytes,
     pub(super) name: Bytes,
+    pub(super) census: Mutex<Census>,
     pub(super) line: Mutex<Line<B>>,
     /// Tells the gatherer that something waits and the line is free.
     pub(super) wake: Notify,
@@ -88,6 +90,7 @@ impl<B: Batch> Shared<B> {
             deadline,
             nodes_key: names.0,
             name: names.1,
+            census: Mutex::default(),
             line: Mutex::new(Line { lanes: Lanes::new(), in_flight: 0, wake_at: None, pace, closed: false }),
             wake: Notify::new(),
             opened: Notify::new(),
