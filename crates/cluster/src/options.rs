@@ -41,7 +41,7 @@ pub struct StoreOptions {
     pub key_prefix: String,
     /// How long a permit lives in the store without being renewed.
     pub permit_time_to_live: Duration,
-    /// How many processes share the store, if that is known. Otherwise the live ones are counted.
+    /// How many processes to share out limits among before the store has told how many there are.
     pub expected_nodes: Option<NonZeroU32>,
 }
 

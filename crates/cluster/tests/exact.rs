@@ -161,6 +161,11 @@ fn lists_reach_every_process() {
     let denied = |process: &Process| !process.sluice.decide(&from("10.0.0.1")).is_admitted();
     eventually("everybody knows", || denied(&one) && denied(&other));
     assert!(other.sluice.decide(&from("10.0.0.2")).is_admitted());
+    // The store forgets; the processes do not.
+    flush(&server);
+    let late = Process::start(&server, [cluster("total", "1000/1h")]);
+    eventually("told again", || denied(&late));
+    assert!(denied(&one) && denied(&other));
     other.store.unlist(deny, "client.ip == 10.0.0.1");
     eventually("taken off", || !denied(&one) && !denied(&other));
 }

@@ -127,3 +127,23 @@ fn closing_gives_slices_back() {
     }
     assert_eq!(admitted, 1_000, "nothing was lost with the one that closed");
 }
+
+/// What a request cost beyond its estimate is charged, also when its key has long been forgotten here.
+#[test]
+fn an_overrun_is_charged_however_late() {
+    let server = RedisServer::start().unwrap();
+    let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
+    let rule = leased(OnStoreFailure::Closed, Rule::new("tokens", [limit]));
+    let process = Process::start(&server, [Rule { cost: Cost::Estimate(100), ..rule }]);
+    let outcome = process.sluice.decide(&get());
+    assert!(outcome.is_admitted() && outcome.is_held());
+    // Long enough for the key to be given back and forgotten.
+    std::thread::sleep(Duration::from_millis(2_600));
+    outcome.settle(950);
+    eventually("charged", || {
+        let outcome = process.sluice.decide(&get());
+        let refused = !outcome.is_admitted();
+        outcome.give_back();
+        refused
+    });
+}

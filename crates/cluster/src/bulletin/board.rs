@@ -6,10 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 use sluicegate_engine::fleet::FleetKey;
-use sluicegate_engine::rule::Lists;
 use sluicegate_engine::sluice::BanNews;
 
-use super::entry::{ListChange, lists};
+use super::entry::ListChange;
 use crate::invocation::{Invocation, Script};
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../scripts/bulletin.lua")));
@@ -35,8 +34,8 @@ pub(crate) struct Board {
 pub(crate) struct Look {
     /// Bans pronounced and lifted, by anybody.
     pub(crate) bans: Vec<BanNews>,
-    /// The lists, if they have changed.
-    pub(crate) lists: Option<Lists>,
+    /// All entries of the lists, if they have changed.
+    pub(crate) entries: Option<Vec<ListChange>>,
     /// Whether this is another board than the one known: the store has lost what it held.
     pub(crate) is_new: bool,
     /// Whether there is more to read at once.
@@ -84,13 +83,13 @@ impl Board {
         let (name, lists_number) = (text(name)?, text(lists_number)?);
         let (Value::Int(number), Value::Int(more), Value::Array(bans)) = (number, more, bans) else { return None };
         let bans = bans.chunks_exact(3).filter_map(ban).collect();
-        let lists = match entries {
-            Value::Array(entries) => Some(lists(&entries.into_iter().filter_map(text).collect::<Vec<_>>())),
+        let entries = match entries {
+            Value::Array(entries) => Some(entries.chunks_exact(2).filter_map(listed).collect()),
             _ => None,
         };
         let is_new = name != self.name;
         (self.name, self.number, self.lists_number) = (name, number, lists_number);
-        Some(Look { bans, lists, is_new, more: more == 1 })
+        Some(Look { bans, entries, is_new, more: more == 1 })
     }
 }
 
@@ -117,6 +116,13 @@ fn ban(parts: &[Value]) -> Option<BanNews> {
         key: FleetKey::from(key),
         remaining: u64::try_from(*left).ok().map(Duration::from_millis),
     })
+}
+
+/// An entry that stands, as the change that would put it there.
+fn listed(parts: &[Value]) -> Option<ListChange> {
+    let [Value::BulkString(field), Value::Int(left)] = parts else { return None };
+    let left = u64::try_from(*left).ok().filter(|left| *left > 0).map(Duration::from_millis);
+    ListChange::standing(std::str::from_utf8(field).ok()?, left)
 }
 
 fn text(value: Value) -> Option<String> {

@@ -41,6 +41,17 @@ pub(crate) enum Change {
 }
 
 impl ListChange {
+    /// An entry that stands, by the store's name of it; `None` if it is none of ours.
+    pub(super) fn standing(field: &str, left: Option<Duration>) -> Option<Self> {
+        let mut text = field.chars();
+        let kind = match text.next()? {
+            '+' => ListKind::Allow,
+            '-' => ListKind::Deny,
+            _ => return None,
+        };
+        Some(Self { kind, text: text.as_str().to_owned(), change: Change::Add(left) })
+    }
+
     /// The entry as the store names it.
     pub(super) fn field(&self) -> String {
         format!("{}{}", self.kind.mark(), self.text)
@@ -58,18 +69,16 @@ impl ListChange {
 
 /// The lists that these entries make. What is no condition is left out: another process may know more
 /// than this one.
-pub(super) fn lists(fields: &[String]) -> Lists {
+pub(crate) fn lists(entries: &[ListChange]) -> Lists {
     let mut lists = Lists::default();
-    let mut fields: Vec<&String> = fields.iter().collect();
-    fields.sort();
-    for field in fields {
-        let mut text = field.chars();
-        let list = match text.next() {
-            Some('+') => &mut lists.allow,
-            Some('-') => &mut lists.deny,
-            _ => continue,
+    let mut entries: Vec<&ListChange> = entries.iter().collect();
+    entries.sort_by(|one, other| one.text.cmp(&other.text));
+    for entry in entries {
+        let list = match entry.kind {
+            ListKind::Allow => &mut lists.allow,
+            ListKind::Deny => &mut lists.deny,
         };
-        list.extend(Expr::parse(text.as_str()).ok());
+        list.extend(Expr::parse(&entry.text).ok());
     }
     lists
 }

@@ -11,4 +11,4 @@ mod entry;
 
 pub(crate) use board::{Board, Look, script};
 pub use entry::ListKind;
-pub(crate) use entry::{Change, ListChange};
+pub(crate) use entry::{Change, ListChange, lists};

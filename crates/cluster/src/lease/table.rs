@@ -227,12 +227,15 @@ impl LeaseTable {
         }
     }
 
-    /// Charges what a request cost beyond what it took, whether there is as much or not. What is owed for a
-    /// key that has been forgotten meanwhile is not.
-    pub(crate) fn charge(&self, hash: u64, cost: u64) {
-        if let Some(entry) = self.shard(hash).lock().get_mut(&hash) {
-            entry.holder.charge(cost);
-        }
+    /// Charges what a request cost beyond what it took, whether there is as much or not; `key` names the key
+    /// in the store if it has been forgotten here.
+    pub(crate) fn charge(&self, hash: u64, cost: u64, key: impl FnOnce() -> StoreKey) {
+        let now = self.clock.now();
+        let mut shard = self.shard(hash).lock();
+        let Some((entry, farewell)) = self.entry(&mut shard, hash, now, key) else { return };
+        entry.holder.charge(cost);
+        drop(shard);
+        self.send(farewell);
     }
 
     /// The store has answered the request that said `account` of this key.

@@ -12,7 +12,7 @@
 --        5 count of bans, then for each: field, ms it lasts (-1 lifts it), name,
 --        then the count of list entries, then for each: entry, ms it lasts (0 for ever, -1 removes it)
 -- Answers board, number, whether there is more, number of the lists,
---        { field, ms left or -1, name, ... }, { entry, ... } or false if the lists have not changed
+--        { field, ms left or -1, name, ... }, { entry, ms left or 0, ... } or false if the lists have not changed
 
 local DAY = 86400000
 local MOST = 100000
@@ -52,10 +52,10 @@ for _ = 1, tonumber(ARGV[5]) do
   local field, lasts, readable = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
   at = at + 3
   local known = redis.call('ZSCORE', ends, field)
-  -- A lifted ban is remembered for a while, so that all hear of it.
+  -- A lifted ban is remembered as long as it would have lasted, so that all hear of it.
   local until_ms = now + lasts
   if lasts < 0 then
-    until_ms = now + 60000
+    until_ms = math.max(now + 60000, tonumber(known) or 0)
     readable = ''
   end
   if lasts < 0 or not known or redis.call('HGET', bans, field) == '' or tonumber(known) < until_ms then
@@ -94,6 +94,7 @@ if changed or ARGV[1] ~= name or ARGV[3] ~= (lists_number or '0') or (due and du
       changed = true
     else
       standing[#standing + 1] = entries[i]
+      standing[#standing + 1] = ends_at == 0 and 0 or ends_at - now
       if ends_at ~= 0 then due = math.min(due or ends_at, ends_at) end
     end
   end

@@ -100,7 +100,7 @@ impl Steps {
     /// waits any more.
     pub(super) async fn take(self) -> FleetAnswer {
         let mut taken = Taken::new(&self.exact);
-        let mut said: SmallVec<[FleetSaid; 1]> = SmallVec::from_elem(UNSAID, self.wants);
+        let mut said: SmallVec<[FleetSaid; 1]> = SmallVec::from_elem(FleetSaid::NOT_ASKED, self.wants);
         for lease in self.leases {
             let want = lease.want;
             said[want] = lease.take(&mut taken).await?;
@@ -123,10 +123,6 @@ impl Steps {
     }
 }
 
-/// Of what was not asked, because something else refused: nothing stands against it.
-const UNSAID: FleetSaid =
-    FleetSaid { check: Check::Now, limit: 0, status: Status { limit: 0, remaining: 0, reset: 0 } };
-
 fn admits(said: &FleetSaid) -> bool {
     matches!(said.check, Check::Now | Check::After(_))
 }
@@ -136,7 +132,7 @@ impl Lease {
         let Self { want, hash, cost, key, table } = self;
         let capacity = table.terms().capacity();
         let unknown = Status { limit: capacity, remaining: 0, reset: 0 };
-        let (outcome, status) = match table.take(hash, cost, || key) {
+        let (outcome, status) = match table.take(hash, cost, || key.clone()) {
             Local::Taken(slip, status) => (Outcome::Taken(slip), Some(status)),
             Local::NotBefore(wait, status) => (Outcome::NotBefore(wait), Some(status)),
             Local::Never => return Ok(said(Check::Never, Status { remaining: capacity, ..unknown })),
@@ -147,7 +143,7 @@ impl Lease {
         let status = status.unwrap_or(unknown);
         match outcome {
             Outcome::Taken(slip) => {
-                taken.leased.push(Leased { want, hash, cost, slip, table });
+                taken.leased.push(Leased { want, hash, cost, key, slip, table });
                 Ok(said(Check::Now, status))
             }
             Outcome::NotBefore(wait) => Ok(said(Check::NotBefore(wait), status)),
@@ -198,6 +194,7 @@ struct Leased {
     want: usize,
     hash: u64,
     cost: u64,
+    key: StoreKey,
     slip: Slip,
     table: Arc<LeaseTable>,
 }
@@ -216,10 +213,10 @@ impl Taken {
 
     /// Ends everything; `actual` tells what each want really cost.
     fn finish(&mut self, actual: impl Fn(usize, u64) -> u64) {
-        for Leased { want, hash, cost, slip, table } in self.leased.drain(..) {
+        for Leased { want, hash, cost, key, slip, table } in self.leased.drain(..) {
             match actual(want, cost).checked_sub(cost) {
                 Some(0) => {}
-                Some(beyond) => table.charge(hash, beyond),
+                Some(beyond) => table.charge(hash, beyond, || key),
                 None => table.give_back(hash, slip.part(cost - actual(want, cost))),
             }
         }

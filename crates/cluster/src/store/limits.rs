@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sluicegate_engine::algorithm::{Check, Status};
 use sluicegate_engine::fleet::{FleetKey, FleetLimits, FleetMark, FleetSaid, Want};
-use sluicegate_engine::rule::{ClusterMode, Rule, Scope};
+use sluicegate_engine::rule::{ClusterMode, Cost, Rule, Scope};
 use sluicegate_engine::{Limit, LimitError, Timestamp};
 
 use super::Means;
@@ -25,6 +25,8 @@ pub(super) struct ClusterLimits {
     capacity: usize,
     prepared: Arc<PreparedLimits>,
     leases: Option<Arc<LeaseTable>>,
+    /// Whether costs are settled later, when the key may have been forgotten here.
+    estimates: bool,
 }
 
 /// Keys of a leased rule that a process has slices of at once, unless the rule says how many it remembers.
@@ -47,6 +49,7 @@ impl ClusterLimits {
             capacity,
             prepared: Arc::new(prepared),
             leases: leasable.map(|terms| means.lease_table(terms, capacity)),
+            estimates: estimates(rule),
         })
     }
 
@@ -58,6 +61,7 @@ impl ClusterLimits {
             && self.limits == rule.limits
             && self.mode == mode(rule)
             && self.capacity == capacity
+            && self.estimates == estimates(rule)
     }
 
     pub(super) const fn leases(&self) -> Option<&Arc<LeaseTable>> {
@@ -78,6 +82,10 @@ impl ClusterLimits {
     }
 }
 
+const fn estimates(rule: &Rule) -> bool {
+    matches!(rule.cost, Cost::Estimate(_))
+}
+
 fn mode(rule: &Rule) -> ClusterMode {
     match rule.scope {
         Scope::Cluster { mode, .. } => mode,
@@ -93,6 +101,10 @@ pub(super) fn said(check: Check, status: Status) -> FleetSaid {
 impl FleetLimits for ClusterLimits {
     #[inline]
     fn at_once(&self, key: u64, cost: u64, _now: Timestamp) -> Option<(FleetSaid, FleetMark)> {
+        if self.estimates {
+            // Whoever settles later must know the key itself.
+            return None;
+        }
         match self.leases.as_ref()?.take_at_once(key, cost)? {
             Local::Taken(slip, status) => Some((said(Check::Now, status), FleetMark(slip.mark()))),
             Local::NotBefore(wait, status) => Some((said(Check::NotBefore(wait), status), FleetMark::default())),
@@ -105,11 +117,9 @@ impl FleetLimits for ClusterLimits {
     }
 
     fn settle(&self, key: u64, taken: u64, actual: u64, mark: FleetMark) {
-        let Some(leases) = &self.leases else { return };
-        match actual.checked_sub(taken) {
-            Some(0) => {}
-            Some(beyond) => leases.charge(key, beyond),
-            None => leases.give_back(key, Slip::marked(mark.0, taken - actual)),
+        // Only what was given back: estimates are settled with their key.
+        if let (Some(leases), Some(unused)) = (&self.leases, taken.checked_sub(actual)) {
+            leases.give_back(key, Slip::marked(mark.0, unused));
         }
     }
 }

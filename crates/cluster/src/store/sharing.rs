@@ -12,7 +12,7 @@ use sluicegate_engine::sluice::{BanNews, WeakSluice};
 use tokio::sync::Notify;
 
 use super::exact::ExactBatch;
-use crate::bulletin::{Board, Change, ListChange, ListKind, Look};
+use crate::bulletin::{Board, Change, ListChange, ListKind, Look, lists};
 use crate::driver::{Driver, random};
 
 /// How often the board is looked at. Twice this and a round trip is how long news takes.
@@ -36,6 +36,8 @@ struct Shared {
     changes: Mutex<Vec<ListChange>>,
     /// The fleet's lists as last read.
     lists: Mutex<Lists>,
+    /// What they are made of, and since when.
+    entries: Mutex<Vec<(Instant, ListChange)>>,
     /// Whether somebody has come who knows nothing of the board yet.
     is_news_to_some: AtomicBool,
     /// Wakes whoever looks at the board.
@@ -48,6 +50,7 @@ impl Sharing {
             sluices: Mutex::default(),
             changes: Mutex::default(),
             lists: Mutex::default(),
+            entries: Mutex::default(),
             is_news_to_some: AtomicBool::new(false),
             stir: Notify::new(),
         });
@@ -137,16 +140,41 @@ impl Shared {
             let (many, posted) = untold.next(Instant::now());
             let changes = self.changes.lock().clone();
             let Ok(answer) = driver.call(board.look(&posted, &changes), DEADLINE).await else { continue };
-            let Some(look) = board.read(answer) else { continue };
+            let Some(mut look) = board.read(answer) else { continue };
             untold.0.drain(..many);
             self.changes.lock().drain(..changes.len());
             if look.is_new {
+                if self.enlist_again(&look) {
+                    look.entries = None;
+                }
                 // The store knows nothing of what was banned before.
                 untold.add(sluices.iter().flat_map(Sluice::bans_to_tell), Instant::now());
             }
-            at_once = look.more || !untold.0.is_empty();
+            at_once = look.more || !untold.0.is_empty() || !self.changes.lock().is_empty();
             self.take_up(sluices, look).await;
         }
+    }
+
+    /// Posts entries that a store has lost. Answers whether there are any: then its lists are not taken up
+    /// before they stand there again.
+    fn enlist_again(&self, look: &Look) -> bool {
+        let now = Instant::now();
+        let standing = look.entries.as_deref().unwrap_or_default();
+        let stands =
+            |known: &ListChange| standing.iter().any(|entry| entry.kind == known.kind && entry.text == known.text);
+        let known = std::mem::take(&mut *self.entries.lock());
+        let lost = known.into_iter().filter(|(_, entry)| !stands(entry)).filter_map(|(since, entry)| {
+            let Change::Add(left) = entry.change else { return None };
+            let left = match left {
+                Some(left) => Some(left.checked_sub(now.saturating_duration_since(since))?),
+                None => None,
+            };
+            Some(ListChange { change: Change::Add(left), ..entry })
+        });
+        let lost: Vec<ListChange> = lost.collect();
+        let mut changes = self.changes.lock();
+        changes.splice(0..0, lost.iter().cloned());
+        !lost.is_empty()
     }
 
     fn present(&self) -> Vec<Sluice> {
@@ -161,7 +189,10 @@ impl Shared {
                 sluice.hear_ban(news);
             }
         }
-        if let Some(lists) = look.lists {
+        if let Some(entries) = look.entries {
+            let lists = lists(&entries);
+            let now = Instant::now();
+            *self.entries.lock() = entries.into_iter().map(|entry| (now, entry)).collect();
             *self.lists.lock() = lists.clone();
             // Also those that came while the board was read.
             let sluices = self.present();

@@ -118,7 +118,7 @@ fn redis(scheme: &str, rest: &str) -> Result<RedisStore, Fault> {
         None => (None, rest),
     };
     let (username, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
-        Some((user, password)) => (some(user), some(password)),
+        Some((user, password)) => (some(&decoded(user)?), some(&decoded(password)?)),
         None => (None, None),
     };
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -189,6 +189,14 @@ fn node(host: &str, port: u16) -> Result<String, Fault> {
     Ok(format!("{name}:{port}"))
 }
 
+/// What a part of a URL stands for: `p%40ss` for `p@ss`.
+fn decoded(text: &str) -> Result<String, Fault> {
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
+    decoded
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| ("user or password is no text".to_owned(), "write a percent sign as %25".to_owned()))
+}
+
 fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
@@ -217,6 +225,9 @@ mod tests {
         let store = parse("redis://u:secret@h/1").unwrap();
         assert_eq!(store.password.as_deref(), Some("secret"));
         assert!(!format!("{store:?}").contains("secret"));
+        let odd = parse("redis://me%3A:p%40s%25s/word@h").unwrap();
+        assert_eq!((odd.username.as_deref(), odd.password.as_deref()), (Some("me:"), Some("p@s%s/word")));
+        assert!(parse("redis://u:%ff@h").is_err());
     }
 
     #[test]

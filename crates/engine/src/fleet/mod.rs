@@ -138,6 +138,17 @@ pub struct FleetSaid {
     pub status: Status,
 }
 
+impl FleetSaid {
+    /// Said of a want that was not asked for, because another had been refused before.
+    pub const NOT_ASKED: Self =
+        Self { check: Check::Now, limit: 0, status: Status { limit: 0, remaining: 0, reset: 0 } };
+
+    /// Whether it was asked for: every limit there is has a size.
+    pub const fn was_asked(&self) -> bool {
+        self.status.limit > 0
+    }
+}
+
 /// The store did not answer in time, or is known not to. Why is the store's to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreLost;

@@ -223,7 +223,7 @@ impl FleetLimits for PaperLimits {
         let mut slice = self.slice.lock().unwrap();
         let left = (*slice)?.checked_sub(cost)?;
         *slice = Some(left);
-        let status = Status { limit: 0, remaining: left, reset: 0 };
+        let status = Status { limit: 9, remaining: left, reset: 0 };
         Some((FleetSaid { check: Check::Now, limit: 0, status }, FleetMark([7, left])))
     }
 

@@ -5,8 +5,8 @@ use sluicegate_engine::rule::Expr;
 use sluicegate_testkit::servers::RedisServer;
 
 use super::*;
-use crate::bulletin::ListKind;
 use crate::bulletin::entry::Change;
+use crate::bulletin::{ListKind, lists};
 
 fn connect(server: &RedisServer) -> Connection {
     redis::Client::open(server.url()).unwrap().get_connection().unwrap()
@@ -110,17 +110,17 @@ fn lists_are_told_when_they_change() {
     let deny = entry(ListKind::Deny, "client.ip == 10.0.0.1", Change::Add(None));
     let allow = entry(ListKind::Allow, "account == 'boss'", Change::Add(Some(Duration::from_secs(60))));
     look(&mut one, &mut store, &[], &[deny.clone(), allow, entry(ListKind::Deny, "no condition", Change::Add(None))]);
-    let lists = look(&mut two, &mut store, &[], &[]).lists.unwrap();
-    assert_eq!(lists.deny, [Expr::parse("client.ip == 10.0.0.1").unwrap()]);
-    assert_eq!(lists.allow.len(), 1);
-    assert_eq!(look(&mut two, &mut store, &[], &[]).lists, None);
+    let told = lists(&look(&mut two, &mut store, &[], &[]).entries.unwrap());
+    assert_eq!(told.deny, [Expr::parse("client.ip == 10.0.0.1").unwrap()]);
+    assert_eq!(told.allow.len(), 1);
+    assert_eq!(look(&mut two, &mut store, &[], &[]).entries, None);
     look(&mut two, &mut store, &[], &[ListChange { change: Change::Remove, ..deny }]);
-    assert!(look(&mut one, &mut store, &[], &[]).lists.unwrap().deny.is_empty());
+    assert!(lists(&look(&mut one, &mut store, &[], &[]).entries.unwrap()).deny.is_empty());
     let brief = entry(ListKind::Deny, "method == 'PUT'", Change::Add(Some(Duration::from_millis(1))));
     look(&mut one, &mut store, &[], &[brief]);
     // The store's own clock lets it go.
-    let gone =
-        (0..1_000).any(|_| look(&mut one, &mut store, &[], &[]).lists.is_some_and(|lists| lists.deny.is_empty()));
+    let gone = (0..1_000)
+        .any(|_| look(&mut one, &mut store, &[], &[]).entries.is_some_and(|entries| lists(&entries).deny.is_empty()));
     assert!(gone);
     assert_eq!(keys_without_expiry(&mut store), 0);
 }
@@ -188,7 +188,7 @@ fn lists_are_not_read_for_who_knows_them() {
     let entry = |nth: u32, change| ListChange { kind: ListKind::Deny, text: format!("path == '/{nth}'"), change };
     let all: Vec<ListChange> = (0..500).map(|nth| entry(nth, Change::Add(Some(Duration::from_secs(60))))).collect();
     look(&mut one, &mut store, &[], &all);
-    assert_eq!(look(&mut two, &mut store, &[], &[]).lists.unwrap().deny.len(), 500);
+    assert_eq!(look(&mut two, &mut store, &[], &[]).entries.unwrap().len(), 500);
     let mut reads = || {
         let info: String = redis::cmd("INFO").arg("commandstats").query(&mut store).unwrap();
         let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_hgetall:calls="));
@@ -196,9 +196,9 @@ fn lists_are_not_read_for_who_knows_them() {
     };
     let before = reads();
     for _ in 0..20 {
-        assert_eq!(look(&mut two, &mut connect(&server), &[], &[]).lists, None);
+        assert_eq!(look(&mut two, &mut connect(&server), &[], &[]).entries, None);
     }
     assert_eq!(reads(), before);
     look(&mut one, &mut connect(&server), &[], &[entry(7, Change::Remove)]);
-    assert_eq!(look(&mut two, &mut connect(&server), &[], &[]).lists.unwrap().deny.len(), 499);
+    assert_eq!(look(&mut two, &mut connect(&server), &[], &[]).entries.unwrap().len(), 499);
 }

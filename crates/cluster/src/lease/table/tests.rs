@@ -190,12 +190,11 @@ fn there_are_never_more_keys_than_fit() {
 #[test]
 fn what_cost_more_is_charged() {
     let mut fixture = Fixture::new(100, 10);
-    let Local::Waiting(_waiting) = fixture.take(7, 1) else { panic!("the store is asked") };
-    fixture.deliver();
-    fixture.table.charge(7, 30);
+    // Also if the key has been forgotten meanwhile.
+    fixture.table.charge(7, 30, || StoreKey("7".into()));
     fixture.table.tick();
     assert_eq!(fixture.deliver(), 1);
-    assert_eq!(fixture.ledger.free(&fixture.table.terms), 69);
+    assert_eq!(fixture.ledger.free(&fixture.table.terms), 70);
     fixture.table.tick();
     assert_eq!(fixture.deliver(), 0, "once");
 }

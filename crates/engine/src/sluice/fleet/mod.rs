@@ -190,7 +190,7 @@ impl Outcome {
     fn hear(&mut self, checks: &[usize], answer: Answer, now: Timestamp) {
         match answer {
             Ok(granted) => {
-                for (index, said) in checks.iter().zip(&granted.said) {
+                for (index, said) in checks.iter().zip(&granted.said).filter(|(_, said)| said.was_asked()) {
                     self.checks[*index].said = Some(Said::of_fleet(said, Source::Store));
                 }
                 if let Some(taken) = granted.taken {
