@@ -25,7 +25,7 @@ const STALL: Duration = Duration::from_millis(250);
 /// Names a process and counts all. The list expires when its last member has been silent long enough. What
 /// adds comes first: a server without memory refuses that only to a script that has written nothing yet.
 static BEAT: LazyLock<Script> = LazyLock::new(|| {
-    script(
+    Script::new(
         "local kind = redis.call('TYPE', KEYS[1])['ok']\n\
          if kind ~= 'zset' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end\n\
          local time = redis.call('TIME')\n\
@@ -40,11 +40,7 @@ static BEAT: LazyLock<Script> = LazyLock::new(|| {
 });
 
 /// Takes a process off the list.
-static LEAVE: LazyLock<Script> = LazyLock::new(|| script("return redis.call('ZREM', KEYS[1], ARGV[1])"));
-
-fn script(source: &str) -> Script {
-    Script { source: source.to_owned(), sha: redis::Script::new(source).get_hash().to_owned() }
-}
+static LEAVE: LazyLock<Script> = LazyLock::new(|| Script::new("return redis.call('ZREM', KEYS[1], ARGV[1])"));
 
 /// The scripts of this part, to be loaded with the others.
 pub(super) fn scripts() -> [&'static Script; 2] {

@@ -5,18 +5,13 @@ use std::sync::LazyLock;
 use crate::invocation::Script;
 
 /// Decides asks.
-pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| script(assembled(TAKE_FRAME, DECIDE)));
+pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(assembled(TAKE_FRAME, DECIDE)));
 
 /// Ends what was taken.
-pub(crate) static END: LazyLock<Script> = LazyLock::new(|| script(assembled(END_FRAME, SETTLE)));
+pub(crate) static END: LazyLock<Script> = LazyLock::new(|| Script::new(assembled(END_FRAME, SETTLE)));
 
 /// Renews permits.
-pub(crate) static RENEW: LazyLock<Script> = LazyLock::new(|| script(assembled(RENEW_FRAME, "")));
-
-fn script(source: String) -> Script {
-    let sha = redis::Script::new(&source).get_hash().to_owned();
-    Script { source, sha }
-}
+pub(crate) static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(assembled(RENEW_FRAME, "")));
 
 const TAKE_FRAME: &str = include_str!("../scripts/take.lua");
 const DECIDE: &str = include_str!("../scripts/decide.lua");

@@ -14,10 +14,7 @@ use crate::keys::StoreKey;
 const SOURCE: &str = include_str!("../scripts/lease.lua");
 
 /// The store's side of leasing.
-pub(crate) static LEASE: LazyLock<Script> = LazyLock::new(|| {
-    let sha = redis::Script::new(SOURCE).get_hash().to_owned();
-    Script { source: SOURCE.to_owned(), sha }
-});
+pub(crate) static LEASE: LazyLock<Script> = LazyLock::new(|| Script::new(SOURCE));
 
 /// What is said of one key.
 #[derive(Clone, Copy, Debug)]

@@ -70,7 +70,7 @@ static COUNT: LazyLock<Script> = LazyLock::new(|| {
                     redis.call('PEXPIRE', key, 60000)\n\
                   end\n\
                   return sums";
-    Script { source: source.to_owned(), sha: redis::Script::new(source).get_hash().to_owned() }
+    Script::new(source)
 });
 
 fn counting(adds: impl Iterator<Item = (String, i64)>) -> Invocation {
