@@ -65,7 +65,7 @@ impl Board {
         }
         arguments.push(number(changes.len() as i64));
         for change in changes {
-            arguments.extend([Bytes::from(change.field()), number(change.lasts())]);
+            arguments.extend([change.field(), change.lasts()].map(Bytes::from));
         }
         let keys = ["bans", "numbers", "ends", "board", "lists"].map(key).to_vec();
         Invocation { script: &SCRIPT, keys, arguments }
@@ -74,6 +74,11 @@ impl Board {
     /// Has the next look bring all bans there are.
     pub(crate) const fn read_from_the_start(&mut self) {
         self.number = 0;
+    }
+
+    /// Has the next look bring the lists, changed or not.
+    pub(crate) fn read_lists_again(&mut self) {
+        self.lists_number.clear();
     }
 
     /// Reads what the board says, and remembers how far. `None` if it is no answer of ours.

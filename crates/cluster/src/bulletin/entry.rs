@@ -36,6 +36,8 @@ pub(crate) struct ListChange {
 pub(crate) enum Change {
     /// It stands from now on, for so long if that is said.
     Add(Option<Duration>),
+    /// It stood before the store lost it; what has been said since goes before.
+    Again(Option<Duration>),
     /// It is taken off.
     Remove,
 }
@@ -58,11 +60,15 @@ impl ListChange {
     }
 
     /// How long it stands, as the script takes it.
-    pub(super) fn lasts(&self) -> i64 {
+    pub(super) fn lasts(&self) -> String {
+        let lasting = |time: Option<Duration>| match time {
+            None => 0,
+            Some(time) => i64::try_from(time.as_millis()).unwrap_or(i64::MAX).max(1),
+        };
         match self.change {
-            Change::Add(None) => 0,
-            Change::Add(Some(time)) => i64::try_from(time.as_millis()).unwrap_or(i64::MAX).max(1),
-            Change::Remove => -1,
+            Change::Add(time) => lasting(time).to_string(),
+            Change::Again(time) => format!("r{}", lasting(time)),
+            Change::Remove => "-1".to_owned(),
         }
     }
 }

@@ -10,7 +10,8 @@
 --        4 the board (name, last number, number of the lists, when the next entry of them ends), 5 lists (field: entry, value: end in ms, 0 for none)
 -- ARGV   1 known board, 2 known number, 3 known number of the lists, 4 a name for a new board,
 --        5 count of bans, then for each: field, ms it lasts (-1 lifts it), name,
---        then the count of list entries, then for each: entry, ms it lasts (0 for ever, -1 removes it)
+--        then the count of list entries, then for each: entry, ms it lasts (0 for ever, -1 removes it; with an
+--        r before, it is posted again after a loss, and what the board knows of it stands)
 -- Answers board, number, whether there is more, number of the lists,
 --        { field, ms left or -1, name, ... }, { entry, ms left or 0, ... } or false if the lists have not changed
 
@@ -73,14 +74,17 @@ end
 
 local changed = false
 for _ = 1, tonumber(ARGV[at]) do
-  local entry, lasts = ARGV[at + 1], tonumber(ARGV[at + 2])
+  local entry, again, lasts = ARGV[at + 1], ARGV[at + 2]:match('^(r?)(.*)$')
+  lasts = tonumber(lasts)
   at = at + 2
   if lasts < 0 then
-    redis.call('HDEL', lists, entry)
-  else
+    -- Remembered for a while: a process that has not noticed a loss yet would post it again.
+    redis.call('HSET', lists, entry, string.format('x%.0f', now + 60000))
+    changed = true
+  elseif again == '' or not redis.call('HGET', lists, entry) then
     redis.call('HSET', lists, entry, lasts == 0 and 0 or now + lasts)
+    changed = true
   end
-  changed = true
 end
 due = tonumber(due)
 local standing = false
@@ -88,10 +92,13 @@ if changed or ARGV[1] ~= name or ARGV[3] ~= (lists_number or '0') or (due and du
   local entries = redis.call('HGETALL', lists)
   standing, due = {}, nil
   for i = 1, #entries, 2 do
-    local ends_at = tonumber(entries[i + 1]) or 1
+    local removed, ends_at = entries[i + 1]:match('^(x?)(.*)$')
+    ends_at = tonumber(ends_at) or 1
     if ends_at ~= 0 and ends_at <= now then
       redis.call('HDEL', lists, entries[i])
-      changed = true
+      changed = changed or removed == ''
+    elseif removed ~= '' then
+      due = math.min(due or ends_at, ends_at)
     else
       standing[#standing + 1] = entries[i]
       standing[#standing + 1] = ends_at == 0 and 0 or ends_at - now

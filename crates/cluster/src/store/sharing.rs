@@ -145,7 +145,9 @@ impl Shared {
             self.changes.lock().drain(..changes.len());
             if look.is_new {
                 if self.enlist_again(&look) {
+                    // Taken up when the board has heard of them: it may know that some were taken off.
                     look.entries = None;
+                    board.read_lists_again();
                 }
                 // The store knows nothing of what was banned before.
                 untold.add(sluices.iter().flat_map(Sluice::bans_to_tell), Instant::now());
@@ -169,7 +171,7 @@ impl Shared {
                 Some(left) => Some(left.checked_sub(now.saturating_duration_since(since))?),
                 None => None,
             };
-            Some(ListChange { change: Change::Add(left), ..entry })
+            Some(ListChange { change: Change::Again(left), ..entry })
         });
         let lost: Vec<ListChange> = lost.collect();
         let mut changes = self.changes.lock();

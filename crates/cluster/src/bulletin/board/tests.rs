@@ -202,3 +202,20 @@ fn lists_are_not_read_for_who_knows_them() {
     look(&mut one, &mut connect(&server), &[], &[entry(7, Change::Remove)]);
     assert_eq!(look(&mut two, &mut connect(&server), &[], &[]).entries.unwrap().len(), 499);
 }
+
+/// A process that notices a loss late does not bring back what was taken off since.
+#[test]
+fn what_was_taken_off_is_not_posted_again() {
+    let server = RedisServer::start().unwrap();
+    let mut store = connect(&server);
+    let [mut one, mut two] = boards();
+    let entry = |change| ListChange { kind: ListKind::Deny, text: "method == 'PUT'".to_owned(), change };
+    let stands = |look: Look| look.entries.map(|entries| entries.len());
+    look(&mut one, &mut store, &[], &[entry(Change::Again(None))]);
+    assert_eq!(stands(look(&mut two, &mut store, &[], &[])), Some(1), "nobody has said anything else");
+    look(&mut two, &mut store, &[], &[entry(Change::Remove)]);
+    assert_eq!(stands(look(&mut one, &mut store, &[], &[entry(Change::Again(None))])), Some(0));
+    look(&mut one, &mut store, &[], &[entry(Change::Add(None))]);
+    assert_eq!(stands(look(&mut two, &mut store, &[], &[])), Some(1), "put there anew, it stands");
+    assert_eq!(keys_without_expiry(&mut store), 0);
+}
