@@ -57,7 +57,7 @@ pub(crate) fn cost(cost: &Cost) -> String {
     match cost {
         Cost::Fixed(cost) => cost.to_string(),
         Cost::Attribute(attribute) => attribute.to_string(),
-        Cost::Estimate(cost) => format!("{cost}, settled later"),
+        Cost::Estimate { reserve, .. } => format!("{reserve}, settled later"),
     }
 }
 

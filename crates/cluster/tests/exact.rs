@@ -105,7 +105,7 @@ fn permits_end_with_their_holder() {
 fn an_estimate_is_settled_in_the_store() {
     let server = RedisServer::start().unwrap();
     let bucket = Limit::token_bucket(Rate::new(60, Duration::from_secs(3_600)).unwrap(), 100).unwrap();
-    let rule = Rule { cost: Cost::Estimate(40), ..with_policy(OnStoreFailure::Closed, Rule::new("tokens", [bucket])) };
+    let rule = Rule { cost: Cost::estimate(40), ..with_policy(OnStoreFailure::Closed, Rule::new("tokens", [bucket])) };
     let process = Process::start(&server, [rule]);
     process.sluice.decide(&get()).settle(5);
     eventually("35 tokens come back", || {

@@ -90,7 +90,7 @@ fn what_was_not_needed_comes_back() {
     let server = RedisServer::start().unwrap();
     let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
     let rule = leased(OnStoreFailure::Closed, Rule::new("tokens", [limit]));
-    let process = Process::start(&server, [Rule { cost: Cost::Estimate(400), ..rule }]);
+    let process = Process::start(&server, [Rule { cost: Cost::estimate(400), ..rule }]);
     for _ in 0..2 {
         let outcome = process.sluice.decide(&get());
         assert!(outcome.is_admitted());
@@ -134,7 +134,7 @@ fn an_overrun_is_charged_however_late() {
     let server = RedisServer::start().unwrap();
     let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
     let rule = leased(OnStoreFailure::Closed, Rule::new("tokens", [limit]));
-    let process = Process::start(&server, [Rule { cost: Cost::Estimate(100), ..rule }]);
+    let process = Process::start(&server, [Rule { cost: Cost::estimate(100), ..rule }]);
     let outcome = process.sluice.decide(&get());
     assert!(outcome.is_admitted() && outcome.is_held());
     // Long enough for the key to be given back and forgotten.

@@ -124,7 +124,7 @@ fn any_actual_cost_can_be_settled() {
     for (nth, limit) in limits.map(Result::unwrap).into_iter().enumerate() {
         for mode in [with_policy, leased] {
             let rule = mode(OnStoreFailure::Closed, Rule::new(format!("rule-{nth}"), [limit]));
-            let process = Process::start(&server, [Rule { cost: Cost::Estimate(1), ..rule }]);
+            let process = Process::start(&server, [Rule { cost: Cost::estimate(1), ..rule }]);
             let first = process.sluice.decide(&get());
             assert!(first.is_admitted() && !first.is_degraded() && first.is_held(), "{nth}: {first:?}");
             first.settle(u64::MAX);

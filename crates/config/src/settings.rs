@@ -240,18 +240,148 @@ impl fmt::Debug for RedisStore {
 /// The reverse proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// Where it listens.
-    pub listen: SocketAddr,
+    /// Where it listens; at least one.
+    pub listen: Vec<Listener>,
     /// The front door.
     pub connections: Connections,
     /// The most requests under way to upstreams at once.
     pub in_flight: Option<u32>,
-    /// Whose forwarded headers say who the client is.
+    /// How many threads serve; `None`: one for each core.
+    pub threads: Option<u32>,
+    /// Whose forwarded headers say who the client is, and whose word about it is passed on.
     pub trusted_proxies: Vec<IpNet>,
+    /// Which header is read for it.
+    pub forwarded: ForwardedHeader,
+    /// Where attributes that rules name come from.
+    pub attributes: Vec<AttributeSource>,
+    /// How tokens are verified, if rules look at claims.
+    pub jwt: Option<Jwt>,
+    /// How long everything may take.
+    pub timeouts: Timeouts,
+    /// The most bytes of a request's head.
+    pub max_head: u32,
+    /// Where requests are noted, if anywhere.
+    pub access_log: Option<AccessLog>,
     /// The programs behind it.
     pub upstreams: Vec<Upstream>,
-    /// Which path goes where.
+    /// Which request goes where.
     pub routes: Vec<Route>,
+}
+
+/// An address to listen at, and what is spoken there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// The address.
+    pub address: SocketAddr,
+    /// With TLS, by this certificate.
+    pub tls: Option<Certificate>,
+    /// Whether each connection begins with a PROXY line (version 1 or 2) that says who the client is. It is
+    /// believed from trusted proxies only; from all others the connection is closed.
+    pub proxy_protocol: bool,
+}
+
+/// A certificate and its key, as files; read again when they change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The chain, in PEM; relative to the rule file.
+    pub certificate: String,
+    /// The private key, in PEM; relative to the rule file.
+    pub key: String,
+}
+
+/// Which header trusted proxies say in who the client is.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For`.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+    /// A header of this name with one address, such as `X-Real-IP`.
+    Single(String),
+}
+
+/// Where an attribute of rules comes from: the first of the places that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributeSource {
+    /// The attribute's name, such as `account`.
+    pub name: String,
+    /// The places, at least one.
+    pub places: Vec<AttributePlace>,
+}
+
+/// Where an attribute is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttributePlace {
+    /// A header of this name.
+    Header(String),
+    /// A cookie of this name.
+    Cookie(String),
+    /// A parameter of the query.
+    Query(String),
+    /// What follows this scheme in `Authorization`.
+    Scheme(String),
+    /// A claim of the verified token.
+    Claim(String),
+}
+
+/// How tokens are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Jwt {
+    /// A file with the public key in PEM, or with the shared secret; relative to the rule file.
+    pub key: String,
+    /// The one algorithm that is accepted, such as `RS256`.
+    pub algorithm: String,
+    /// Who must have issued the token.
+    pub issuer: Option<String>,
+    /// For whom it must be.
+    pub audience: Option<String>,
+}
+
+/// How long everything may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A request's head, from its first byte; also the TLS handshake and the PROXY line.
+    pub head: Duration,
+    /// Between two requests of a connection.
+    pub idle: Duration,
+    /// Between two parts of a request's body.
+    pub request_body: Duration,
+    /// For the client to take the next part of an answer.
+    pub send: Duration,
+    /// For requests under way when it stops.
+    pub stop: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            request_body: Duration::from_secs(30),
+            send: Duration::from_secs(30),
+            stop: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Where requests are noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// The file; `-` is standard output.
+    pub file: String,
+    /// How a line looks.
+    pub format: LogFormat,
+}
+
+/// How a line of the access log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// One JSON object per line.
+    #[default]
+    Json,
+    /// The common log format, with what Sluicegate decided behind it.
+    Common,
 }
 
 /// How many connections are held at once.
@@ -278,6 +408,40 @@ pub struct Upstream {
     pub name: String,
     /// Where it is.
     pub servers: Servers,
+    /// How requests are spread over its servers.
+    pub balance: Balance,
+    /// What is spoken with it.
+    pub protocol: UpstreamProtocol,
+    /// How it is asked whether it is well, if it is.
+    pub health: Option<HealthCheck>,
+    /// On how many further servers a request may be tried, where that is safe.
+    pub retries: u32,
+    /// The `Host` it is sent.
+    pub host: HostHeader,
+    /// The most connections to each of its servers; `None`: as many as there are requests.
+    pub connections: Option<u32>,
+    /// A file with the certificates of who may vouch for it; `None`: the public authorities.
+    pub ca: Option<String>,
+    /// How long it may take.
+    pub timeouts: UpstreamTimeouts,
+}
+
+impl Upstream {
+    /// An upstream of this name about which nothing else is said.
+    pub fn new(name: impl Into<String>, servers: Servers) -> Self {
+        Self {
+            name: name.into(),
+            servers,
+            balance: Balance::default(),
+            protocol: UpstreamProtocol::default(),
+            health: None,
+            retries: 1,
+            host: HostHeader::default(),
+            connections: None,
+            ca: None,
+            timeouts: UpstreamTimeouts::default(),
+        }
+    }
 }
 
 /// Where an upstream is.
@@ -289,13 +453,117 @@ pub enum Servers {
     Urls(Vec<String>),
 }
 
-/// Sends a path to an upstream.
+/// How requests are spread over servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// To the one with the fewest requests under way.
+    LeastInFlight,
+}
+
+/// What is spoken with an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1, one request at a time on each connection.
+    #[default]
+    Http1,
+    /// HTTP/2, which gRPC needs; without TLS by prior knowledge.
+    Http2,
+}
+
+/// How a server is asked whether it is well: `GET` must be answered with 2xx or 3xx.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// The path.
+    pub path: String,
+    /// How often.
+    pub every: Duration,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// After how many failures in a row it gets no more requests.
+    pub failures: u32,
+    /// After how many successes in a row it gets them again.
+    pub successes: u32,
+}
+
+impl HealthCheck {
+    /// Asks for this path every 5 seconds, for an answer within 1; out after 3 failures, in after 2
+    /// successes.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            every: Duration::from_secs(5),
+            timeout: Duration::from_secs(1),
+            failures: 3,
+            successes: 2,
+        }
+    }
+}
+
+/// Which `Host` an upstream is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum HostHeader {
+    /// The one the client asked for.
+    #[default]
+    Client,
+    /// The server's own, of its URL.
+    Server,
+    /// This one.
+    Fixed(String),
+}
+
+/// How long an upstream may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpstreamTimeouts {
+    /// To connect, TLS included.
+    pub connect: Duration,
+    /// From when the request is sent until the answer's head is there.
+    pub answer: Duration,
+    /// Between two parts of the answer's body.
+    pub body: Duration,
+    /// How long an unused connection is kept.
+    pub idle: Duration,
+}
+
+impl Default for UpstreamTimeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(2),
+            answer: Duration::from_secs(60),
+            body: Duration::from_secs(60),
+            idle: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Which requests go where. Of the routes that fit a request, the one with the most exact host wins, then
+/// the one with the most exact path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
+    /// The host: a name, `*.` and a name for all below it, or `None` for any.
+    pub host: Option<String>,
+    /// The methods; none for any.
+    pub methods: Vec<String>,
     /// The path, with `{name}` and `{*name}`.
     pub path: String,
-    /// The upstream's name; there is one of that name.
-    pub upstream: String,
+    /// Where it goes.
+    pub to: Destination,
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To an upstream.
+    Upstream {
+        /// Its name; there is one of that name.
+        name: String,
+        /// What is taken off the front of the path, a whole number of segments such as `/api`.
+        strip: Option<String>,
+    },
+    /// It is answered here.
+    Answer(rule::Reply),
 }
 
 /// The decision server.

@@ -145,7 +145,7 @@ fn a_pass_of_nothing_is_charged_what_it_cost() {
 #[test]
 fn an_estimate_of_nothing_is_charged_what_it_cost() {
     let clock = ManualClock::new();
-    let rule = Rule { cost: Cost::Estimate(0), ..per_ip(100, [bucket("1/h", 10)]) };
+    let rule = Rule { cost: Cost::estimate(0), ..per_ip(100, [bucket("1/h", 10)]) };
     let sluice = sluice(&clock, [rule]);
     sluice.decide(&from(1)).settle(1_000);
     let left = sluice.explain(&from(1)).rules[0].decision.unwrap().status.remaining;
@@ -241,12 +241,12 @@ fn a_leaky_debt_is_not_forgiven_by_a_change() {
 fn a_reservation_gives_nothing_back_to_a_later_life() {
     let clock = ManualClock::new();
     let rule = |cost| Rule { cost, ..Rule::new("r", [bucket("1/s", 10)]) };
-    let sluice = sluice(&clock, [rule(Cost::Estimate(10))]);
+    let sluice = sluice(&clock, [rule(Cost::estimate(10))]);
     let request = Request::new("GET", "/");
     let early = sluice.decide(&request);
     assert!(early.is_admitted());
     replace(&sluice, rule(Cost::Fixed(1)));
-    replace(&sluice, rule(Cost::Estimate(10)));
+    replace(&sluice, rule(Cost::estimate(10)));
     clock.advance(secs(100));
     let late = sluice.decide(&request);
     assert!(late.is_admitted());

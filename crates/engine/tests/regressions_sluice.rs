@@ -68,7 +68,7 @@ fn a_cost_that_becomes_an_estimate_is_no_new_burst() {
     let limited = rule("a", [bucket("1/m", 10)]);
     let sluice = sluice(&clock, [Rule { cost: Cost::Fixed(10), ..limited.clone() }]);
     assert!(sluice.decide(&get("/")).is_admitted());
-    sluice.replace(vec![Rule { cost: Cost::Estimate(10), ..limited }], Lists::default()).unwrap();
+    sluice.replace(vec![Rule { cost: Cost::estimate(10), ..limited }], Lists::default()).unwrap();
     assert!(!sluice.decide(&get("/")).is_admitted(), "twenty within a burst of ten");
 }
 

@@ -316,7 +316,7 @@ fn costs_come_from_the_rule_the_request_or_an_attribute() {
 #[test]
 fn an_estimate_is_settled_and_anything_can_be_given_back() {
     let clock = ManualClock::new();
-    let estimate = Rule { cost: Cost::Estimate(100), ..rule("tokens", [bucket("1/s", 250)]) };
+    let estimate = Rule { cost: Cost::estimate(100), ..rule("tokens", [bucket("1/s", 250)]) };
     let sluice = sluice(&clock, [estimate, rule("requests", [bucket("1/s", 10), permits(2)])]);
     let remaining = || left(&sluice, &get("/")).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>();
     let request = sluice.decide(&get("/"));

@@ -288,7 +288,7 @@ async fn a_body_that_fails_gives_its_permit_back() {
 #[tokio::test]
 async fn an_estimate_is_settled_to_what_the_answer_cost() {
     let mut tokens = Rule::new("tokens", [Limit::token_bucket(Rate::per_minute(1).unwrap(), 100).unwrap()]);
-    tokens.cost = Cost::Estimate(60);
+    tokens.cost = Cost::estimate(60);
     let (layer, _) = layer([tokens]);
     let costing = |cost: Option<u64>| {
         layer.layer(service_fn(move |_: Request<()>| async move {

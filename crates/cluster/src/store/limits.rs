@@ -83,7 +83,7 @@ impl ClusterLimits {
 }
 
 const fn estimates(rule: &Rule) -> bool {
-    matches!(rule.cost, Cost::Estimate(_))
+    matches!(rule.cost, Cost::Estimate { .. })
 }
 
 fn mode(rule: &Rule) -> ClusterMode {

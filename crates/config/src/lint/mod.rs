@@ -46,7 +46,7 @@ pub(crate) fn rules(context: &Context<'_>, rules: &[ReadRule], memory: u64, stor
 
 /// A cost larger than a limit: "never", not "later".
 fn never_admitted(context: &Context<'_>, rule: &Rule, places: &Places) {
-    let (Cost::Fixed(cost) | Cost::Estimate(cost)) = rule.cost else { return };
+    let (Cost::Fixed(cost) | Cost::Estimate { reserve: cost, .. }) = rule.cost else { return };
     for (limit, span) in rule.limits.iter().zip(&places.limits) {
         // Bandwidth counts the bytes that pass, whatever the rule says a request costs.
         let counted = !matches!(limit, Limit::Bandwidth(_));

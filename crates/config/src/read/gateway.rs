@@ -8,7 +8,9 @@ use super::item::Item;
 use super::nearest;
 use crate::diagnostic::{Finding, quoted};
 use crate::grammar::Shape;
-use crate::settings::{Admin, Connections, Gateway, Route, Server, Servers, Upstream};
+use crate::settings::{
+    self, Admin, Connections, Destination, ForwardedHeader, Gateway, Route, Server, Servers, Timeouts, Upstream,
+};
 use crate::source::Span;
 use crate::tree::Value;
 
@@ -24,7 +26,21 @@ pub(crate) fn gateway(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Gat
     let trusted_proxies = networks.into_iter().flatten().filter_map(|it| it.network()).collect();
     let upstreams = fields.get("upstreams").map(upstreams).unwrap_or_default();
     let routes = fields.get("routes").map(|it| routes(it, &upstreams)).unwrap_or_default();
-    Gateway { listen, connections, in_flight, trusted_proxies, upstreams, routes }
+    Gateway {
+        listen: vec![settings::Listener { address: listen, tls: None, proxy_protocol: false }],
+        connections,
+        in_flight,
+        threads: None,
+        trusted_proxies,
+        forwarded: ForwardedHeader::default(),
+        attributes: Vec::new(),
+        jwt: None,
+        timeouts: Timeouts::default(),
+        max_head: 64 << 10,
+        access_log: None,
+        upstreams,
+        routes,
+    }
 }
 
 /// Reads `server`.
@@ -108,7 +124,7 @@ fn upstreams(item: Item<'_>) -> Vec<Upstream> {
         }
         // A wrong one keeps its name, so that routes to it are not reported too.
         let servers = servers.unwrap_or(Servers::Builtin);
-        upstreams.push(Upstream { name: entry.key.to_string(), servers });
+        upstreams.push(Upstream::new(entry.key.to_string(), servers));
     }
     upstreams
 }
@@ -173,7 +189,8 @@ fn routes(item: Item<'_>, upstreams: &[Upstream]) -> Vec<Route> {
                     .help("keep one of them"),
             );
         }
-        routes.push(Route { path, upstream: upstream.to_owned() });
+        let to = Destination::Upstream { name: upstream.to_owned(), strip: None };
+        routes.push(Route { host: None, methods: Vec::new(), path, to });
     }
     routes
 }

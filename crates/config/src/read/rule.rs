@@ -222,7 +222,7 @@ fn cost(item: Item<'_>) -> Option<Cost> {
     match item.shape {
         Shape::Count(..) => item.count().map(Cost::Fixed),
         Shape::Attribute => item.attribute().map(Cost::Attribute),
-        Shape::Section(_) => item.section()?.count("estimate").map(Cost::Estimate),
+        Shape::Section(_) => item.section()?.count("estimate").map(Cost::estimate),
         _ => {
             item.mismatch(None);
             None

@@ -49,6 +49,7 @@ pub use params::Params;
 pub use pattern::PathPattern;
 pub use request::{AttributeMap, Attributes, NoAttributes, Request, Side};
 pub use spec::{
-    Ban, ClusterMode, Cost, KeyPart, Mode, OnLimit, OnStoreFailure, Priority, Queue, Reply, ReplyBody, Rule, Scope,
+    Actual, Ban, ClusterMode, Cost, KeyPart, Mode, OnLimit, OnStoreFailure, Priority, Queue, Reply, ReplyBody, Rule,
+    Scope,
 };
 pub use target::{Target, TargetError};

@@ -84,7 +84,37 @@ pub enum Cost {
     /// The number in this attribute; requests without it, or with no number in it, cost 1.
     Attribute(Attribute),
     /// So much is reserved at first; what it really was is settled when it is known.
-    Estimate(u64),
+    Estimate {
+        /// What is reserved.
+        reserve: u64,
+        /// Who knows what it really was.
+        actual: Actual,
+    },
+}
+
+/// Where the real cost of a request is to be found when it has been answered. Adapters that see requests
+/// and answers look there.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Actual {
+    /// The program that serves the request says it.
+    #[default]
+    Told,
+    /// The bytes of the request's body.
+    RequestBytes,
+    /// The bytes of the answer's body.
+    ResponseBytes,
+    /// The number in this header of the answer.
+    ResponseHeader(String),
+    /// The number at this place in the JSON of the answer, from the outermost field to the innermost. In a
+    /// stream of events, the last one that has it.
+    ResponseJson(Vec<String>),
+}
+
+impl Cost {
+    /// So much is reserved; the program that serves the request says what it really was.
+    pub const fn estimate(reserve: u64) -> Self {
+        Self::Estimate { reserve, actual: Actual::Told }
+    }
 }
 
 impl Default for Cost {

@@ -203,7 +203,7 @@ pub(super) fn each_rule(
 fn cost(rule: &Rule, request: &Request<'_>, params: &Params<'_>) -> u64 {
     match &rule.cost {
         Cost::Fixed(cost) => cost.saturating_mul(request.cost),
-        Cost::Estimate(cost) => *cost,
+        Cost::Estimate { reserve, .. } => *reserve,
         Cost::Attribute(attribute) => {
             let number = request.value(attribute, params).map(|text| text.trim().parse::<u64>());
             match number {

@@ -137,7 +137,7 @@ impl Outcome {
 
     /// Ends the request with what it really cost, for the rules that reserved an estimate.
     pub fn settle(mut self, actual: u64) {
-        self.end(|rule, cost| if matches!(rule.cost, Cost::Estimate(_)) { actual } else { cost });
+        self.end(|rule, cost| if matches!(rule.cost, Cost::Estimate { .. }) { actual } else { cost });
     }
 
     /// Undoes it: what was taken from every rule goes back, as far as that can be told apart from what
@@ -180,7 +180,7 @@ impl Outcome {
     /// Whether it must be kept until the request has ended: it holds permits, or an estimate that is to
     /// be settled. Otherwise it may be dropped at any time.
     pub fn is_held(&self) -> bool {
-        let is_estimate = |check: &Check| matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate(_));
+        let is_estimate = |check: &Check| matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate { .. });
         let is_held = |check: &Check| {
             let Some(said) = &check.said else { return false };
             said.taken.as_ref().is_some_and(Taking::is_held)

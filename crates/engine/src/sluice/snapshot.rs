@@ -329,7 +329,7 @@ pub(super) fn builder(rule: &Rule, clock: &ClockHandle) -> Builder {
 
 /// Whether the rule's costs are settled later.
 pub(super) const fn estimates(rule: &Rule) -> bool {
-    matches!(rule.cost, Cost::Estimate(_))
+    matches!(rule.cost, Cost::Estimate { .. })
 }
 
 /// How many keys a rule remembers within its share of memory.

@@ -244,7 +244,7 @@ fn a_slice_is_given_back_where_the_store_must_be_asked() {
 fn an_estimate_is_settled_wherever_it_was_taken() {
     let (clock, store) = start();
     let bucket = Limit::token_bucket(Rate::per_minute(60).unwrap(), 100).unwrap();
-    let rule = Rule { cost: Cost::Estimate(40), ..with(OnStoreFailure::Open, Rule::new("tokens", [bucket])) };
+    let rule = Rule { cost: Cost::estimate(40), ..with(OnStoreFailure::Open, Rule::new("tokens", [bucket])) };
     let sluice = process(&clock, &store, [rule]);
     let outcome = sluice.decide(&get());
     assert!(outcome.is_held(), "to be settled");

@@ -1,0 +1,3 @@
+//! The gateway: a reverse proxy with flow control, in front of any program.
+
+mod stream;

@@ -1,0 +1,62 @@
+//! A connection with or without TLS.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsStream;
+
+/// A connection, in the clear or encrypted.
+#[derive(Debug)]
+pub(crate) enum Stream<T> {
+    /// In the clear.
+    Plain(T),
+    /// Encrypted. Rarer, and large: on the heap, so that the others stay small.
+    Tls(Box<TlsStream<T>>),
+}
+
+/// Hands a call to whichever it is.
+macro_rules! whichever {
+    ($stream:expr, $io:ident => $call:expr) => {
+        match $stream.get_mut() {
+            Stream::Plain($io) => $call,
+            Stream::Tls($io) => $call,
+        }
+    };
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<T> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        whichever!(self, io => Pin::new(io).poll_read(cx, buf))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<T> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        whichever!(self, io => Pin::new(io).poll_write(cx, buf))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        whichever!(self, io => Pin::new(io).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        whichever!(self, io => Pin::new(io).poll_shutdown(cx))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        whichever!(self, io => Pin::new(io).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(io) => io.is_write_vectored(),
+            Self::Tls(io) => io.is_write_vectored(),
+        }
+    }
+}
