@@ -6,14 +6,18 @@
 //! deadlines.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
+use smallvec::SmallVec;
 
 /// The state of one connection.
 pub(crate) struct Activity {
     state: Mutex<State>,
+    /// Whether answers are to say that there will be no more.
+    closing: AtomicBool,
     clock: ClockHandle,
 }
 
@@ -27,6 +31,11 @@ struct State {
     http2: bool,
     /// Bytes of HTTP/2 may belong to a stream that was handed over, of which we see nothing else.
     tunnel: bool,
+    /// Whether the last request had no body, so that nothing of it can be left to read.
+    bodiless: bool,
+    /// Answers whose data was taken, and when; they have not been asked for more.
+    handed_out: SmallVec<[(u64, Timestamp); 1]>,
+    next_hand_out: u64,
 }
 
 /// A connection without requests under way.
@@ -35,7 +44,12 @@ pub(crate) enum Quiet {
     /// A request's head has begun then.
     Head(Timestamp),
     /// Nothing has come since then.
-    Idle(Timestamp),
+    Idle {
+        /// Since when.
+        since: Timestamp,
+        /// Whether everything that was sent has been read, for certain.
+        settled: bool,
+    },
 }
 
 /// A request that is under way. Dropping it ends it.
@@ -44,16 +58,26 @@ pub(crate) struct UnderWay(Arc<Activity>);
 impl Activity {
     /// A connection that has just begun: its first head is awaited.
     pub(crate) fn new(clock: ClockHandle) -> Arc<Self> {
-        let state = State { under_way: 0, head_begun: true, since: clock.now(), http2: false, tunnel: false };
-        Arc::new(Self { state: Mutex::new(state), clock })
+        let state = State {
+            under_way: 0,
+            head_begun: true,
+            since: clock.now(),
+            http2: false,
+            tunnel: false,
+            bodiless: true,
+            handed_out: SmallVec::new(),
+            next_hand_out: 0,
+        };
+        Arc::new(Self { state: Mutex::new(state), closing: AtomicBool::new(false), clock })
     }
 
     /// A request's head is complete.
-    pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> UnderWay {
+    pub(crate) fn begin(self: &Arc<Self>, http2: bool, bodiless: bool) -> UnderWay {
         let mut state = self.state.lock();
         state.under_way += 1;
         state.head_begun = false;
         state.http2 = http2;
+        state.bodiless = bodiless;
         UnderWay(Arc::clone(self))
     }
 
@@ -87,6 +111,30 @@ impl Activity {
         self.state.lock().tunnel = true;
     }
 
+    /// Data of an answer was taken, and there is more. Dropping what is returned notes that it was asked for.
+    pub(crate) fn hand_out(self: &Arc<Self>) -> HandedOut {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        let id = state.next_hand_out;
+        state.next_hand_out += 1;
+        state.handed_out.push((id, now));
+        HandedOut { activity: Arc::clone(self), id }
+    }
+
+    /// Since when the client has not read on, if it does not.
+    pub(crate) fn unread_since(&self) -> Option<Timestamp> {
+        self.state.lock().handed_out.iter().map(|(_, since)| *since).min()
+    }
+
+    /// From now on answers say that they are the last.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
     fn used(&self, state: &mut State) {
         if state.under_way == 0 && !state.head_begun {
             state.since = self.clock.now();
@@ -98,8 +146,29 @@ impl Activity {
         let state = self.state.lock();
         match (state.under_way, state.head_begun) {
             (0, true) => Some(Quiet::Head(state.since)),
-            (0, false) => Some(Quiet::Idle(state.since)),
+            (0, false) => Some(Quiet::Idle { since: state.since, settled: state.bodiless && !state.http2 }),
             _ => None,
+        }
+    }
+}
+
+impl UnderWay {
+    pub(crate) const fn activity(&self) -> &Arc<Activity> {
+        &self.0
+    }
+}
+
+/// Data of an answer that the client has yet to read.
+pub(crate) struct HandedOut {
+    activity: Arc<Activity>,
+    id: u64,
+}
+
+impl Drop for HandedOut {
+    fn drop(&mut self) {
+        let mut state = self.activity.state.lock();
+        if let Some(position) = state.handed_out.iter().position(|(id, _)| *id == self.id) {
+            state.handed_out.swap_remove(position);
         }
     }
 }
@@ -140,15 +209,15 @@ mod tests {
     #[test]
     fn between_requests_it_is_idle_until_a_byte_comes() {
         let (clock, activity) = connection();
-        let request = activity.begin(false);
+        let request = activity.begin(false, true);
         activity.read(); // of the body
         assert_eq!(activity.quiet(), None);
         clock.advance(Duration::from_secs(100));
         drop(request);
-        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+        assert_eq!(activity.quiet(), Some(Quiet::Idle { since: clock.now(), settled: true }));
         clock.advance(Duration::from_secs(1));
         activity.written(); // the end of the answer
-        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+        assert_eq!(activity.quiet(), Some(Quiet::Idle { since: clock.now(), settled: true }));
         clock.advance(Duration::from_secs(59));
         activity.read();
         let begun = clock.now();
@@ -161,7 +230,7 @@ mod tests {
     #[test]
     fn frames_of_http2_are_no_head() {
         let (clock, activity) = connection();
-        let (one, two) = (activity.begin(true), activity.begin(true));
+        let (one, two) = (activity.begin(true, true), activity.begin(true, true));
         drop(one);
         assert_eq!(activity.quiet(), None);
         drop(two);
@@ -169,12 +238,12 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         activity.read();
         activity.written(); // the answer to a ping
-        assert_eq!(activity.quiet(), Some(Quiet::Idle(idle)));
+        assert_eq!(activity.quiet(), Some(Quiet::Idle { since: idle, settled: false }));
         activity.answered();
-        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+        assert_eq!(activity.quiet(), Some(Quiet::Idle { since: clock.now(), settled: false }));
         clock.advance(Duration::from_secs(1));
         activity.tunnelled();
         activity.read();
-        assert_eq!(activity.quiet(), Some(Quiet::Idle(clock.now())));
+        assert_eq!(activity.quiet(), Some(Quiet::Idle { since: clock.now(), settled: false }));
     }
 }

@@ -59,6 +59,8 @@ pub struct Builder {
     in_flight_wait: Option<Duration>,
     header_deadline: Duration,
     keep_alive: Duration,
+    send_deadline: Duration,
+    parting: Duration,
     header_bytes: usize,
     max_streams: u32,
     backlog: u32,
@@ -77,6 +79,8 @@ impl Default for Builder {
             in_flight_wait: None,
             header_deadline: Duration::from_secs(10),
             keep_alive: Duration::from_secs(60),
+            send_deadline: Duration::from_secs(60),
+            parting: Duration::ZERO,
             header_bytes: 64 << 10,
             max_streams: 200,
             backlog: 1_024,
@@ -143,6 +147,22 @@ impl Builder {
         self
     }
 
+    /// The longest a client may take to read on in an answer that has more for it; 60 seconds unless told
+    /// otherwise. An answer that the service is slow to give is another matter. Counts where the door
+    /// [serves](FrontDoor::serve).
+    pub fn send_deadline(mut self, longest: Duration) -> Self {
+        self.send_deadline = longest;
+        self
+    }
+
+    /// How long an idle connection of HTTP/1 is kept when the door closes, for a request that may be on its
+    /// way: it is answered, and told that it was the last. None unless told otherwise: idle connections are
+    /// closed at once, and such a request is lost.
+    pub fn parting(mut self, longest: Duration) -> Self {
+        self.parting = longest;
+        self
+    }
+
     /// The longest head of a request in bytes; 64 KiB unless told otherwise, and at least 8 KiB. Counts
     /// where the door [serves](FrontDoor::serve).
     pub fn header_bytes(mut self, bytes: usize) -> Self {
@@ -199,7 +219,12 @@ impl Builder {
             Clients::new(self.per_client),
             workers?,
             self.queue_wait,
-            Patience { head: self.header_deadline, idle: self.keep_alive },
+            Patience {
+                head: self.header_deadline,
+                idle: self.keep_alive,
+                send: self.send_deadline,
+                parting: self.parting,
+            },
             self.clock,
         );
         Ok(FrontDoor::new(listener, gate, self.refusal, self.header_bytes, self.max_streams))
@@ -223,7 +248,12 @@ impl Builder {
                 return Err(DoorError::TooLarge { field, value, most: MOST });
             }
         }
-        for (field, time) in [("header_deadline", self.header_deadline), ("keep_alive", self.keep_alive)] {
+        let times = [
+            ("header_deadline", self.header_deadline),
+            ("keep_alive", self.keep_alive),
+            ("send_deadline", self.send_deadline),
+        ];
+        for (field, time) in times {
             if time.is_zero() {
                 return Err(DoorError::NoTime { field });
             }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::activity::Activity;
-use crate::gate::{Gate, Place};
+use crate::gate::Place;
 
 /// A connection that has a place at the door, and keeps it until it is dropped.
 pub struct Connection {
@@ -19,7 +19,8 @@ pub struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
     activity: Option<Arc<Activity>>,
-    place: Place,
+    // Given back last, by being dropped.
+    _place: Place,
 }
 
 impl Connection {
@@ -27,7 +28,7 @@ impl Connection {
         // An answer must not wait for the client's acknowledgement of what was sent before it. A connection
         // that cannot be told so is as good as gone, which the first read will find.
         drop(stream.set_nodelay(true));
-        Self { stream, peer, activity: None, place }
+        Self { stream, peer, activity: None, _place: place }
     }
 
     /// The address at the other end.
@@ -38,10 +39,6 @@ impl Connection {
     /// The socket, to set options of it.
     pub const fn stream(&self) -> &TcpStream {
         &self.stream
-    }
-
-    pub(crate) fn gate(&self) -> &Arc<Gate> {
-        self.place.gate()
     }
 
     /// Has what is read and written noted.

@@ -33,6 +33,8 @@ pub struct Counts {
     pub header_timeouts: u64,
     /// Connections closed so far because they were idle for too long between requests.
     pub idle_closed: u64,
+    /// Connections closed so far because their client did not read its answers.
+    pub unread_closed: u64,
     /// How often the system could not hand over a connection, for example because this process has too many
     /// files open.
     pub accept_errors: u64,
@@ -76,6 +78,7 @@ pub(crate) struct Counters {
     pub(crate) entered: AtomicU64,
     pub(crate) header_timeouts: AtomicU64,
     pub(crate) idle_closed: AtomicU64,
+    pub(crate) unread_closed: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
     full: AtomicU64,
     queue_wait: AtomicU64,
@@ -133,6 +136,7 @@ impl DoorHandle {
             requests_refused: self.gate.workers.refused(),
             header_timeouts: counters.header_timeouts.load(Ordering::Relaxed),
             idle_closed: counters.idle_closed.load(Ordering::Relaxed),
+            unread_closed: counters.unread_closed.load(Ordering::Relaxed),
             accept_errors: counters.accept_errors.load(Ordering::Relaxed),
         }
     }

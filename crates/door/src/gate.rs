@@ -93,12 +93,6 @@ impl InQueue {
     }
 }
 
-impl Place {
-    pub(crate) fn gate(&self) -> &Arc<Gate> {
-        &self.gate
-    }
-}
-
 impl Drop for Place {
     fn drop(&mut self) {
         // Whoever enters next must find us gone: the count first, the place last.

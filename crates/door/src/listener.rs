@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::builder::Builder;
 use crate::connection::Connection;
 use crate::counts::{DoorHandle, Why, add_one};
+use crate::drive::Host;
 use crate::gate::{Arrival, Gate, Queue};
 use crate::refusal::Porter;
 use crate::serve::Serve;
@@ -89,6 +90,11 @@ impl FrontDoor {
     /// is for servers that use the door as a listener only.
     pub fn workers(&self) -> Workers {
         self.gate.workers.clone()
+    }
+
+    /// Serves single connections of this door as it does itself, for servers that do the accepting.
+    pub fn host(&self) -> Host {
+        Host::new(self)
     }
 
     /// Serves HTTP/1 and HTTP/2. See [`Serve`].

@@ -2,6 +2,9 @@
 //!
 //! A body of HTTP/2 can end long before its client has room for it: what is left waits inside hyper. Among
 //! the bytes of the connection it cannot be told from answers to pings, so the data itself tells.
+//!
+//! A body whose data was taken and that is not asked for more has a client that does not read. That is
+//! noted too, with the time; a body that has no data to give is the service's affair.
 
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -12,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Buf;
 use pin_project_lite::pin_project;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, HandedOut};
 
 pin_project! {
     /// The body of an answer. Without an activity, nobody is told.
@@ -20,18 +23,21 @@ pin_project! {
         #[pin]
         body: B,
         activity: Option<Arc<Activity>>,
+        http2: bool,
+        handed_out: Option<HandedOut>,
     }
 }
 
 /// Data of an answer.
 pub(crate) struct Part<D> {
     data: D,
+    // Of HTTP/2 only.
     activity: Option<Arc<Activity>>,
 }
 
 impl<B> Sending<B> {
-    pub(crate) const fn new(body: B, activity: Option<Arc<Activity>>) -> Self {
-        Self { body, activity }
+    pub(crate) const fn new(body: B, activity: Option<Arc<Activity>>, http2: bool) -> Self {
+        Self { body, activity, http2, handed_out: None }
     }
 }
 
@@ -40,9 +46,16 @@ impl<B: Body> Body for Sending<B> {
     type Error = B::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Self::Data>, B::Error>>> {
-        let this = self.project();
-        let part = |data| Part { data, activity: this.activity.clone() };
-        this.body.poll_frame(cx).map_ok(|frame| frame.map_data(part))
+        let mut this = self.project();
+        *this.handed_out = None;
+        let frame = this.body.as_mut().poll_frame(cx);
+        if let (Poll::Ready(Some(Ok(_))), Some(activity)) = (&frame, &*this.activity)
+            && !this.body.is_end_stream()
+        {
+            *this.handed_out = Some(activity.hand_out());
+        }
+        let activity = || this.activity.clone().filter(|_| *this.http2);
+        frame.map_ok(|frame| frame.map_data(|data| Part { data, activity: activity() }))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -11,15 +11,16 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::service::TowerToHyperService;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::builder::buffer_for;
-use crate::drive::{Http, drive};
+use crate::connection::Connection;
+use crate::drive::Entered;
 use crate::listener::FrontDoor;
+use crate::peer::Peer;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -107,7 +108,7 @@ where
 {
     async fn run(self) -> Report {
         let Self { mut door, service, signal, grace } = self;
-        let http = Arc::new(protocols(&door));
+        let host = Arc::new(door.host());
         let service = door.workers().layer(service);
         let (closing, _) = watch::channel(());
         // Dropped, it takes all connections with it.
@@ -120,7 +121,11 @@ where
                 // Before the next is let in, so that those who left are never many.
                 Some(_) = connections.join_next() => {}
                 connection = door.accept() => {
-                    connections.spawn(drive(connection, service.clone(), Arc::clone(&http), closing.subscribe()));
+                    let service = service.clone();
+                    let of_connection = move |entered: &Entered<Connection>| {
+                        TowerToHyperService::new(ToldPeer { inner: service, peer: Peer(entered.client) })
+                    };
+                    connections.spawn(Arc::clone(&host).host(connection, as_it_is, of_connection, closing.subscribe()));
                 }
             }
         }
@@ -165,17 +170,37 @@ async fn close(
     report
 }
 
-/// The protocols as the door's numbers want them. Deadlines are kept by the door itself, for both protocols
-/// and before it is known which of them it is.
-fn protocols(door: &FrontDoor) -> Http {
-    let buffer = buffer_for(door.header_bytes);
-    let mut http = Http::new(TokioExecutor::new());
-    http.http1().header_read_timeout(None).max_buf_size(buffer);
-    http.http2()
-        .max_concurrent_streams(door.max_streams)
-        .max_header_list_size(u32::try_from(buffer).unwrap_or(u32::MAX))
-        .enable_connect_protocol();
-    http
+/// Nothing comes before the first request.
+async fn as_it_is(connection: Connection) -> Option<Entered<Connection>> {
+    let client = connection.peer_addr();
+    Some(Entered { io: connection, client, is_http2: None })
+}
+
+/// Says of each request who sent it.
+#[derive(Clone)]
+struct ToldPeer<S> {
+    inner: S,
+    peer: Peer,
+}
+
+impl<S> Service<Request<Incoming>> for ToldPeer<S>
+where
+    S: Service<Request<Incoming>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Incoming>) -> S::Future {
+        request.extensions_mut().insert(self.peer);
+        #[cfg(feature = "axum")]
+        request.extensions_mut().insert(::axum::extract::ConnectInfo(self.peer.0));
+        self.inner.call(request)
+    }
 }
 
 /// A door that serves.

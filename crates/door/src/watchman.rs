@@ -19,7 +19,15 @@ pub(crate) struct Patience {
     pub(crate) head: Duration,
     /// The time between two requests.
     pub(crate) idle: Duration,
+    /// The reading of what was sent.
+    pub(crate) send: Duration,
+    /// The time for one more request when the door closes.
+    pub(crate) parting: Duration,
 }
+
+/// How long a connection is kept ready for its next request before it is put away in as little memory as
+/// it can do with.
+pub(crate) const REST_AFTER: Duration = Duration::from_secs(3);
 
 /// What took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +38,10 @@ pub(crate) enum Late {
     Idle,
     /// The leaving of a connection that was asked to.
     Leaving,
+    /// The client's reading of an answer.
+    Reading,
+    /// Nothing yet: but nothing has come for so long that the connection may rest.
+    Rest,
 }
 
 /// An alarm this near is set again. The counters of two cores may disagree by a little, so it may have gone
@@ -44,6 +56,10 @@ pub(crate) struct Watchman {
     alarm: Option<Alarm>,
     /// When the connection was asked to leave, if it was.
     asked: Option<Timestamp>,
+    /// When the door began to close, if it has.
+    closing: Option<Timestamp>,
+    /// Whether it is of use to know that the connection may rest.
+    rests: bool,
 }
 
 /// Wakes whom, and when.
@@ -55,7 +71,22 @@ struct Alarm {
 
 impl Watchman {
     pub(crate) const fn new(activity: Arc<Activity>, patience: Patience, clock: ClockHandle) -> Self {
-        Self { activity, patience, clock, alarm: None, asked: None }
+        Self { activity, patience, clock, alarm: None, asked: None, closing: None, rests: false }
+    }
+
+    /// The door closes: whoever is idle gets a last moment for a request that is on its way.
+    pub(crate) fn door_closes(&mut self) {
+        self.closing = Some(self.clock.now());
+        self.activity.close();
+    }
+
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
+    /// Whether to tell of connections that may rest.
+    pub(crate) fn tell_rest(&mut self, rests: bool) {
+        self.rests = rests;
     }
 
     /// What is late, once something is.
@@ -95,12 +126,21 @@ impl Watchman {
 
     /// The deadline as things are, and what is late then.
     fn due(&self) -> Option<(Timestamp, Late)> {
-        Some(match (self.activity.quiet()?, self.asked) {
-            (Quiet::Head(since) | Quiet::Idle(since), Some(asked)) => {
+        let Some(quiet) = self.activity.quiet() else {
+            return self.activity.unread_since().map(|since| (since + self.patience.send, Late::Reading));
+        };
+        Some(match (quiet, self.asked, self.closing) {
+            (Quiet::Head(since) | Quiet::Idle { since, .. }, Some(asked), _) => {
                 (since.max(asked) + self.patience.head, Late::Leaving)
             }
-            (Quiet::Head(since), None) => (since + self.patience.head, Late::Head),
-            (Quiet::Idle(since), None) => (since + self.patience.idle, Late::Idle),
+            (Quiet::Head(since), None, _) => (since + self.patience.head, Late::Head),
+            (Quiet::Idle { since, .. }, None, Some(closing)) => {
+                (since.max(closing) + self.patience.parting, Late::Idle)
+            }
+            (Quiet::Idle { since, settled: true }, None, None) if self.rests && REST_AFTER < self.patience.idle => {
+                (since + REST_AFTER, Late::Rest)
+            }
+            (Quiet::Idle { since, .. }, None, None) => (since + self.patience.idle, Late::Idle),
         })
     }
 }
@@ -117,7 +157,12 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Patience = Patience { head: Duration::from_secs(10), idle: Duration::from_secs(60) };
+    const PATIENCE: Patience = Patience {
+        head: Duration::from_secs(10),
+        idle: Duration::from_secs(60),
+        send: Duration::from_secs(30),
+        parting: Duration::ZERO,
+    };
 
     fn watched() -> (ManualClock, Arc<Activity>, Watchman) {
         let clock = ManualClock::new();
@@ -147,7 +192,7 @@ mod tests {
         for _ in 0..100 {
             clock.advance(Duration::from_millis(90));
             activity.read();
-            let request = activity.begin(false);
+            let request = activity.begin(false, true);
             assert!(look(&mut watchman).is_pending());
             drop(request);
             activity.written();
@@ -161,7 +206,7 @@ mod tests {
     #[test]
     fn a_head_that_begins_late_brings_the_alarm_forward() {
         let (clock, activity, mut watchman) = watched();
-        drop(activity.begin(false));
+        drop(activity.begin(false, true));
         assert!(look(&mut watchman).is_pending());
         assert_eq!(clock.next_alarm(), Some(clock.now() + PATIENCE.idle));
         clock.advance(Duration::from_secs(30));
@@ -173,7 +218,7 @@ mod tests {
     #[test]
     fn no_request_is_late_and_the_alarm_after_it_is_in_time() {
         let (clock, activity, mut watchman) = watched();
-        let request = activity.begin(false);
+        let request = activity.begin(false, true);
         for _ in 0..10 {
             assert!(look(&mut watchman).is_pending());
             assert!(clock.next_alarm().is_some_and(|at| at > clock.now()));
@@ -188,11 +233,11 @@ mod tests {
     #[test]
     fn who_was_asked_to_leave_has_time_for_it_after_the_last_answer() {
         let (clock, activity, mut watchman) = watched();
-        drop(activity.begin(true));
+        drop(activity.begin(true, true));
         clock.advance(PATIENCE.idle);
         assert_eq!(look(&mut watchman), Poll::Ready(Late::Idle));
         // A request that was on its way already.
-        let request = activity.begin(true);
+        let request = activity.begin(true, true);
         clock.advance(PATIENCE.idle);
         assert!(look(&mut watchman).is_pending());
         drop(request);
