@@ -1,0 +1,127 @@
+//! A request's life in the gateway, in one line.
+//!
+//! ```text
+//! check the head -> find the route -> ask the rules -> take a turn -> clean the head -> send it on
+//!                                         |                                                |
+//!                                  refuse, degrade                                  relay the answer,
+//!                                  or redirect                                 hold permits to its end
+//! ```
+//! The rules are asked about requests without a route too: who tries paths at random is limited as well.
+
+mod forward;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Request, Response};
+use hyper::body::Incoming;
+use sluicegate_engine::Outcome;
+use sluicegate_engine::rule::{self, Side};
+use sluicegate_engine::sluice::Admission;
+use sluicegate_http::attributes::HttpAttributes;
+use sluicegate_http::headers::Fields;
+use sluicegate_http::{Protocol, normal_path};
+
+use crate::body::{AnswerBody, Held};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::head;
+use crate::route::Found;
+use crate::shared::{Place, Shared};
+
+/// Serves one request.
+pub(crate) async fn serve(client: Arc<Client>, request: Request<Incoming>) -> Response<AnswerBody> {
+    let is_head = *request.method() == Method::HEAD;
+    match answered(&client, request).await {
+        Ok(answer) => answer,
+        Err(failure) => own(failure.render(), is_head),
+    }
+}
+
+async fn answered(client: &Arc<Client>, request: Request<Incoming>) -> Result<Response<AnswerBody>, Failure> {
+    let shared = &*client.thread.shared;
+    head::check(&request)?;
+    let (found, mut admission) = ask(client, &request);
+    let mut held = Held::default();
+    // An outcome is large: it is looked at where it is, and only moved if it must be kept.
+    let fields = match admission.decided() {
+        Some(outcome) if outcome.is_admitted() => {
+            let fields = shared.renderer.fields(outcome);
+            if outcome.is_held() {
+                held.outcome = admission.take().map(Box::new);
+            }
+            fields
+        }
+        Some(outcome) => return Ok(refused(shared, outcome, &request)),
+        None => {
+            let outcome = Box::pin(admission).await;
+            if !outcome.is_admitted() {
+                return Ok(refused(shared, &outcome, &request));
+            }
+            let fields = shared.renderer.fields(&outcome);
+            held.outcome = outcome.is_held().then(|| Box::new(outcome));
+            fields
+        }
+    };
+    let place = match found {
+        Found::Route(route) => &shared.places[route],
+        Found::OtherMethod => return Err(other_method(shared, &request)),
+        Found::Nothing => return Err(Failure::NoRoute),
+    };
+    held.turn = shared.workers.turn().await.map_err(|_| Failure::Busy)?;
+    let answer = match place {
+        Place::Answer(answer) => own(answer.clone(), *request.method() == Method::HEAD),
+        Place::Demo(_) => own(crate::demo::answer(&request), *request.method() == Method::HEAD),
+        Place::Upstream(way) => forward::forward(client, way, request, held).await?,
+    };
+    Ok(dressed(answer, fields))
+}
+
+/// Finds the route, and asks the rules.
+fn ask<B>(client: &Client, request: &Request<B>) -> (Found, Admission) {
+    let shared = &*client.thread.shared;
+    let path = normal_path(request.uri().path());
+    let mut described = rule::Request {
+        side: Side::Inbound,
+        service: "",
+        method: request.method().as_str(),
+        host: head::authority(request),
+        path: &path,
+        client_ip: Some(client.origin.client(&shared.forwarding, request.headers())),
+        cost: 1,
+        attributes: &HttpAttributes::new(request, &shared.sources),
+    };
+    let found = shared.router.find(&described.host_name(), request.method(), &path);
+    if let Found::Route(route) = found {
+        described.service = shared.places[route].service();
+    }
+    (found, shared.sluice.admit(&described))
+}
+
+fn refused<B>(shared: &Shared, outcome: &Outcome, request: &Request<B>) -> Response<AnswerBody> {
+    let answer = shared.renderer.refuse(outcome, Protocol::of(request.headers()));
+    own(answer, *request.method() == Method::HEAD)
+}
+
+#[cold]
+fn other_method<B>(shared: &Shared, request: &Request<B>) -> Failure {
+    let host = rule::Request { host: head::authority(request), ..rule::Request::new("", "") }.host_name();
+    Failure::OtherMethod { allowed: shared.router.methods(&host, &normal_path(request.uri().path())) }
+}
+
+fn dressed(mut answer: Response<AnswerBody>, fields: Fields) -> Response<AnswerBody> {
+    fields.write(answer.headers_mut());
+    answer
+}
+
+/// What the gateway itself answers.
+fn own(answer: Response<Bytes>, is_head: bool) -> Response<AnswerBody> {
+    let (mut parts, mut body) = answer.into_parts();
+    if is_head && !body.is_empty() {
+        // Over HTTP/2 hyper would send it, and the client would take that for a broken stream.
+        parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
+        body = Bytes::new();
+    }
+    Response::from_parts(parts, AnswerBody::own(body))
+}

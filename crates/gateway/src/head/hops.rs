@@ -1,0 +1,88 @@
+//! Headers that are for the next hop only, and never go further (RFC 9110, 7.6.1).
+
+use http::header::{
+    CONNECTION, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use smallvec::SmallVec;
+
+static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+static HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+
+/// Takes off what is for this hop only, and what `Connection` names as such.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    // Mostly there is nothing, and looking is cheaper than asking for each.
+    if !headers.keys().any(is_of_hop) {
+        return;
+    }
+    let mut named: SmallVec<[HeaderName; 4]> = SmallVec::new();
+    for value in headers.get_all(CONNECTION) {
+        let tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        named.extend(tokens.filter_map(|token| HeaderName::from_bytes(token).ok()));
+    }
+    let takes_trailers = headers.get_all(TE).iter().any(|value| {
+        let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+    });
+    for name in named.iter().chain([&KEEP_ALIVE, &PROXY_CONNECTION, &HTTP2_SETTINGS]) {
+        headers.remove(name);
+    }
+    for name in [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE] {
+        headers.remove(name);
+    }
+    if takes_trailers {
+        // The one word of it that may be passed on; gRPC does not do without.
+        headers.insert(TE, http::HeaderValue::from_static("trailers"));
+    }
+}
+
+/// Whether a request asks to go on in another protocol, such as WebSocket.
+pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE)
+        && headers.get_all(CONNECTION).iter().any(|value| {
+            let mut tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
+        })
+}
+
+fn is_of_hop(name: &HeaderName) -> bool {
+    matches!(*name, CONNECTION | PROXY_AUTHENTICATE | PROXY_AUTHORIZATION | TE | TRANSFER_ENCODING | UPGRADE)
+        || *name == KEEP_ALIVE
+        || *name == PROXY_CONNECTION
+        || *name == HTTP2_SETTINGS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn what_is_for_one_hop_goes_no_further() {
+        let mut all = headers(&[
+            ("host", "a"),
+            ("connection", "keep-alive, X-Mine ,, \u{7f}"),
+            ("x-mine", "1"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "keep-alive"),
+            ("proxy-authorization", "Basic x"),
+            ("te", "gzip;q=1, Trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("http2-settings", "x"),
+            ("accept", "*/*"),
+        ]);
+        strip(&mut all);
+        assert_eq!(all, headers(&[("host", "a"), ("accept", "*/*"), ("te", "trailers")]));
+    }
+
+    #[test]
+    fn an_upgrade_is_asked_for_twice() {
+        assert!(is_upgrade(&headers(&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")])));
+        assert!(!is_upgrade(&headers(&[("upgrade", "websocket")])));
+        assert!(!is_upgrade(&headers(&[("connection", "upgrade")])));
+    }
+}

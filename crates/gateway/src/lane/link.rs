@@ -1,0 +1,85 @@
+//! A connection to a server over HTTP/1, and the exchange on it.
+//!
+//! It is not a task of its own. Whoever waits for an answer drives the connection: the socket wakes the
+//! client's task directly, which reads the answer and writes it on. A connection as a task of its own
+//! would cost three more wake-ups for each request.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use sluicegate_engine::Timestamp;
+use tokio::net::TcpStream;
+
+use super::Lost;
+use crate::alarm::LazyAlarm;
+use crate::body::RequestBody;
+use crate::stream::Stream;
+use crate::upstream::Room;
+
+/// A connection that carries one request at a time.
+pub(crate) struct Link {
+    sender: http1::SendRequest<RequestBody>,
+    connection: http1::Connection<TokioIo<Stream<TcpStream>>, RequestBody>,
+    /// When it was last used.
+    pub(super) used: Timestamp,
+    /// Its place among the connections to the server.
+    room: Room,
+}
+
+impl Link {
+    /// Over a fresh connection.
+    pub(super) async fn new(stream: Stream<TcpStream>, room: Room, used: Timestamp) -> Result<Box<Self>, hyper::Error> {
+        let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
+        Ok(Box::new(Self { sender, connection, used, room }))
+    }
+
+    /// Sends a request and waits for the head of the answer, until the deadline.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+        deadline: Timestamp,
+        alarm: &mut LazyAlarm,
+    ) -> Result<Response<Incoming>, Lost> {
+        let Self { sender, connection, .. } = self;
+        let mut answer = std::pin::pin!(sender.try_send_request(request));
+        let mut is_over = false;
+        poll_fn(|context| {
+            // The connection first: what it hands over must not wake us, as we look right after it.
+            if !is_over {
+                is_over = Pin::new(&mut *connection).poll(context).is_ready();
+            }
+            match answer.as_mut().poll(context) {
+                Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
+                Poll::Ready(Err(mut error)) => Poll::Ready(Err(match error.take_message() {
+                    Some(request) => Lost::Unsent(request),
+                    None => Lost::Broken,
+                })),
+                Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
+            }
+        })
+        .await
+    }
+
+    /// Goes on with the answer's body, or the request's.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) {
+        // How it ended, the body tells.
+        let _ = Pin::new(&mut self.connection).poll(context);
+    }
+
+    /// Whether somebody waits for its room.
+    pub(super) fn is_wanted_elsewhere(&self) -> bool {
+        self.room.is_wanted()
+    }
+
+    /// Whether it can carry another request, as far as can be told without sending one.
+    pub(super) fn is_ready(&mut self) -> bool {
+        // The other side may have closed it meanwhile.
+        let closed = Pin::new(&mut self.connection).poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        !closed && self.sender.is_ready()
+    }
+}

@@ -1,0 +1,211 @@
+//! The way from one thread to the servers of one upstream: idle connections, and which server to try next.
+//!
+//! Each thread has its own lanes, so nobody waits for another thread's lock, and an answer is read by the
+//! thread that asked.
+//!
+//! A request is tried on another server only where that is safe: if nothing of it can have been seen by
+//! the first, or if it changes nothing ([`Method::is_idempotent`]) and has no body.
+
+mod answer;
+mod link;
+mod shared;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use parking_lot::Mutex;
+use sluicegate_config::settings::UpstreamProtocol;
+use sluicegate_engine::Timestamp;
+use sluicegate_engine::clock::ClockHandle;
+
+use crate::alarm::LazyAlarm;
+use crate::body::RequestBody;
+use crate::failure::Failure;
+use crate::upstream::{Attempt, Room, Server, Tried, Upstream};
+pub(crate) use answer::{AnswerError, ServerBody};
+pub(crate) use link::Link;
+use shared::Shared;
+
+/// How many idle connections to one server a thread keeps.
+const MOST_IDLE: usize = 256;
+
+/// A connection that was used this lately is not closed by the other side just now; probably.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The way to one upstream.
+pub(crate) struct Lane {
+    upstream: Arc<Upstream>,
+    clock: ClockHandle,
+    /// Idle connections by server, the last used last.
+    idle: Vec<Mutex<Vec<Box<Link>>>>,
+    /// Connections that carry many requests at once, by server.
+    shared: Vec<Shared>,
+}
+
+/// Why there is no answer.
+pub(crate) enum Lost {
+    /// Nothing of the request was sent.
+    Unsent(Request<RequestBody>),
+    /// The server has all the connections it may have, and none became free in time.
+    Full,
+    /// The server was gone, or what it sent is no answer.
+    Broken,
+    /// It took too long.
+    Late,
+}
+
+impl Lane {
+    pub(crate) fn new(upstream: Arc<Upstream>, clock: ClockHandle) -> Arc<Self> {
+        let servers = upstream.servers().len();
+        let idle = (0..servers).map(|_| Mutex::default()).collect();
+        let shared = (0..servers).map(|_| Shared::default()).collect();
+        Arc::new(Self { upstream, clock, idle, shared })
+    }
+
+    pub(crate) const fn upstream(&self) -> &Arc<Upstream> {
+        &self.upstream
+    }
+
+    pub(super) fn patience_for_bodies(&self) -> Duration {
+        self.upstream.settings().timeouts.body
+    }
+
+    /// Sends a request to one of the servers, or to another where the first fails and that is safe.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        mut outgoing: Request<RequestBody>,
+        address: impl Fn(&mut Request<RequestBody>, &Server),
+        mut alarm: LazyAlarm,
+    ) -> Result<Response<ServerBody>, (Failure, LazyAlarm)> {
+        let settings = self.upstream.settings();
+        let upstream = || settings.name.clone();
+        let may_repeat = settings.retries > 0 && outgoing.method().is_idempotent() && outgoing.body().is_empty();
+        let mut tried = Tried::default();
+        let mut failure = Failure::NoServer { upstream: upstream() };
+        for again in 0..=settings.retries {
+            let Some(attempt) = self.upstream.pick(&tried) else { break };
+            let server = attempt.server();
+            tried.add(server);
+            address(&mut outgoing, server);
+            let is_last = again == settings.retries;
+            // A copy is only made where it can be of use.
+            let copy = (may_repeat && !is_last && self.may_need_copy(server)).then(|| copy_of(&outgoing));
+            let deadline = self.clock.now() + settings.timeouts.answer;
+            let lost = match self.exchange(outgoing, &attempt, deadline, &mut alarm).await {
+                Ok((answer, link)) => {
+                    attempt.answered();
+                    let lane = Arc::clone(self);
+                    return Ok(answer.map(|body| ServerBody::new(body, link, lane, attempt, alarm)));
+                }
+                Err(lost) => lost,
+            };
+            if !matches!(lost, Lost::Full) {
+                attempt.failed();
+            }
+            let repeat = match lost {
+                Lost::Full => {
+                    failure = Failure::Busy;
+                    None
+                }
+                Lost::Unsent(request) => {
+                    failure = Failure::NoConnection { upstream: upstream() };
+                    Some(request)
+                }
+                Lost::Broken => {
+                    failure = Failure::BadAnswer { upstream: upstream() };
+                    copy
+                }
+                Lost::Late => {
+                    failure = Failure::Late { upstream: upstream() };
+                    None
+                }
+            };
+            match repeat {
+                Some(request) => outgoing = request,
+                None => break,
+            }
+        }
+        Err((failure, alarm))
+    }
+
+    /// Sends a request to one server.
+    async fn exchange(
+        self: &Arc<Self>,
+        request: Request<RequestBody>,
+        attempt: &Attempt,
+        deadline: Timestamp,
+        alarm: &mut LazyAlarm,
+    ) -> Result<(Response<hyper::body::Incoming>, Option<Box<Link>>), Lost> {
+        let server = attempt.server();
+        if self.upstream.settings().protocol == UpstreamProtocol::Http2 {
+            let answer = self.shared[server.position()].send(server, request, deadline, alarm).await?;
+            return Ok((answer, None));
+        }
+        let mut request = request;
+        // Connections that the server has closed are found one by one; there is no end of new ones.
+        while let Some(mut link) = self.take_idle(server.position()) {
+            match link.send(request, deadline, alarm).await {
+                Ok(answer) => return Ok((answer, Some(link))),
+                Err(Lost::Unsent(unsent)) => request = unsent,
+                Err(lost) => return Err(lost),
+            }
+        }
+        let Some(room) = alarm.within(deadline, server.wait_for_room()).await else { return Err(Lost::Full) };
+        let Some(mut link) = self.connect(server, room).await else { return Err(Lost::Unsent(request)) };
+        let answer = link.send(request, deadline, alarm).await?;
+        Ok((answer, Some(link)))
+    }
+
+    async fn connect(&self, server: &Server, room: Room) -> Option<Box<Link>> {
+        let stream = server.connect().await.ok()?;
+        Link::new(stream, room, self.clock.now()).await.ok()
+    }
+
+    fn take_idle(&self, server: usize) -> Option<Box<Link>> {
+        loop {
+            let mut link = self.idle[server].lock().pop()?;
+            if link.is_ready() {
+                return Some(link);
+            }
+        }
+    }
+
+    /// Keeps a connection whose answer has been read.
+    fn take_back(&self, server: usize, mut link: Box<Link>) {
+        if link.is_wanted_elsewhere() || !link.is_ready() {
+            // Somebody waits for its room, the request is still being sent, or the server wants no more.
+            return;
+        }
+        link.used = self.clock.now();
+        let mut idle = self.idle[server].lock();
+        if idle.len() < MOST_IDLE {
+            idle.push(link);
+        }
+    }
+
+    /// Whether a request may be lost on its way without anybody's fault: on a connection that the server may
+    /// have closed, or because there is another server to try.
+    fn may_need_copy(&self, server: &Server) -> bool {
+        self.upstream.servers().len() > 1
+            || self.idle[server.position()].lock().last().is_none_or(|link| self.clock.now() > link.used + FRESH)
+    }
+
+    /// Closes connections that have been idle for too long, or that the server has closed.
+    pub(crate) fn sweep(&self) {
+        let now = self.clock.now();
+        for idle in &self.idle {
+            let longest = self.upstream.settings().timeouts.idle;
+            idle.lock().retain_mut(|link| now < link.used + longest && !link.is_wanted_elsewhere() && link.is_ready());
+        }
+    }
+}
+
+/// A request that has no body once more.
+fn copy_of(request: &Request<RequestBody>) -> Request<RequestBody> {
+    let mut copy = Request::new(RequestBody::Empty);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    copy
+}

@@ -1,0 +1,75 @@
+//! A connection to a server over HTTP/2, which carries many requests at once.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
+use sluicegate_engine::Timestamp;
+
+use super::Lost;
+use crate::alarm::LazyAlarm;
+use crate::body::RequestBody;
+use crate::upstream::Server;
+
+/// The one connection of a thread to a server.
+#[derive(Default)]
+pub(super) struct Shared {
+    sender: Mutex<Option<http2::SendRequest<RequestBody>>>,
+    /// Whoever connects holds it, so that others wait for that connection instead of making their own.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    pub(super) async fn send(
+        &self,
+        server: &Server,
+        request: Request<RequestBody>,
+        deadline: Timestamp,
+        alarm: &mut LazyAlarm,
+    ) -> Result<Response<Incoming>, Lost> {
+        let mut request = Some(request);
+        // The second time on a connection that was made for it.
+        for _ in 0..2 {
+            let Some(unsent) = request.take() else { break };
+            let Some(mut sender) = self.sender(server).await else { return Err(Lost::Unsent(unsent)) };
+            let mut answer = std::pin::pin!(sender.try_send_request(unsent));
+            let fared = poll_fn(|context| match answer.as_mut().poll(context) {
+                Poll::Ready(answer) => Poll::Ready(Ok(answer)),
+                Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
+            });
+            match fared.await? {
+                Ok(answer) => return Ok(answer),
+                Err(mut error) => {
+                    let Some(unsent) = error.take_message() else { return Err(Lost::Broken) };
+                    *self.sender.lock() = None;
+                    request = Some(unsent);
+                }
+            }
+        }
+        request.map_or(Err(Lost::Broken), |unsent| Err(Lost::Unsent(unsent)))
+    }
+
+    async fn sender(&self, server: &Server) -> Option<http2::SendRequest<RequestBody>> {
+        if let Some(sender) = self.present() {
+            return Some(sender);
+        }
+        let _connecting = self.connecting.lock().await;
+        if let Some(sender) = self.present() {
+            return Some(sender);
+        }
+        let stream = server.connect().await.ok()?;
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.ok()?;
+        // How it ended, those who wait for answers are told.
+        tokio::spawn(async move { drop(connection.await) });
+        *self.sender.lock() = Some(sender.clone());
+        Some(sender)
+    }
+
+    fn present(&self) -> Option<http2::SendRequest<RequestBody>> {
+        self.sender.lock().as_ref().filter(|sender| !sender.is_closed()).cloned()
+    }
+}

@@ -1,0 +1,77 @@
+use sluicegate_config::settings::{Destination, Route};
+
+use super::*;
+
+fn route(host: &str, methods: &[&str], path: &str) -> Route {
+    Route {
+        host: (!host.is_empty()).then(|| host.to_owned()),
+        methods: methods.iter().map(|method| (*method).to_owned()).collect(),
+        path: path.to_owned(),
+        to: Destination::Upstream { name: "shop".to_owned(), strip: None },
+    }
+}
+
+#[test]
+fn the_most_exact_host_then_the_most_exact_path_wins() {
+    let routes = [
+        route("", &[], "/{*rest}"),
+        route("", &[], "/api/{*rest}"),
+        route("", &[], "/api/orders/{id}"),
+        route("*.example.com", &[], "/{*rest}"),
+        route("*.shop.example.com", &[], "/{*rest}"),
+        route("Shop.example.com", &[], "/only"),
+        route("", &["POST", "PUT"], "/api/orders"),
+        route("", &["GET"], "/solo"),
+    ];
+    let router = Router::new(&routes).unwrap();
+    for (host, method, path, expected) in [
+        ("", "GET", "/", Found::Route(0)),
+        ("", "GET", "/apis", Found::Route(0)),
+        ("", "GET", "/api", Found::Route(0)),
+        ("", "GET", "/api/", Found::Route(1)),
+        ("", "GET", "/api/x/y", Found::Route(1)),
+        ("", "GET", "/api/orders/7", Found::Route(2)),
+        ("", "POST", "/api/orders/7", Found::Route(2)),
+        ("", "GET", "/api/orders", Found::Route(1)),
+        ("", "POST", "/api/orders", Found::Route(6)),
+        ("", "PUT", "/api/orders", Found::Route(6)),
+        ("a.example.com", "GET", "/api/", Found::Route(3)),
+        ("a.shop.example.com", "GET", "/api/", Found::Route(4)),
+        ("example.com", "GET", "/x", Found::Route(0)),
+        ("badexample.com", "GET", "/x", Found::Route(0)),
+        ("shop.example.com", "GET", "/only", Found::Route(5)),
+        ("shop.example.com", "GET", "/else", Found::Route(3)),
+        ("", "GET", "/solo", Found::Route(7)),
+        ("", "DELETE", "/solo", Found::Route(0)),
+    ] {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        assert_eq!(router.find(host, &method, path), expected, "{host} {method} {path}");
+    }
+}
+
+#[test]
+fn a_method_without_a_route_is_told_which_there_are() {
+    let router = Router::new(&[route("", &["POST", "PUT"], "/orders"), route("", &["GET"], "/orders")]).unwrap();
+    assert_eq!(router.find("", &Method::DELETE, "/orders"), Found::OtherMethod);
+    assert_eq!(router.methods("", "/orders"), "GET, POST, PUT");
+    assert_eq!(router.find("", &Method::GET, "/other"), Found::Nothing);
+    assert_eq!(router.find("", &Method::DELETE, "/other"), Found::Nothing);
+}
+
+#[test]
+fn a_route_for_one_method_comes_before_one_for_all() {
+    let router = Router::new(&[route("", &[], "/x"), route("", &["GET"], "/x")]).unwrap();
+    assert_eq!(router.find("", &Method::GET, "/x"), Found::Route(1));
+    assert_eq!(router.find("", &Method::PUT, "/x"), Found::Route(0));
+}
+
+#[test]
+fn paths_that_cannot_be_told_apart_are_refused() {
+    let error = Router::new(&[route("", &[], "/a/{id}"), route("", &[], "/a/{name}")]).unwrap_err();
+    assert!(error.to_string().contains("/a/{id}"), "{error}");
+}
+
+#[test]
+fn without_routes_nothing_is_found() {
+    assert_eq!(Router::new(&[]).unwrap().find("x", &Method::GET, "/"), Found::Nothing);
+}
