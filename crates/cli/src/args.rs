@@ -19,6 +19,8 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 the rules are bad, 2 wrong usage
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run what a rule file says: the gateway
+    Run(Run),
     /// Show what a rule file says, and warn of what cannot match or cannot happen
     Check(Check),
     /// Show which rules match a request, with which key, and what they would decide
@@ -29,6 +31,12 @@ pub(crate) enum Command {
     Schema,
     /// Print the reference of the rule file, in Markdown
     Reference,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The rule file; without it, a gateway at 127.0.0.1:8080 before a built-in program
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

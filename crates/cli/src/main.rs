@@ -20,6 +20,7 @@ mod mismatch;
 mod playback;
 mod question;
 mod rules;
+mod run;
 mod table;
 
 use std::process::ExitCode;
@@ -28,6 +29,10 @@ use clap::Parser;
 
 use answer::{Answer, Exit, Look};
 use args::{Cli, Command};
+
+/// Requests come and go by the hundred thousand; so does the memory for them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -43,6 +48,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, look: Look) -> Answer {
     match command {
+        Command::Run(args) => run::run(&args, look),
         Command::Check(args) => check::run(&args, look),
         Command::Explain(args) => explain::run(&args, look),
         Command::Demo(args) => demo::run(&args, look),

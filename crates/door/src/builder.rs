@@ -7,6 +7,7 @@ use sluicegate_engine::{Limit, Limiter};
 use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs, lookup_host};
 
 use crate::clients::Clients;
+use crate::doorway::Doorway;
 use crate::error::DoorError;
 use crate::files;
 use crate::gate::Gate;
@@ -63,6 +64,7 @@ pub struct Builder {
     parting: Duration,
     header_bytes: usize,
     max_streams: u32,
+    tunnels: bool,
     backlog: u32,
     refusal: Refusal,
     clock: ClockHandle,
@@ -83,6 +85,7 @@ impl Default for Builder {
             parting: Duration::ZERO,
             header_bytes: 64 << 10,
             max_streams: 200,
+            tunnels: true,
             backlog: 1_024,
             refusal: Refusal::default(),
             clock: ClockHandle::system(),
@@ -177,6 +180,13 @@ impl Builder {
         self
     }
 
+    /// Whether clients of HTTP/2 are told that they may ask for tunnels, as WebSocket does (RFC 8441); so
+    /// unless told otherwise. What becomes of it is up to the service.
+    pub fn tunnels(mut self, offered: bool) -> Self {
+        self.tunnels = offered;
+        self
+    }
+
     /// How many connections the kernel may hold that we have not taken yet; 1,024 unless told otherwise, and
     /// at most what the kernel allows.
     pub fn backlog(mut self, connections: u32) -> Self {
@@ -205,6 +215,11 @@ impl Builder {
 
     /// Opens the door at a listener made elsewhere; its backlog is as it was made.
     pub fn with_listener(self, listener: TcpListener) -> Result<FrontDoor, DoorError> {
+        Ok(self.doorway()?.at(listener))
+    }
+
+    /// The bounds of the door, for listeners to come: each is to be opened in the runtime that serves it.
+    pub fn doorway(self) -> Result<Doorway, DoorError> {
         let max_connections = self.checked_connections()?;
         let workers = Workers::new(self.in_flight, max_connections, self.in_flight_wait, self.clock.clone());
         let gate = Gate::new(
@@ -227,7 +242,13 @@ impl Builder {
             },
             self.clock,
         );
-        Ok(FrontDoor::new(listener, gate, self.refusal, self.header_bytes, self.max_streams))
+        Ok(Doorway {
+            gate,
+            refusal: self.refusal,
+            header_bytes: self.header_bytes,
+            max_streams: self.max_streams,
+            tunnels: self.tunnels,
+        })
     }
 
     /// How many connections to serve, if all numbers make sense.

@@ -31,8 +31,8 @@ use crate::activity::Activity;
 use crate::builder::buffer_for;
 use crate::connection::Connection;
 use crate::counts::add_one;
+use crate::doorway::Doorway;
 use crate::gate::Gate;
-use crate::listener::FrontDoor;
 use crate::noting::Noting;
 use crate::rewound::Rewound;
 use crate::watchman::{Late, Watchman};
@@ -71,17 +71,17 @@ enum Served<I, S> {
 }
 
 impl Host {
-    pub(crate) fn new(door: &FrontDoor) -> Self {
+    pub(crate) fn new(door: &Doorway) -> Self {
         let buffer = buffer_for(door.header_bytes);
         let mut http1 = http1::Builder::new();
         // Deadlines are kept by the door itself, for both protocols and before it is known which it is.
         http1.header_read_timeout(None).max_buf_size(buffer);
         let mut http2 = http2::Builder::new(TokioExecutor::new());
-        http2
-            .max_concurrent_streams(door.max_streams)
-            .max_header_list_size(u32::try_from(buffer).unwrap_or(u32::MAX))
-            .enable_connect_protocol();
-        Self { gate: Arc::clone(door.gate()), http1, http2 }
+        http2.max_concurrent_streams(door.max_streams).max_header_list_size(u32::try_from(buffer).unwrap_or(u32::MAX));
+        if door.tunnels {
+            http2.enable_connect_protocol();
+        }
+        Self { gate: Arc::clone(&door.gate), http1, http2 }
     }
 
     /// Serves a connection until it ends, its client is too slow, or, after `closing` has changed, its

@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::builder::Builder;
 use crate::connection::Connection;
 use crate::counts::{DoorHandle, Why, add_one};
+use crate::doorway::Doorway;
 use crate::drive::Host;
 use crate::gate::{Arrival, Gate, Queue};
 use crate::refusal::Porter;
@@ -31,12 +32,10 @@ const MOST_TOLD: usize = 4_096;
 /// A listener with a bound on everything. See the [crate's head](crate).
 pub struct FrontDoor {
     listener: TcpListener,
-    gate: Arc<Gate>,
+    doorway: Doorway,
     queue: Queue<(TcpStream, SocketAddr)>,
     porter: Porter,
     pause: Option<Sleep>,
-    pub(crate) header_bytes: usize,
-    pub(crate) max_streams: u32,
 }
 
 impl FrontDoor {
@@ -45,15 +44,9 @@ impl FrontDoor {
         Builder::default()
     }
 
-    pub(crate) fn new(
-        listener: TcpListener,
-        gate: Arc<Gate>,
-        refusal: crate::Refusal,
-        header_bytes: usize,
-        max_streams: u32,
-    ) -> Self {
-        let porter = Porter::new(refusal, gate.clock.clone());
-        Self { listener, gate, queue: Queue::new(), porter, pause: None, header_bytes, max_streams }
+    pub(crate) fn new(listener: TcpListener, doorway: Doorway) -> Self {
+        let porter = Porter::new(doorway.refusal, doorway.gate.clock.clone());
+        Self { listener, doorway, queue: Queue::new(), porter, pause: None }
     }
 
     /// A further listener of this door: all bounds and counts are for both together. For servers with one
@@ -72,8 +65,7 @@ impl FrontDoor {
     /// # }
     /// ```
     pub fn also_at(&self, listener: TcpListener) -> Self {
-        let gate = Arc::clone(&self.gate);
-        Self::new(listener, gate, self.porter.refusal(), self.header_bytes, self.max_streams)
+        self.doorway.at(listener)
     }
 
     /// Where it listens.
@@ -83,18 +75,18 @@ impl FrontDoor {
 
     /// The counts, for whoever looks on.
     pub fn handle(&self) -> DoorHandle {
-        DoorHandle::new(Arc::clone(&self.gate))
+        DoorHandle::new(Arc::clone(&self.doorway.gate))
     }
 
     /// The bound on requests being worked on, as a layer. [`FrontDoor::serve`] applies it by itself; this
     /// is for servers that use the door as a listener only.
     pub fn workers(&self) -> Workers {
-        self.gate.workers.clone()
+        self.doorway.gate.workers.clone()
     }
 
     /// Serves single connections of this door as it does itself, for servers that do the accepting.
     pub fn host(&self) -> Host {
-        Host::new(self)
+        Host::new(&self.doorway)
     }
 
     /// Serves HTTP/1 and HTTP/2. See [`Serve`].
@@ -112,7 +104,7 @@ impl FrontDoor {
     }
 
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<Connection> {
-        while let Poll::Ready(((stream, peer), fared)) = self.queue.poll_first(&self.gate, context) {
+        while let Poll::Ready(((stream, peer), fared)) = self.queue.poll_first(&self.doorway.gate, context) {
             match fared {
                 Ok(place) => return Poll::Ready(Connection::new(stream, peer, place)),
                 Err(why) => self.refuse(stream, why),
@@ -125,8 +117,8 @@ impl FrontDoor {
             }
             match ready!(self.listener.poll_accept(context)) {
                 Ok((stream, peer)) => {
-                    add_one(&self.gate.counters.accepted);
-                    match self.gate.arrive(peer.ip(), context) {
+                    add_one(&self.doorway.gate.counters.accepted);
+                    match self.doorway.gate.arrive(peer.ip(), context) {
                         Arrival::Entered(place) => return Poll::Ready(Connection::new(stream, peer, place)),
                         Arrival::Waits(place) => self.queue.push((stream, peer), place),
                         Arrival::Refused(why) => self.refuse(stream, why),
@@ -135,15 +127,15 @@ impl FrontDoor {
                 // That one connection was gone before we took it.
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(_) => {
-                    add_one(&self.gate.counters.accept_errors);
-                    self.pause = Some(self.gate.clock.sleep(PAUSE));
+                    add_one(&self.doorway.gate.counters.accept_errors);
+                    self.pause = Some(self.doorway.gate.clock.sleep(PAUSE));
                 }
             }
         }
     }
 
     fn refuse(&mut self, stream: TcpStream, why: Why) {
-        self.gate.counters.refused(why);
+        self.doorway.gate.counters.refused(why);
         self.porter.refuse(stream);
     }
 
@@ -154,7 +146,7 @@ impl FrontDoor {
         for _ in 0..MOST_TOLD {
             match self.listener.poll_accept(context) {
                 Poll::Ready(Ok((stream, _))) => {
-                    add_one(&self.gate.counters.accepted);
+                    add_one(&self.doorway.gate.counters.accepted);
                     self.refuse(stream, Why::Closing);
                 }
                 Poll::Ready(Err(error)) if is_of_one_connection(&error) => {}
@@ -165,18 +157,18 @@ impl FrontDoor {
 
     fn send_queue_away(&mut self) {
         for (stream, _) in self.queue.clear() {
-            self.gate.counters.refused(Why::Closing);
+            self.doorway.gate.counters.refused(Why::Closing);
             self.porter.refuse(stream);
         }
     }
 
     pub(crate) fn gate(&self) -> &Arc<Gate> {
-        &self.gate
+        &self.doorway.gate
     }
 
     /// Closes the listener. What is left are refused connections that are being seen off.
     pub(crate) fn into_porter(mut self) -> Porter {
-        let nobody = Porter::new(self.porter.refusal(), self.gate.clock.clone());
+        let nobody = Porter::new(self.porter.refusal(), self.doorway.gate.clock.clone());
         std::mem::replace(&mut self.porter, nobody)
     }
 }

@@ -17,7 +17,7 @@ use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_engine::limiter::Acquiring;
-use sluicegate_engine::{Limit, Limiter, Pass};
+use sluicegate_engine::{Limit, Limiter, Pass, Refused};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -75,6 +75,22 @@ impl Workers {
             .map_err(zero)?;
         let shared = Shared { limiter, most: most as u64, within, refused: AtomicU64::new(0) };
         Ok(Self { shared: Some(Arc::new(shared)) })
+    }
+
+    /// Waits for a turn to work on a request, for servers that do not use the layer. The turn lasts until it is
+    /// dropped; where there is no bound, none is needed.
+    pub async fn turn(&self) -> Result<Option<Pass>, Refused> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let acquire = shared.limiter.acquire();
+        let turn = match shared.within {
+            Some(within) => acquire.within(within),
+            None => acquire,
+        };
+        let turn = turn.await;
+        if turn.is_err() {
+            add_one(&shared.refused);
+        }
+        turn.map(Some)
     }
 
     pub(crate) fn in_flight(&self) -> usize {

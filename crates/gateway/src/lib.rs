@@ -6,10 +6,16 @@ mod client;
 mod demo;
 mod exchange;
 mod failure;
+mod gateway;
 mod head;
 mod lane;
+mod places;
 mod route;
 mod shared;
 mod stream;
 mod thread;
 mod upstream;
+
+pub use gateway::{Gateway, GatewayError, Running};
+pub use route::RouteError;
+pub use upstream::UpstreamError;

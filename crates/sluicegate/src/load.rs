@@ -79,7 +79,8 @@ pub fn layer(path: impl AsRef<Path>) -> Result<sluicegate_tower::LimitLayerBuild
     Ok(sluicegate_tower::LimitLayer::builder(enforce(settings)?).headers(headers))
 }
 
-fn enforce(settings: Settings) -> Result<Sluice, LoadError> {
+/// Puts the rules and lists of settings in force, within the memory they allow.
+pub fn enforce(settings: Settings) -> Result<Sluice, LoadError> {
     let lists = settings.lists.conditions();
     let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);
     let builder = Sluice::builder().lists(lists).memory(memory);

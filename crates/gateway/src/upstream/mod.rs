@@ -97,6 +97,11 @@ impl Upstreams {
         &self.upstreams[position]
     }
 
+    /// All of them, by their positions.
+    pub(crate) fn all(&self) -> &[Arc<Upstream>] {
+        &self.upstreams
+    }
+
     /// Asks servers whether they are well, for ever. To be run once; dropping the future stops it.
     pub(crate) async fn watch_health(&self) {
         let checkers = self.checkers().unwrap_or_default();

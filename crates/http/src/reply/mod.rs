@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sluicegate_engine::rule::Reply;
 use sluicegate_engine::sluice::Cause;
 use sluicegate_engine::{Outcome, Verdict};
 
@@ -50,6 +51,29 @@ impl Protocol {
         let found = kinds.into_iter().find(|(name, _)| kind[..end].eq_ignore_ascii_case(name.as_bytes()));
         found.map_or(Self::Http, |(_, protocol)| protocol)
     }
+}
+
+/// A reply on its own, to no refused request: what a rule file says is answered somewhere.
+///
+/// ```
+/// use sluicegate_engine::rule::{Reply, ReplyBody};
+///
+/// let body = Some(ReplyBody::Text("pong".to_owned()));
+/// let answer = sluicegate_http::reply::plain(&Reply::Degrade { status: 200, body, headers: Vec::new() });
+/// assert_eq!((answer.status().as_u16(), answer.body().as_ref()), (200, b"pong".as_slice()));
+/// ```
+pub fn plain(reply: &Reply) -> Response<Bytes> {
+    let (status, headers, body) = match Prepared::new(reply) {
+        Prepared::Refuse { status, headers, body } => (status, headers, body.unwrap_or_default()),
+        Prepared::Instead { status, headers, body } => (status, headers, body),
+        Prepared::Elsewhere { status, location } => {
+            (status, HeaderMap::from_iter([(header::LOCATION, location)]), Bytes::new())
+        }
+    };
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    *answer.headers_mut() = headers;
+    answer
 }
 
 /// The answer to a refused request.
