@@ -24,7 +24,7 @@ pub(crate) fn cost(item: Item<'_>) -> Option<Cost> {
             let fields = item.section()?;
             let actual = fields.get("actual").map(|it| actual(&it));
             let reserve = fields.count("estimate")?;
-            Some(Cost::Estimate { reserve, actual: actual.unwrap_or_else(|| Some(Actual::Told))? })
+            Some(Cost::Estimate { reserve, actual: actual.unwrap_or(Some(Actual::Told))? })
         }
         _ => {
             item.mismatch(None);
