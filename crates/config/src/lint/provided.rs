@@ -13,6 +13,9 @@ use crate::source::Span;
 /// What claims of the token begin with.
 const CLAIMS: &str = "jwt.";
 
+/// How many names a name that is not provided is compared with.
+const MOST_COMPARED: usize = 100;
+
 /// Looks at what rules and lists ask the gateway for. Rules for calls going out are asked by others.
 pub(crate) fn provided(
     context: &Context<'_>,
@@ -28,7 +31,7 @@ pub(crate) fn provided(
         for (attribute, span) in asked {
             let Attribute::Custom(name) = attribute else { continue };
             if is_absent(name) && told.insert(name) {
-                report(context, name, span, provided.iter().copied());
+                report(context, name, span, gateway.attributes.iter().map(|source| source.name.as_str()));
             }
         }
     };
@@ -43,7 +46,7 @@ pub(crate) fn provided(
 }
 
 fn report<'a>(context: &Context<'_>, name: &str, span: Span, provided: impl Iterator<Item = &'a str>) {
-    let help = match nearest(name, provided) {
+    let help = match nearest(name, provided.take(MOST_COMPARED)) {
         Some(near) => format!("did you mean `{near}`?"),
         None if name.starts_with(CLAIMS) => "add `jwt: { key: jwt.pem, algorithm: RS256 }` to `gateway`".to_owned(),
         None => format!("say where it comes from, under `gateway`: `attributes: {{ {name}: \"header['x-{name}']\" }}`"),

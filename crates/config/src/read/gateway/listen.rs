@@ -12,6 +12,9 @@ use crate::settings;
 use crate::source::Span;
 use crate::tree::Value;
 
+/// The most listeners of one gateway.
+const MOST: usize = 256;
+
 /// The listeners, with the place of what each says; at least one.
 pub(super) fn listen(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Vec<(settings::Listener, Span)> {
     let usual = || (plain(SocketAddr::from(([127, 0, 0, 1], 8080))), fields.head());
@@ -19,16 +22,10 @@ pub(super) fn listen(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Vec<
     let mut read = Vec::new();
     match item.shape {
         Shape::List(_) => {
-            for item in item.items().into_iter().flatten() {
+            for item in item.items().into_iter().flatten().take(MOST) {
                 read.extend(one(item.narrow(), listeners).map(|it| (it, item.span())));
             }
-            if matches!(&item.node.value, Value::List(nodes) if nodes.is_empty()) {
-                item.context.report(
-                    Finding::error(item.span(), "the gateway listens nowhere")
-                        .label("empty")
-                        .help("name an address such as 127.0.0.1:8080, or leave `listen` out for that one"),
-                );
-            }
+            report_number(&item);
         }
         _ => read.extend(one(item, listeners).map(|it| (it, item.span()))),
     }
@@ -36,6 +33,24 @@ pub(super) fn listen(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Vec<
         read.push(usual());
     }
     read
+}
+
+fn report_number(item: &Item<'_>) {
+    let Value::List(nodes) = &item.node.value else { return };
+    if nodes.is_empty() {
+        item.context.report(
+            Finding::error(item.span(), "the gateway listens nowhere")
+                .label("empty")
+                .help("name an address such as 127.0.0.1:8080, or leave `listen` out for that one"),
+        );
+    }
+    if let Some(first) = nodes.get(MOST) {
+        item.context.report(
+            Finding::error(first.span, format!("{} listeners: the most is {MOST}", nodes.len()))
+                .label("one too many")
+                .help("0.0.0.0 and [::] listen at all addresses of the machine"),
+        );
+    }
 }
 
 fn plain(address: SocketAddr) -> settings::Listener {

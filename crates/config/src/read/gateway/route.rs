@@ -14,8 +14,12 @@ use crate::source::Span;
 /// The methods that a slip of the pen is compared with.
 const USUAL_METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
+/// How many upstreams a message names.
+const MOST_NAMED: usize = 100;
+
 /// The routes, with the places of their paths.
 pub(super) fn routes(item: Item<'_>, upstreams: &[(Upstream, Span)]) -> Vec<(Route, Span)> {
+    let upstreams: HashSet<&str> = upstreams.iter().map(|(upstream, _)| upstream.name.as_str()).collect();
     let mut seen = Seen::default();
     let mut routes = Vec::new();
     for item in item.items().into_iter().flatten() {
@@ -23,7 +27,7 @@ pub(super) fn routes(item: Item<'_>, upstreams: &[(Upstream, Span)]) -> Vec<(Rou
         let host = fields.get("host").map(|it| host_pattern(&it));
         let methods = fields.get("methods").map_or_else(|| Some(Vec::new()), methods);
         let path = fields.get("path").and_then(|it| route_path(&it));
-        let to = destination(&fields, path.as_deref(), upstreams);
+        let to = destination(&fields, path.as_deref(), &upstreams);
         // What is wrong is not taken for any host or any method.
         let host = host.map_or_else(|| Some(None), |host| host.map(Some));
         let (Some(host), Some(methods), Some(path), Some(to)) = (host, methods, path, to) else { continue };
@@ -34,21 +38,21 @@ pub(super) fn routes(item: Item<'_>, upstreams: &[(Upstream, Span)]) -> Vec<(Rou
     routes
 }
 
-/// Which requests were routed where in the file.
+/// Which requests were routed where in the file: by host and path, and by method.
 #[derive(Default)]
-struct Seen(HashMap<(Option<String>, Option<String>, String), Span>);
+struct Seen(HashMap<(Option<String>, String), HashMap<Option<String>, Span>>);
 
 impl Seen {
     /// Reports a route for requests that another one is for already. Where one is for some methods and the
     /// other for any, the first is the more exact.
     fn report_again(&mut self, fields: &Fields<'_>, route: &Route) {
         let methods = route.methods.iter().cloned().map(Some);
-        let none = route.methods.is_empty().then_some(None);
+        let any = route.methods.is_empty().then_some(None);
         let span = fields.value_span("path");
+        let seen = self.0.entry((route.host.clone(), without_names(&route.path))).or_default();
         let mut again = None;
-        for method in methods.chain(none) {
-            let requests = (route.host.clone(), method.clone(), without_names(&route.path));
-            if let Some(first) = self.0.insert(requests, span) {
+        for method in methods.chain(any) {
+            if let Some(first) = seen.insert(method.clone(), span) {
                 again = again.or(Some((method, first)));
             }
         }
@@ -75,22 +79,24 @@ fn without_names(path: &str) -> String {
 }
 
 fn methods(item: Item<'_>) -> Option<Vec<String>> {
-    let mut methods: Vec<(String, Span)> = Vec::new();
+    let mut methods = Vec::new();
+    let mut places: HashMap<String, Span> = HashMap::new();
     let mut sound = true;
     for item in item.items()? {
         let Some(method) = method(&item) else {
             sound = false;
             continue;
         };
-        match methods.iter().find(|(other, _)| *other == method) {
-            None => methods.push((method, item.span())),
-            Some((_, first)) => item.context.report(
+        if let Some(first) = places.insert(method.clone(), item.span()) {
+            item.context.report(
                 Finding::error(item.span(), format!("`{method}` is among the methods already"))
                     .label("again here")
-                    .also(*first, "first here")
+                    .also(first, "first here")
                     .help("keep one of them"),
-            ),
+            );
+            continue;
         }
+        methods.push(method);
     }
     if methods.is_empty() && sound {
         item.context.report(
@@ -99,7 +105,7 @@ fn methods(item: Item<'_>) -> Option<Vec<String>> {
                 .help("name one such as GET, or leave `methods` out for any"),
         );
     }
-    sound.then(|| methods.into_iter().map(|(method, _)| method).collect())
+    sound.then_some(methods)
 }
 
 fn method(item: &Item<'_>) -> Option<String> {
@@ -128,7 +134,7 @@ fn method(item: &Item<'_>) -> Option<String> {
     None
 }
 
-fn destination(fields: &Fields<'_>, path: Option<&str>, upstreams: &[(Upstream, Span)]) -> Option<Destination> {
+fn destination(fields: &Fields<'_>, path: Option<&str>, upstreams: &HashSet<&str>) -> Option<Destination> {
     let upstream = fields.get("upstream").and_then(|it| upstream(&it, upstreams));
     let strip = fields.get("strip").map(|it| strip(&it, path));
     let answer = fields.section("answer").map(|it| answer(&it));
@@ -159,14 +165,15 @@ fn destination(fields: &Fields<'_>, path: Option<&str>, upstreams: &[(Upstream, 
     }
 }
 
-fn upstream(item: &Item<'_>, upstreams: &[(Upstream, Span)]) -> Option<String> {
+fn upstream(item: &Item<'_>, upstreams: &HashSet<&str>) -> Option<String> {
     let name = item.text()?;
-    let known = || upstreams.iter().map(|(it, _)| it.name.as_str());
-    if !known().any(|it| it == name) {
-        let help = match nearest(name, known()) {
+    if !upstreams.contains(name) {
+        let mut known: Vec<&str> = upstreams.iter().copied().take(MOST_NAMED).collect();
+        known.sort_unstable();
+        let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if upstreams.is_empty() => "say under `upstreams` where it is".to_owned(),
-            None => format!("known are {}", known().collect::<Vec<_>>().join(", ")),
+            None if known.is_empty() => "say under `upstreams` where it is".to_owned(),
+            None => format!("known are {}", known.join(", ")),
         };
         item.context.report(
             Finding::error(item.span(), format!("there is no upstream {}", quoted(name))).label("not known").help(help),
