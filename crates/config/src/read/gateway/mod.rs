@@ -2,6 +2,7 @@
 
 mod identity;
 mod listen;
+mod path;
 mod route;
 mod upstream;
 
