@@ -19,6 +19,7 @@ mod explain;
 mod mismatch;
 mod playback;
 mod question;
+mod routing;
 mod rules;
 mod run;
 mod table;

@@ -65,6 +65,69 @@ fn files_to_answer_with_are_looked_for_beside_the_rule_file() {
 }
 
 #[test]
+fn files_of_the_gateway_are_named_beside_the_rule_file_and_not_looked_for() {
+    let folder = folder("gateway-files");
+    let path = folder.join("rules.yaml");
+    fs::write(folder.join("index.html"), "<p>hello").unwrap();
+    let text = "
+gateway:
+  listen: { address: 127.0.0.1:443, tls: { certificate: tls/cert.pem, key: /etc/key.pem } }
+  jwt: { key: jwt.pem, algorithm: ES256 }
+  access_log: { file: access.log }
+  upstreams: { a: { servers: 'https://a', ca: ca.pem } }
+  routes: [{ path: /, upstream: a }, { path: /index.html, answer: { file: index.html } }]
+";
+    fs::write(&path, text).unwrap();
+    let gateway = load(&path).unwrap_or_else(|report| panic!("{report}")).settings.gateway.unwrap();
+    let beside = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let tls = gateway.listen[0].tls.clone().unwrap();
+    assert_eq!((tls.certificate, tls.key), (beside("tls/cert.pem"), "/etc/key.pem".to_owned()));
+    assert_eq!(gateway.jwt.unwrap().key, beside("jwt.pem"));
+    assert_eq!(gateway.access_log.unwrap().file, beside("access.log"));
+    assert_eq!(gateway.upstreams[0].ca, Some(beside("ca.pem")));
+    assert!(format!("{:?}", gateway.routes[1].to).contains(&beside("index.html")));
+
+    fs::write(&path, "gateway: { access_log: '-' }").unwrap();
+    assert_eq!(load(&path).unwrap().settings.gateway.unwrap().access_log.unwrap().file, "-");
+}
+
+/// A rule of the gateway may be for requests that only the decision server is asked about.
+#[test]
+fn attributes_that_callers_of_the_server_may_have_are_not_missed() {
+    let rules = "rules: [{ name: a, key: account, limits: [10/s] }]";
+    let alone = parse("rules.yaml", &format!("gateway: {{}}\n{rules}")).unwrap();
+    assert_eq!(alone.warnings.len(), 1);
+    let both = parse("rules.yaml", &format!("gateway: {{}}\nserver: {{ http: 127.0.0.1:8082 }}\n{rules}")).unwrap();
+    assert!(both.warnings.is_empty(), "{}", both.warnings);
+}
+
+#[test]
+fn a_vast_gateway_is_read_or_refused_quickly() {
+    let routes: String = (0..50_000).map(|n| format!("- {{ path: /{n}, upstream: u{n} }}\n")).collect();
+    let upstreams: String = (0..50_000).map(|n| format!("    u{n}: builtin\n")).collect();
+    let lost: String = (0..50_000).map(|n| format!("- {{ path: /{n}, upstream: x{n} }}\n")).collect();
+    let methods: String = (0..100_000).map(|n| format!("M{n}, ")).collect();
+    let listeners: String = (0..200_000).map(|n| format!("127.0.0.1:{}, ", n % 65_536)).collect();
+    let long = "a".repeat(1 << 20);
+    for (text, good) in [
+        (format!("gateway:\n  upstreams:\n{upstreams}  routes:\n{}", routes.replace("- ", "  - ")), true),
+        (format!("gateway:\n  upstreams:\n{upstreams}  routes:\n{}", lost.replace("- ", "  - ")), false),
+        (
+            format!(
+                "gateway: {{ upstreams: {{ a: builtin }}, routes: [{{ path: /{long}, upstream: a, methods: [{methods}] }}] }}"
+            ),
+            true,
+        ),
+        (format!("gateway: {{ listen: [{listeners}] }}"), false),
+    ] {
+        let begun = Instant::now();
+        let read = parse("vast", &text);
+        assert_eq!(read.is_ok(), good);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
 fn a_million_rules_are_refused_and_ten_thousand_are_not() {
     let million = format!("rules:\n{}", "- {}\n".repeat(1_000_000));
     let report = parse("million", &million).unwrap_err();
@@ -158,8 +221,16 @@ proptest! {
 
     /// A good file with a piece cut out, doubled or replaced.
     #[test]
-    fn damaged_files_are_read_or_refused(start in 0usize..2500, len in 0usize..40, piece in "[-a-z0-9:{}\\[\\], \n/'\"]{0,12}") {
-        let good = include_str!("good/design-example.yaml");
+    fn damaged_files_are_read_or_refused(
+        good in prop::sample::select(vec![
+            include_str!("good/design-example.yaml"),
+            include_str!("good/gateway.yaml"),
+            include_str!("good/actual-costs.yaml"),
+        ]),
+        start in 0usize..2500,
+        len in 0usize..40,
+        piece in "[-a-z0-9:{}\\[\\], \n/'\"]{0,12}",
+    ) {
         let boundary = |mut at: usize| { while !good.is_char_boundary(at) { at -= 1; } at };
         let from = boundary(start.min(good.len()));
         let to = boundary((start + len).min(good.len())).max(from);

@@ -1,0 +1,18 @@
+//! What the guide shows of the rule file can be used as it stands.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_file_the_guide_shows_is_a_good_one() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let guide = fs::read_to_string(root.join("docs/rules.md")).unwrap();
+    let shown: Vec<&str> = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(shown.len() >= 3, "only {} files are shown", shown.len());
+    for text in shown {
+        let loaded = sluicegate_config::parse("guide", text).unwrap_or_else(|report| panic!("{text}{report}"));
+        assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    }
+}
