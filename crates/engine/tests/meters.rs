@@ -327,6 +327,17 @@ fn a_rule_that_watched_for_a_while_paces_the_same_downloads_again() {
 }
 
 #[test]
+fn meters_and_those_who_wait_may_go_anywhere() {
+    fn anywhere<T: Send + Sync + Unpin + 'static>(_: &T) {}
+    let (sluice, _clock) = sluice([total(1, 1)]);
+    let meters = sluice.decide(&from(1)).meters();
+    anywhere(&meters);
+    anywhere(&meters.take(1));
+    drop(sluice);
+    assert_eq!((meters.clone().try_take(5), meters.try_take(5)), (1, 0), "clones are the same meters");
+}
+
+#[test]
 fn buckets_are_saved_and_restored() {
     let (before, clock) = sluice([per_ip(1, 100)]);
     assert_eq!(before.decide(&from(1)).meters().try_take(90), 90);
