@@ -4,8 +4,11 @@
 mod support;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::task::Poll;
-use std::time::Duration;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use sluicegate_engine::clock::{Clock, ManualClock};
@@ -335,6 +338,59 @@ fn meters_and_those_who_wait_may_go_anywhere() {
     anywhere(&meters.take(1));
     drop(sluice);
     assert_eq!((meters.clone().try_take(5), meters.try_take(5)), (1, 0), "clones are the same meters");
+}
+
+/// Locks are taken in one order, wakers are not lost, and what threads get between them keeps the bound.
+#[test]
+fn many_threads_on_two_rules_all_get_through() {
+    let (rate, burst, each, threads) = (50_000, 5_000, 10_000, 8);
+    // The total stands between the two rules per address.
+    let (sluice, clock) =
+        sluice([per_ip(20_000, 5_000), total(rate, burst), Rule { name: "a".into(), ..per_ip(90_000, 9_000) }]);
+    let start = clock.now();
+    let takers: Vec<_> = (0..threads)
+        .map(|nth| {
+            let meters = sluice.decide(&from(nth % 4)).meters();
+            thread::spawn(move || {
+                let mut got = 0;
+                while got < each {
+                    got += blocking(meters.take(each - got));
+                }
+                got
+            })
+        })
+        .collect();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !takers.iter().all(thread::JoinHandle::is_finished) {
+        assert!(Instant::now() < patience, "somebody sleeps on");
+        match clock.next_alarm() {
+            Some(next) => clock.set(next.max(clock.now())),
+            None => thread::yield_now(),
+        }
+    }
+    let got: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+    assert_eq!(got, each * u64::from(threads));
+    let most = u128::from(burst) + u128::from(rate) * (clock.now() - start).as_nanos() / 1_000_000_000;
+    assert!(u128::from(got) <= most, "{got} of {most}");
+    assert_eq!(clock.alarms(), 0);
+}
+
+/// Waits on this thread.
+fn blocking(taking: TakingBytes) -> u64 {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut taking = pin!(taking);
+    loop {
+        match taking.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(bytes) => return bytes,
+            Poll::Pending => thread::park(),
+        }
+    }
 }
 
 #[test]
