@@ -127,6 +127,10 @@ fn row(it: &RuleExplanation, fate: &Fate) -> [String; 6] {
             let status = after(&it.rule, fate).unwrap_or(decision.status);
             (by, format!("{} of {}", status.remaining, status.limit), verdict(decision.verdict))
         }
+        None if it.rule.is_metering() => {
+            let limits: Vec<String> = it.rule.limits.iter().map(ToString::to_string).collect();
+            (limits.join(", "), String::new(), "allowed: its bytes are paced".to_owned())
+        }
         None => ("no limit of its own".to_owned(), String::new(), "nothing".to_owned()),
     };
     if let Some(remaining) = it.banned {

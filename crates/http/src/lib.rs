@@ -10,17 +10,23 @@
 //! | what is left to the client | [`headers`] |
 //! | what is answered to a refused request | [`reply`] |
 //! | what an answer asks of whoever calls next | [`advice`] |
+//! | how fast a body may pass | [`Paced`] |
+//! | what a request really cost | [`Tally`] |
 
 pub mod advice;
 pub mod attributes;
 mod faces;
 pub mod headers;
 pub mod identity;
+mod pacing;
 mod path;
 mod render;
 pub mod reply;
+mod tally;
 
 pub use headers::HeaderStyle;
+pub use pacing::Paced;
 pub use path::normal_path;
 pub use render::Renderer;
 pub use reply::Protocol;
+pub use tally::Tally;

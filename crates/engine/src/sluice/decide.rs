@@ -227,7 +227,7 @@ fn banned(snapshot: &Snapshot, checks: &[Check], now: Timestamp) -> Option<(usiz
 fn stand_behind_lines(outcome: &mut Outcome, now: Timestamp) -> bool {
     let mut waiting = false;
     for check in outcome.checks.iter_mut().filter(|check| !check.shadow && check.cost > 0) {
-        if let Some(limiter) = &outcome.snapshot.state(check.rule).limiter
+        if let Some(limiter) = outcome.snapshot.state(check.rule).decider()
             && limiter.has_line(check.key)
         {
             check.said = Some(Said::from_decision(&limiter.behind_line(check.key, now, check.cost)));
@@ -244,7 +244,7 @@ pub(super) fn rule_on(outcome: &mut Outcome, now: Timestamp, asking: Asking) {
     let mut enforced: SmallVec<[(u64, usize); 8]> = SmallVec::new();
     for (index, check) in checks.iter_mut().enumerate() {
         check.said = None;
-        if let Some(limiter) = &snapshot.state(check.rule).limiter
+        if let Some(limiter) = snapshot.state(check.rule).decider()
             && !check.shadow
         {
             enforced.push((limiter.id(), index));
@@ -262,7 +262,7 @@ pub(super) fn rule_on(outcome: &mut Outcome, now: Timestamp, asking: Asking) {
     let mut together = Together { snapshot, checks, order: &enforced, now, asking };
     if together.ask(0, true) {
         for check in checks.iter_mut().filter(|check| check.shadow) {
-            if let Some(limiter) = &snapshot.state(check.rule).limiter {
+            if let Some(limiter) = snapshot.state(check.rule).decider() {
                 let tried = limiter.take(check.key, now, check.cost, Entry::Enqueue);
                 let said = Said::from_decision(&tried.decision);
                 check.said = Some(Said { taken: tried.taken, ..said });
@@ -287,7 +287,7 @@ impl Together<'_> {
         let Some(&(_, index)) = self.order.get(from) else { return so_far };
         let (key, cost) = (self.checks[index].key, self.checks[index].cost);
         let rule_state = self.snapshot.state(self.checks[index].rule);
-        let Some(limiter) = &rule_state.limiter else { return self.ask(from + 1, so_far) };
+        let Some(limiter) = rule_state.decider() else { return self.ask(from + 1, so_far) };
         let now = self.now;
         let queues = || self.snapshot.rules()[self.checks[index].rule].on_limit.queue.is_some();
         let entry = if self.asking == Asking::ToWait && queues() { Entry::Depart } else { Entry::Enqueue };

@@ -31,7 +31,8 @@ pub struct RuleExplanation {
     pub cost: u64,
     /// How much longer the key is banned.
     pub banned: Option<Duration>,
-    /// What it would decide; `None` if it does not apply or has no limits of its own.
+    /// What it would decide; `None` if it does not apply, has no limits of its own, or does not decide but
+    /// paces bytes ([`Rule::is_metering`]).
     pub decision: Option<Decision>,
 }
 
@@ -48,7 +49,7 @@ pub(super) fn explain(snapshot: &Snapshot, request: &Request<'_>, now: Timestamp
             return RuleExplanation { rule, key: None, cost: 0, banned: None, decision: None };
         };
         let state = snapshot.state(index);
-        let decision = state.limiter.as_ref().map(|limiter| {
+        let decision = state.decider().map(|limiter| {
             let (plan, words) = limiter.snapshot(check.key, now);
             let ruling = plan.check(&words, now, check.cost, Entry::Enqueue);
             plan.decision(ruling, &words, now)

@@ -12,6 +12,8 @@
 //! 4. **Decide.** All limits of all matching rules together, all or nothing.
 //! 5. **Shadow.** Rules in shadow mode count what was let through, and report what they would have
 //!    refused.
+//! 6. **Meter.** Rules that limit nothing but bandwidth pace the bytes of what was let through
+//!    ([`Outcome::meters`]).
 //!
 //! ```
 //! use sluicegate_engine::{Sluice, rule::{Attribute, Request, Rule}};
@@ -35,6 +37,7 @@ mod builder;
 mod decide;
 mod explain;
 mod fleet;
+mod meter;
 mod outcome;
 mod queue;
 mod saved;
@@ -48,6 +51,7 @@ use parking_lot::Mutex;
 pub use ban::{BanNews, Banned};
 pub use builder::{RuleSetError, SluiceBuilder};
 pub use explain::{Explanation, RuleExplanation};
+pub use meter::{Meters, TakingBytes};
 pub use outcome::{Cause, Outcome, RuleDecision};
 pub use queue::Admission;
 pub use saved::SavedRules;
@@ -175,7 +179,9 @@ impl Sluice {
         let Shared { clock, memory, store, .. } = &*self.shared;
         let means = Means { clock, memory: *memory, seed: old.seed(), store: store.as_ref() };
         let new = Snapshot::build(rules, lists.together(), &means, Some(&old))?;
-        self.shared.snapshot.store(Arc::new(new));
+        let new = Arc::new(new);
+        self.shared.snapshot.store(Arc::clone(&new));
+        old.hand_over_meters(&new);
         Ok(())
     }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::decide::{Check, Checks, Source};
 use super::fleet::FleetHeld;
+use super::meter::{Meters, Pacer};
 use super::snapshot::Snapshot;
 use crate::decision::{Decision, Verdict};
 use crate::limit::Limit;
 use crate::plan::Taking;
-use crate::rule::{Cost, Mode, Priority, Reply, Rule};
+use crate::rule::{Actual, Cost, Mode, Priority, Reply, Rule};
+use crate::table::KeyHash;
 
 /// What was decided, by what, and what is held until the request ends.
 ///
@@ -135,9 +137,35 @@ impl Outcome {
         classes.filter(|class| *class != Priority::Normal).max().unwrap_or_default()
     }
 
-    /// Ends the request with what it really cost, for the rules that reserved an estimate.
-    pub fn settle(mut self, actual: u64) {
-        self.end(|rule, cost| if matches!(rule.cost, Cost::Estimate { .. }) { actual } else { cost });
+    /// What meters the bytes of the request and its answer: the rules that pace them, if it is admitted.
+    pub fn meters(&self) -> Meters {
+        match self.snapshot.is_metering() && self.is_admitted() {
+            true => Meters::new(self.pacers()),
+            false => Meters::default(),
+        }
+    }
+
+    fn pacers(&self) -> impl Iterator<Item = (&Arc<Pacer>, KeyHash)> {
+        let enforced = self.checks.iter().filter(|check| !check.shadow);
+        enforced.filter_map(|check| Some((self.snapshot.state(check.rule).pacer.as_ref()?, check.key)))
+    }
+
+    /// Ends the request with what it really cost, for the rules that reserved an estimate and are
+    /// [told](Actual::Told).
+    pub fn settle(self, actual: u64) {
+        self.settle_by(|rule| match rule.cost {
+            Cost::Estimate { actual: Actual::Told, .. } => Some(actual),
+            _ => None,
+        });
+    }
+
+    /// Ends the request with what it really cost each of the rules that reserved an estimate. `None`: that
+    /// is not known, and what was reserved stands.
+    pub fn settle_by(mut self, actual: impl Fn(&Rule) -> Option<u64>) {
+        self.end(|rule, reserved| match rule.cost {
+            Cost::Estimate { .. } => actual(rule).unwrap_or(reserved),
+            Cost::Fixed(_) | Cost::Attribute(_) => reserved,
+        });
     }
 
     /// Undoes it: what was taken from every rule goes back, as far as that can be told apart from what
@@ -178,8 +206,14 @@ impl Outcome {
     }
 
     /// Whether it must be kept until the request has ended: it holds permits, or an estimate that is to
-    /// be settled. Otherwise it may be dropped at any time.
+    /// be settled, or has [meters](Self::meters) for the answer's bytes. Otherwise it may be dropped at any
+    /// time.
     pub fn is_held(&self) -> bool {
+        self.holds() || (self.snapshot.is_metering() && self.is_admitted() && self.pacers().next().is_some())
+    }
+
+    /// Whether it has something to give back or to settle.
+    fn holds(&self) -> bool {
         let is_estimate = |check: &Check| matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate { .. });
         let is_held = |check: &Check| {
             let Some(said) = &check.said else { return false };
@@ -195,7 +229,7 @@ impl Outcome {
 
 impl Drop for Outcome {
     fn drop(&mut self) {
-        if self.is_held() {
+        if self.holds() {
             self.end(|_, cost| cost);
         }
     }

@@ -121,7 +121,7 @@ impl Snapshot {
             if let (Some(limiter), Some(limits)) = (&mut state.limiter, &saved.limits) {
                 fits &= take_up(limiter, |limiter| builder(rule, clock).restore_inner(limits, limiter.buckets()));
             }
-            state.core = state.limiter.as_ref().and_then(|limiter| limiter.core());
+            *state = state.clone().ready(rule, None);
             if let (Some(bans), Some(book)) = (&mut state.bans, &saved.bans) {
                 fits &= take_up(bans, |bans| bans.restored(book, clock));
             }

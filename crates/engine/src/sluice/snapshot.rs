@@ -7,6 +7,7 @@ use rapidhash::RapidHashMap;
 
 use super::ban::{BanBook, BanNews, Banned};
 use super::fleet::FleetState;
+use super::meter::Pacer;
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
 use crate::fleet::{FleetLimits, FleetStore};
@@ -35,6 +36,8 @@ pub(super) struct Snapshot {
     store: Option<Arc<dyn FleetStore>>,
     /// Whether a rule is counted there.
     clustered: bool,
+    /// Whether a rule paces bytes.
+    metering: bool,
 }
 
 /// The next set of rules in this process is this one.
@@ -58,6 +61,8 @@ pub(super) struct RuleState {
     pub(super) limiter: Option<Arc<Inner>>,
     /// The limiter's table, reached without asking the limiter for it every time.
     pub(super) core: Option<Arc<KeyedCore>>,
+    /// What a rule that paces bytes meters with, by the limiter. It has no say in decisions.
+    pub(super) pacer: Option<Arc<Pacer>>,
     /// What a store counts the rule with.
     pub(super) fleet: Option<Arc<FleetState>>,
     pub(super) bans: Option<Arc<BanBook>>,
@@ -72,6 +77,7 @@ pub(super) struct Counters {
     pub(super) refused: AtomicU64,
     pub(super) banned: AtomicU64,
     pub(super) degraded: AtomicU64,
+    pub(super) bytes: AtomicU64,
 }
 
 /// What a rule has decided since it came into force under its name.
@@ -87,9 +93,11 @@ pub struct RuleCounts {
     pub banned: u64,
     /// Of the admitted and refused, those it decided without its store.
     pub degraded: u64,
+    /// Bytes it let pass, if it paces them.
+    pub bytes: u64,
     /// Keys it forgot before they had recovered.
     pub forgotten_early: u64,
-    /// Callers waiting for their turn.
+    /// Callers waiting for their turn, and bodies for theirs.
     pub waiting: usize,
 }
 
@@ -124,8 +132,9 @@ impl Snapshot {
         let lists = ListIndex::build(&lists);
         let edition = NEXT_EDITION.fetch_add(1, Ordering::Relaxed);
         let clustered = states.iter().any(|state: &RuleState| state.fleet.is_some());
+        let metering = states.iter().any(|state: &RuleState| state.pacer.is_some());
         let store = means.store.cloned();
-        Ok(Self { rules, positions, index, lists, states, seed: means.seed, edition, store, clustered })
+        Ok(Self { rules, positions, index, lists, states, seed: means.seed, edition, store, clustered, metering })
     }
 
     pub(super) fn rules(&self) -> &[Rule] {
@@ -144,6 +153,20 @@ impl Snapshot {
     /// Whether any rule is counted by the store.
     pub(super) const fn is_clustered(&self) -> bool {
         self.clustered
+    }
+
+    /// Whether any rule paces bytes.
+    pub(super) const fn is_metering(&self) -> bool {
+        self.metering
+    }
+
+    /// Lets go of the bytes that wait for rules which do not pace any more in what comes after this.
+    pub(super) fn hand_over_meters(&self, next: &Self) {
+        for (rule, state) in self.rules.iter().zip(&self.states) {
+            let Some(pacer) = &state.pacer else { continue };
+            let goes_on = |at: usize| next.states[at].pacer.is_some() && !next.rules[at].is_shadow();
+            pacer.lift(!next.position(&rule.name).is_some_and(goes_on));
+        }
     }
 
     pub(super) fn store(&self) -> Option<&dyn FleetStore> {
@@ -186,6 +209,7 @@ impl Snapshot {
                 refused: count(&state.counters.refused),
                 banned: count(&state.counters.banned),
                 degraded: count(&state.counters.degraded),
+                bytes: count(&state.counters.bytes),
                 forgotten_early: state.limiter.as_ref().map_or(0, |limiter| limiter.forgotten()),
                 waiting: state.waiting(),
             })
@@ -242,7 +266,9 @@ impl RuleState {
         old: Option<(&Rule, &Self)>,
         opened: Option<Arc<dyn FleetLimits>>,
     ) -> Result<Self, RuleSetError> {
-        let old = old.filter(|(old, _)| old.key == rule.key);
+        // Bytes and requests are not the same thing: neither goes on where the other stood.
+        let alike = |old: &Rule| old.key == rule.key && old.is_metering() == rule.is_metering();
+        let old = old.filter(|(old, _)| alike(old));
         let fleet = FleetState::take_up(rule, means, share, old, opened)?;
         let limiter = match (old, rule.limits.is_empty() || fleet.is_some()) {
             (_, true) => None,
@@ -267,8 +293,22 @@ impl RuleState {
             }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
-        let core = limiter.as_ref().and_then(|limiter| limiter.core());
-        Ok(Self { limiter, core, fleet, bans, counters })
+        let state = Self { limiter, core: None, pacer: None, fleet, bans, counters };
+        Ok(state.ready(rule, old.and_then(|(_, old)| old.pacer.as_ref())))
+    }
+
+    /// The same state, with everything that is reached by its limiter.
+    pub(super) fn ready(mut self, rule: &Rule, old: Option<&Arc<Pacer>>) -> Self {
+        self.core = self.limiter.as_ref().and_then(|limiter| limiter.core());
+        let metering = self.limiter.as_ref().filter(|_| rule.is_metering());
+        self.pacer = metering.map(|limiter| Pacer::take_up(rule, limiter, &self.counters, old));
+        self
+    }
+
+    /// What decides about requests.
+    #[inline]
+    pub(super) const fn decider(&self) -> Option<&Arc<Inner>> {
+        if self.pacer.is_some() { None } else { self.limiter.as_ref() }
     }
 
     /// How many wait for their turn.
@@ -328,8 +368,8 @@ pub(super) fn builder(rule: &Rule, clock: &ClockHandle) -> Builder {
 }
 
 /// Whether the rule's costs are settled later.
-pub(super) const fn estimates(rule: &Rule) -> bool {
-    matches!(rule.cost, Cost::Estimate { .. })
+pub(super) fn estimates(rule: &Rule) -> bool {
+    matches!(rule.cost, Cost::Estimate { .. }) && !rule.is_metering()
 }
 
 /// How many keys a rule remembers within its share of memory.

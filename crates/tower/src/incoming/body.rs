@@ -4,10 +4,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::Extensions;
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use sluicegate_engine::Outcome;
+use sluicegate_http::Paced;
+
+use super::held::Held;
 
 /// What a request really cost, put by the service among its answer's extensions. Rules with an estimated
 /// cost are settled to it when the answer has been sent.
@@ -27,7 +29,7 @@ pin_project! {
     pub struct LimitBody<B> {
         #[pin]
         kind: Kind<B>,
-        held: Option<Held>,
+        held: Option<Box<Held>>,
     }
 }
 
@@ -36,22 +38,9 @@ pin_project! {
     #[derive(Debug)]
     enum Kind<B> {
         Served { #[pin] body: B },
+        // Few are: it must not make all others larger.
+        Paced { body: Pin<Box<Paced<B>>> },
         Own { body: Option<Bytes> },
-    }
-}
-
-/// What is given back at the end.
-#[derive(Debug)]
-struct Held {
-    outcome: Option<Box<Outcome>>,
-    actual: Option<ActualCost>,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let (Some(outcome), Some(ActualCost(actual))) = (self.outcome.take(), self.actual) {
-            outcome.settle(actual);
-        }
     }
 }
 
@@ -61,10 +50,20 @@ impl<B> LimitBody<B> {
         Self { kind: Kind::Own { body: Some(body).filter(|body| !body.is_empty()) }, held: None }
     }
 
-    /// The service's body, with what is to be kept until it ends.
-    pub(super) fn served(body: B, held: Option<Box<Outcome>>, extensions: &Extensions) -> Self {
-        let held = held.map(|outcome| Held { outcome: Some(outcome), actual: extensions.get().copied() });
-        Self { kind: Kind::Served { body }, held }
+    /// The service's answer, with what is to be kept until its body ends.
+    pub(super) fn answer(answer: Response<B>, held: Option<Box<Held>>) -> Response<Self> {
+        let Some(mut held) = held else {
+            return answer.map(|body| Self { kind: Kind::Served { body }, held: None });
+        };
+        held.answered(&answer);
+        let meters = held.meters();
+        answer.map(|body| {
+            let kind = match meters.is_empty() {
+                true => Kind::Served { body },
+                false => Kind::Paced { body: Box::pin(Paced::new(body, meters)) },
+            };
+            Self { kind, held: Some(held) }
+        })
     }
 }
 
@@ -79,10 +78,15 @@ where
         let this = self.project();
         let frame = match this.kind.project() {
             KindProjection::Served { body } => ready!(body.poll_frame(context)),
+            KindProjection::Paced { body } => ready!(body.as_mut().poll_frame(context)),
             KindProjection::Own { body } => body.take().map(|body| Ok(Frame::data(body))),
         };
-        if frame.is_none() {
-            *this.held = None;
+        if let Some(held) = this.held {
+            match &frame {
+                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|data| held.received(data)),
+                Some(Err(_)) => {}
+                None => *this.held = None,
+            }
         }
         Poll::Ready(frame)
     }
@@ -90,6 +94,7 @@ where
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Served { body } => body.is_end_stream(),
+            Kind::Paced { body } => body.is_end_stream(),
             Kind::Own { body } => body.is_none(),
         }
     }
@@ -97,6 +102,7 @@ where
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Served { body } => body.size_hint(),
+            Kind::Paced { body } => body.size_hint(),
             Kind::Own { body } => SizeHint::with_exact(body.as_ref().map_or(0, |body| body.len() as u64)),
         }
     }

@@ -9,13 +9,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::Admission;
 use sluicegate_http::headers::Fields;
 use tower_service::Service;
 
 use super::body::LimitBody;
 use super::gate::Gate;
+use super::held::Held;
 
 pin_project! {
     /// The answer to come. Dropping it leaves the line and gives back what is held.
@@ -31,7 +31,7 @@ pin_project! {
     #[project_replace = StateReplaced]
     enum State<S: Service<Request<B>>, B> {
         Waiting { waiting: Box<Waiting<S, B>> },
-        Serving { #[pin] answer: S::Future, fields: Fields, held: Option<Box<Outcome>> },
+        Serving { #[pin] answer: S::Future, fields: Fields, held: Option<Box<Held>> },
         Refused { answer: Option<Box<Response<Bytes>>> },
         Done,
     }
@@ -46,7 +46,7 @@ struct Waiting<S, B> {
 }
 
 impl<S: Service<Request<B>>, B> LimitFuture<S, B> {
-    pub(super) const fn admitted(answer: S::Future, fields: Fields, held: Option<Box<Outcome>>) -> Self {
+    pub(super) const fn admitted(answer: S::Future, fields: Fields, held: Option<Box<Held>>) -> Self {
         Self { state: State::Serving { answer, fields, held } }
     }
 
@@ -78,7 +78,7 @@ where
                     let Waiting { mut service, request, gate, .. } = *waiting;
                     if outcome.is_admitted() {
                         let fields = gate.renderer().fields(&outcome);
-                        let held = outcome.is_held().then(|| Box::new(outcome));
+                        let held = outcome.is_held().then(|| Held::of(outcome, request.headers()));
                         State::Serving { answer: service.call(request), fields, held }
                     } else {
                         State::Refused { answer: Some(Box::new(gate.refuse(&request, &outcome))) }
@@ -103,9 +103,9 @@ where
 }
 
 /// The service's answer, told what is left; what is held stays with its body.
-fn dressed<R>(answer: Response<R>, fields: Fields, held: Option<Box<Outcome>>) -> Response<LimitBody<R>> {
-    let (mut parts, body) = answer.into_parts();
-    fields.write(&mut parts.headers);
-    let body = LimitBody::served(body, held, &parts.extensions);
-    Response::from_parts(parts, body)
+fn dressed<R>(answer: Response<R>, fields: Fields, held: Option<Box<Held>>) -> Response<LimitBody<R>> {
+    // What the service says it cost is read before we add anything.
+    let mut answer = LimitBody::answer(answer, held);
+    fields.write(answer.headers_mut());
+    answer
 }

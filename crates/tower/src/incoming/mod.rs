@@ -6,7 +6,8 @@
 //!    others go on.
 //! 3. Refused: the answer is rendered, the service never hears of it. Admitted: the service is called,
 //!    and its answer is dressed with what is left.
-//! 4. What the outcome holds is kept in the body until that has been sent or dropped.
+//! 4. What the outcome holds is kept in the body until that has been sent or dropped. The body passes no
+//!    faster than the rules let it, and what the request cost is read off it where a rule says so.
 //!
 //! Permits are taken in `call` and not in `poll_ready`: who is ready need not call, and would keep a
 //! permit for nothing.
@@ -15,6 +16,7 @@ mod body;
 mod builder;
 mod future;
 mod gate;
+mod held;
 mod layer;
 mod peer;
 mod service;

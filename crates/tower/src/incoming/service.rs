@@ -11,6 +11,7 @@ use tower_service::Service;
 use super::body::LimitBody;
 use super::future::LimitFuture;
 use super::gate::Gate;
+use super::held::Held;
 
 /// A service behind rules. Made by [`LimitLayer`](super::LimitLayer).
 #[derive(Clone, Debug)]
@@ -44,7 +45,10 @@ where
         match admission.decided() {
             Some(outcome) if outcome.is_admitted() => {
                 let fields = self.gate.renderer().fields(outcome);
-                let held = if outcome.is_held() { admission.take().map(Box::new) } else { None };
+                let held = match outcome.is_held() {
+                    true => admission.take().map(|outcome| Held::of(outcome, request.headers())),
+                    false => None,
+                };
                 LimitFuture::admitted(self.inner.call(request), fields, held)
             }
             Some(outcome) => LimitFuture::refused(self.gate.refuse(&request, outcome)),
