@@ -1,3 +1,5 @@
 //! The gateway: a reverse proxy with flow control, in front of any program.
 
+mod listen;
+mod restart;
 mod stream;

@@ -1,0 +1,127 @@
+//! The sockets the gateway listens at: one for each thread, all at one address (`SO_REUSEPORT`).
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use thiserror::Error;
+
+use super::inherited::Inherited;
+
+/// Why an address cannot be listened at.
+#[derive(Debug, Error)]
+pub(crate) enum ListenError {
+    /// Somebody listens there.
+    #[error("cannot listen at {address}: somebody else does; stop that program, or choose another port")]
+    Taken {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Ports below 1024 are for the privileged.
+    #[error(
+        "cannot listen at {address}: the system does not permit it; choose a port of 1024 or more, or give the program \
+         the right (setcap cap_net_bind_service=+ep, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd)"
+    )]
+    NotPermitted {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The address is another machine's.
+    #[error(
+        "cannot listen at {address}: this machine does not have that address; `ip addr` lists those it has, and \
+         {any}:{port} stands for all of them",
+        any = if address.is_ipv4() { "0.0.0.0" } else { "[::]" }, port = address.port()
+    )]
+    NotHere {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Anything else.
+    #[error("cannot listen at {address}: {source}")]
+    Other {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ListenError {
+    fn new(address: SocketAddr, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Self::Taken { address },
+            io::ErrorKind::PermissionDenied => Self::NotPermitted { address },
+            io::ErrorKind::AddrNotAvailable => Self::NotHere { address },
+            _ => Self::Other { address, source },
+        }
+    }
+}
+
+/// Listens at every address with at least one socket for each thread, and answers in the order of `addresses`.
+///
+/// What was inherited for an address is used there, all of it: clients may wait in the queue of every such socket, and
+/// would be cut off with it. So there can be more sockets than threads; whoever has `n` threads gives the `i`th socket
+/// to thread `i % n`. Where fewer were inherited, threads share them. What was inherited for no address is closed.
+///
+/// Where the port is 0, an inherited socket at the same IP address is taken whatever its port is: after a restart the
+/// gateway stays where it was.
+pub(crate) fn open(
+    addresses: &[SocketAddr],
+    threads: NonZeroUsize,
+    backlog: u32,
+    mut inherited: Inherited,
+) -> Result<Vec<Vec<TcpListener>>, ListenError> {
+    let ours = inherited.share_out(addresses);
+    let opened = addresses.iter().zip(ours).map(|(&address, inherited)| {
+        let sockets = match inherited.is_empty() {
+            true => fresh(address, threads, backlog),
+            false => shared(inherited, threads),
+        };
+        sockets.map_err(|source| ListenError::new(address, source))
+    });
+    opened.collect()
+}
+
+/// New sockets.
+fn fresh(address: SocketAddr, threads: NonZeroUsize, backlog: u32) -> io::Result<Vec<TcpListener>> {
+    if address.port() != 0 {
+        // With SO_REUSEPORT nobody is told that another program of the same user listens there already, and the system
+        // would give each of them a part of the clients. Without it, one is told.
+        bound(address, false)?;
+    }
+    let first = listening(address, backlog)?;
+    let address = first.local_addr()?;
+    let others = (1..threads.get()).map(|_| listening(address, backlog));
+    std::iter::once(Ok(first)).chain(others).collect()
+}
+
+/// At least as many as there are threads, of those that exist.
+fn shared(mut sockets: Vec<TcpListener>, threads: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
+    for index in 0..threads.get().saturating_sub(sockets.len()) {
+        sockets.push(sockets[index].try_clone()?);
+    }
+    for socket in &sockets {
+        socket.set_nonblocking(true)?;
+        SockRef::from(socket).set_tcp_nodelay(true)?;
+    }
+    Ok(sockets)
+}
+
+fn listening(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = bound(address, true)?;
+    // Connections have it from the socket they came in at, which saves a call for each of them.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket.into())
+}
+
+fn bound(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of an earlier process that are not quite closed are no hindrance.
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuse_port)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
