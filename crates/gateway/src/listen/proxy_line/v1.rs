@@ -15,10 +15,11 @@ const UNKNOWN: &[u8] = b"UNKNOWN";
 /// How many blanks a line with addresses has.
 const BLANKS: usize = 5;
 
-const TOO_LONG: ProxyLineError = ProxyLineError::Malformed("it has more than 107 bytes");
-const NO_END: ProxyLineError = ProxyLineError::Malformed("it does not end with CR and LF");
-const NO_ADDRESSES: ProxyLineError =
-    ProxyLineError::Malformed("it is not `PROXY TCP4|TCP6 source destination port port` or `PROXY UNKNOWN`");
+/// One reason for all: which of several things is wrong with a line is seen first depends on how it arrives.
+const MALFORMED: ProxyLineError = ProxyLineError::Malformed(
+    "it must be `PROXY TCP4|TCP6 source destination port port` or `PROXY UNKNOWN`, ended by CR and LF, in at most 107 \
+     bytes",
+);
 
 pub(super) fn look(bytes: &[u8]) -> Result<Look, ProxyLineError> {
     if !begins(bytes, START) {
@@ -29,10 +30,10 @@ pub(super) fn look(bytes: &[u8]) -> Result<Look, ProxyLineError> {
         Some(end) => match &bytes[end..] {
             b"\r" => 1,
             b"\r\n" => return whole(bytes.get(START.len()..end).unwrap_or_default()),
-            _ => return Err(NO_END),
+            _ => return Err(MALFORMED),
         },
     };
-    if bytes.len() + missing > LONGEST { Err(TOO_LONG) } else { Ok(Look::More(missing)) }
+    if bytes.len() + missing > LONGEST { Err(MALFORMED) } else { Ok(Look::More(missing)) }
 }
 
 /// How many bytes a line that begins so still has at least.
@@ -43,15 +44,15 @@ fn least_missing(bytes: &[u8]) -> Result<usize, ProxyLineError> {
     }
     let blanks = bytes.iter().filter(|byte| **byte == b' ').count();
     // Each blank that is missing has at least one byte behind it.
-    BLANKS.checked_sub(blanks).map(|missing| 2 * missing + end).ok_or(NO_ADDRESSES)
+    BLANKS.checked_sub(blanks).map(|missing| 2 * missing + end).ok_or(MALFORMED)
 }
 
 /// Reads what is between the start and the end.
 fn whole(text: &[u8]) -> Result<Look, ProxyLineError> {
     let claim = match text.strip_prefix(UNKNOWN) {
         Some([] | [b' ', ..]) => Claim::Peer,
-        Some(_) => return Err(NO_ADDRESSES),
-        None => addresses(text).ok_or(NO_ADDRESSES)?,
+        Some(_) => return Err(MALFORMED),
+        None => addresses(text).ok_or(MALFORMED)?,
     };
     Ok(Look::Whole { claim, skip: 0 })
 }
