@@ -125,3 +125,17 @@ fn bound(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     socket.bind(&address.into())?;
     Ok(socket)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_the_remedy() {
+        let address: SocketAddr = ([0, 0, 0, 0], 80).into();
+        let told = |kind: io::ErrorKind| ListenError::new(address, kind.into()).to_string();
+        assert!(told(io::ErrorKind::PermissionDenied).contains("choose a port of 1024 or more"));
+        assert!(told(io::ErrorKind::AddrInUse).contains("choose another port"));
+        assert!(told(io::ErrorKind::OutOfMemory).starts_with("cannot listen at 0.0.0.0:80: out of memory"));
+    }
+}

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{self, Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +27,9 @@ const FIRST: RawFd = 3;
 /// Why no other process has taken the place of this one, which goes on.
 #[derive(Debug, Error)]
 pub(crate) enum RestartError {
+    /// Everything ends with this process.
+    #[error("cannot restart: this process is the first of its container, which ends with it; restart the container")]
+    First,
     /// Something it takes could not be had.
     #[error("cannot restart: {what}: {source}")]
     Prepare {
@@ -71,6 +74,9 @@ pub(crate) async fn take_over<S: AsFd>(
     notices: &Notices,
     clock: &ClockHandle,
 ) -> Result<Successor, RestartError> {
+    if process::id() == 1 {
+        return Err(RestartError::First);
+    }
     let cannot = |what| move |source| RestartError::Prepare { what, source };
     let folder =
         PrivateFolder::new("restart").map_err(cannot("no folder for the socket the new process answers to"))?;

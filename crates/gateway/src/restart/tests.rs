@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -148,18 +149,22 @@ async fn a_successor_that_ends_changes_nothing() {
     assert!(taken, "the old sockets are as they were");
 }
 
-/// The processes that have these sockets, this one aside: those that were started and not stopped.
-fn others_with(sockets: &[TcpListener]) -> Vec<u32> {
-    let inode =
-        |socket: &TcpListener| fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(socket)));
-    let inode = inode(&sockets[0]).unwrap();
+/// The successors that hang and have these sockets. A process that another test is about to start has them as well for
+/// a moment, but is not called so yet.
+fn hanging_with(sockets: &[TcpListener]) -> Vec<u32> {
+    let link = |socket: &TcpListener| fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+    let socket = link(&sockets[0]);
+    let hangs = |process: &u32| {
+        let words = fs::read(format!("/proc/{process}/cmdline"));
+        words.is_ok_and(|words| words.ends_with(b"\0hangs\0"))
+    };
     let has = |process: &u32| {
         let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        files.into_iter().any(|file| fs::read_link(file.path()).is_ok_and(|link| link == inode))
+        files.into_iter().any(|file| fs::read_link(file.path()).is_ok_and(|link| link == socket))
     };
     let all = fs::read_dir("/proc").unwrap().flatten();
     let all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    all.filter(|process| *process != process::id()).filter(has).collect()
+    all.filter(hangs).filter(has).collect()
 }
 
 #[tokio::test]
@@ -169,12 +174,12 @@ async fn a_successor_that_says_nothing_is_stopped() {
     let handle = ClockHandle::new(clock.clone());
     let (program, notices) = (program("hangs"), Notices::default());
     let turn = async {
-        while others_with(&sockets).is_empty() {
+        while hanging_with(&sockets).is_empty() {
             tokio::task::yield_now().await;
         }
         clock.advance(PATIENCE - Duration::from_nanos(1));
         tokio::task::yield_now().await;
-        let started = others_with(&sockets);
+        let started = hanging_with(&sockets);
         assert_eq!(started.len(), 1, "it has until then");
         clock.advance(Duration::from_nanos(1));
         started[0]
@@ -194,7 +199,7 @@ async fn whoever_gives_up_waiting_leaves_no_process_behind() {
     let started = async {
         loop {
             tokio::task::yield_now().await;
-            if let Some(&started) = others_with(&sockets).first() {
+            if let Some(&started) = hanging_with(&sockets).first() {
                 break started;
             }
         }

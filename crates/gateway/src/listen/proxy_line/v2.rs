@@ -32,7 +32,7 @@ pub(super) fn look(bytes: &[u8]) -> Result<Look, ProxyLineError> {
         (PROXY, 0x21 | 0x22) => 36,
         // Sockets of Unix have no address that means anything here.
         (PROXY, 0x31 | 0x32) => 0,
-        (LOCAL | PROXY, _) => return Err(ProxyLineError::Malformed("there is no such family of addresses")),
+        (PROXY, _) => return Err(ProxyLineError::Malformed("there is no such family of addresses")),
         _ => return Err(ProxyLineError::Malformed("there is no such version or command")),
     };
     if length < needed {
@@ -47,9 +47,7 @@ pub(super) fn look(bytes: &[u8]) -> Result<Look, ProxyLineError> {
 /// Behind the addresses of the source and the destination stand their ports, in the same order.
 fn source(addresses: &[u8]) -> Claim {
     match *addresses {
-        [a, b, c, d, _, _, _, _, high, low, ..] if addresses.len() == 12 => {
-            client([a, b, c, d], u16::from_be_bytes([high, low]))
-        }
+        [a, b, c, d, _, _, _, _, high, low, _, _] => client([a, b, c, d], u16::from_be_bytes([high, low])),
         _ => match (addresses.first_chunk::<16>(), addresses.get(32..34)) {
             (Some(address), Some(&[high, low])) => client(*address, u16::from_be_bytes([high, low])),
             _ => Claim::Peer,

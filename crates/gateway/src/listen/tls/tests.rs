@@ -185,7 +185,7 @@ async fn the_files_are_watched_and_each_change_is_told_once() {
     let look = async || {
         let waiting = async || {
             while clock.alarms() == 0 {
-                tokio::task::yield_now().await
+                tokio::task::yield_now().await;
             }
         };
         waiting().await;
