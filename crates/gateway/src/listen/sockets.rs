@@ -37,6 +37,12 @@ pub(crate) enum ListenError {
         /// The address.
         address: SocketAddr,
     },
+    /// It is asked for more than once.
+    #[error("{address} is listed more than once: what is spoken there must be said in one place")]
+    Twice {
+        /// The address.
+        address: SocketAddr,
+    },
     /// Anything else.
     #[error("cannot listen at {address}: {source}")]
     Other {
@@ -72,24 +78,37 @@ pub(crate) fn open(
     backlog: u32,
     mut inherited: Inherited,
 ) -> Result<Vec<Vec<TcpListener>>, ListenError> {
-    let ours = inherited.share_out(addresses);
-    let opened = addresses.iter().zip(ours).map(|(&address, inherited)| {
-        let sockets = match inherited.is_empty() {
-            true => fresh(address, threads, backlog),
-            false => shared(inherited, threads),
-        };
+    if let Some((_, &address)) = addresses.iter().enumerate().find(|(index, _)| is_repeated(addresses, *index)) {
+        return Err(ListenError::Twice { address });
+    }
+    let shares = inherited.share_out(addresses);
+    let wanted = || addresses.iter().copied().zip(&shares);
+    for (address, _) in wanted().filter(|(_, share)| share.is_empty()) {
+        ask_for(address).map_err(|source| ListenError::new(address, source))?;
+    }
+    let opened = addresses.iter().zip(shares).map(|(&address, share)| {
+        let sockets = if share.is_empty() { fresh(address, threads, backlog) } else { shared(share, threads) };
         sockets.map_err(|source| ListenError::new(address, source))
     });
     opened.collect()
 }
 
+/// Whether an address has been named before.
+fn is_repeated(addresses: &[SocketAddr], index: usize) -> bool {
+    addresses[index].port() != 0 && addresses[..index].contains(&addresses[index])
+}
+
+/// Asks the system whether somebody listens there. With `SO_REUSEPORT` it does not tell: another program of the same
+/// user may listen there already, and each would get a part of the clients.
+///
+/// All addresses are asked for before any is listened at, so that those that overlap, such as `0.0.0.0:80` and
+/// `[::]:80`, are not in each other's way. The system gives a connection to the most exact one.
+fn ask_for(address: SocketAddr) -> io::Result<()> {
+    if address.port() == 0 { Ok(()) } else { bound(address, false).map(drop) }
+}
+
 /// New sockets.
 fn fresh(address: SocketAddr, threads: NonZeroUsize, backlog: u32) -> io::Result<Vec<TcpListener>> {
-    if address.port() != 0 {
-        // With SO_REUSEPORT nobody is told that another program of the same user listens there already, and the system
-        // would give each of them a part of the clients. Without it, one is told.
-        bound(address, false)?;
-    }
     let first = listening(address, backlog)?;
     let address = first.local_addr()?;
     let others = (1..threads.get()).map(|_| listening(address, backlog));

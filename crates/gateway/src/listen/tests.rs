@@ -104,6 +104,34 @@ fn a_port_is_free_although_old_connections_linger() {
 }
 
 #[test]
+fn addresses_may_overlap_and_the_most_exact_one_gets_the_connection() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        return;
+    }
+    let attempt = |_| {
+        let port = open_at("[::]:0".parse().unwrap(), 1).unwrap()[0].local_addr().unwrap().port();
+        let addresses = ["[::]", "0.0.0.0", "127.0.0.5"].map(|ip| format!("{ip}:{port}").parse().unwrap());
+        // Another test may have been given the port meanwhile.
+        let opened = open(&addresses, NonZeroUsize::new(2).unwrap(), 16, Inherited::none()).ok()?;
+        Some((port, opened))
+    };
+    let (port, opened) = (0..1_000).find_map(attempt).unwrap();
+    for (at, ip) in ["[::1]", "127.0.0.1", "127.0.0.5"].iter().enumerate() {
+        let _client = TcpStream::connect(format!("{ip}:{port}")).unwrap();
+        let taken: Vec<_> = opened.iter().map(|sockets| waiting(sockets).len()).collect();
+        assert_eq!(taken.iter().position(|count| *count == 1), Some(at), "{ip}: {taken:?}");
+    }
+}
+
+#[test]
+fn an_address_that_is_listed_twice_is_refused() {
+    let addresses =
+        ["127.0.0.1:0", "127.0.0.1:9", "127.0.0.1:0", "127.0.0.1:9"].map(|address| address.parse().unwrap());
+    let error = open(&addresses, NonZeroUsize::MIN, 16, Inherited::none()).unwrap_err().to_string();
+    assert!(error.starts_with("127.0.0.1:9 is listed more than once"), "{error}");
+}
+
+#[test]
 fn an_address_of_another_machine_is_refused() {
     let error = open_at("192.0.2.1:8080".parse().unwrap(), 1).unwrap_err();
     assert!(matches!(error, ListenError::NotHere { .. }));

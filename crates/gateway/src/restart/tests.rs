@@ -41,6 +41,15 @@ fn child() {
             Notices::from_env().tell(Notice::Ready).unwrap();
             process::exit(0);
         }
+        "hands on" => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let sockets = open(&addresses, THREADS, 16, inherited).unwrap().remove(0);
+            let notices = Notices::from_env();
+            notices.tell(Notice::Ready).unwrap();
+            let (next, clock) = (program("serves"), ClockHandle::system());
+            runtime.block_on(take_over(&next, &sockets, &notices, &clock)).unwrap();
+            process::exit(0);
+        }
         "serves" => {
             let sockets = open(&addresses, THREADS, 16, inherited).unwrap().remove(0);
             sockets.iter().for_each(|socket| socket.set_nonblocking(false).unwrap());
@@ -128,6 +137,27 @@ async fn a_successor_takes_over_and_nobody_who_waits_is_lost() {
     assert_eq!(ask(&TcpStream::connect(address).unwrap(), b"!"), process);
     assert_eq!(heard(&systemd), "STOPPING=1", "told by the successor");
     until_forgotten(successor.process);
+}
+
+#[tokio::test]
+async fn a_successor_can_have_a_successor() {
+    let folder = PrivateFolder::new("test").unwrap();
+    let (systemd, notices) = service(&folder);
+    let (address, sockets) = sockets();
+    let early: Vec<_> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let successor = take_over(&program("hands on"), &sockets, &notices, &ClockHandle::system()).await.unwrap();
+    drop(sockets);
+    // Both tell at about the same time.
+    let told = [heard(&systemd), heard(&systemd)];
+    let first = format!("MAINPID={}", successor.process);
+    let last = told.iter().find(|text| **text != first).and_then(|text| text.strip_prefix("MAINPID=")).unwrap();
+    assert!(told.contains(&first));
+    until_forgotten(successor.process);
+    for stream in &early {
+        assert_eq!(ask(stream, b"?"), last);
+    }
+    assert_eq!(ask(&TcpStream::connect(address).unwrap(), b"!"), last);
+    assert_eq!(heard(&systemd), "STOPPING=1");
 }
 
 #[tokio::test]
