@@ -14,7 +14,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use super::pair::{CertificateError, Pair};
 
 /// How often the files are looked at.
-const EVERY: Duration = Duration::from_secs(5);
+pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// What came of a look at the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,9 @@ pub(crate) enum Renewal {
 pub(super) enum Look {
     /// Whatever they are.
     Whatever,
-    /// If they are not what they were at the last look.
-    IfChanged,
+    /// If they are what they were at the last look, and have not been tried: a file that is being written is let alone.
+    /// It could fit its key long before it is whole, and lack the rest of the chain.
+    OnceSettled,
 }
 
 #[derive(Debug)]
@@ -49,6 +50,8 @@ struct Looks {
     in_force: u64,
     /// At the last look; `None` if they could not be read.
     last: Option<u64>,
+    /// When they were last tried.
+    tried: Option<u64>,
 }
 
 impl Certificate {
@@ -57,7 +60,7 @@ impl Certificate {
         let certified = pair.certified(&contents, &provider)?;
         let hasher = RandomState::new();
         let in_force = contents.fingerprint(&hasher);
-        let looks = Mutex::new(Looks { hasher, in_force, last: Some(in_force) });
+        let looks = Mutex::new(Looks { hasher, in_force, last: Some(in_force), tried: Some(in_force) });
         Ok(Self { pair, provider, in_force: ArcSwap::from_pointee(certified), looks })
     }
 
@@ -68,9 +71,17 @@ impl Certificate {
         let contents = self.pair.read();
         let found = contents.as_ref().ok().map(|contents| contents.fingerprint(&looks.hasher));
         let before = std::mem::replace(&mut looks.last, found);
-        if found == Some(looks.in_force) || (look == Look::IfChanged && found == before) {
+        if found == Some(looks.in_force) {
+            looks.tried = found;
+        }
+        let is_due = match look {
+            Look::Whatever => found != Some(looks.in_force),
+            Look::OnceSettled => found == before && found != looks.tried,
+        };
+        if !is_due {
             return Ok(Renewal::Unchanged);
         }
+        looks.tried = found;
         let contents = contents?;
         let certified = self.pair.certified(&contents, &self.provider)?;
         looks.in_force = contents.fingerprint(&looks.hasher);
@@ -87,7 +98,7 @@ pub(super) async fn look(certificate: &Arc<Certificate>, look: Look) -> Result<R
     looked.unwrap_or(Ok(Renewal::Unchanged))
 }
 
-/// Looks every few seconds, and tells of what changed: each renewal, and each bad pair once.
+/// Looks every few seconds, and tells each renewal, and each bad pair once.
 pub(super) async fn watch(
     certificate: &Arc<Certificate>,
     clock: &ClockHandle,
@@ -95,7 +106,7 @@ pub(super) async fn watch(
 ) {
     loop {
         clock.sleep(EVERY).await;
-        match look(certificate, Look::IfChanged).await {
+        match look(certificate, Look::OnceSettled).await {
             Ok(Renewal::Unchanged) => {}
             news => tell(news),
         }

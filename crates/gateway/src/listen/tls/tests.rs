@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::fs;
-use std::time::Duration;
 
 use sluicegate_engine::clock::ManualClock;
 use tokio::sync::mpsc;
@@ -189,7 +188,7 @@ async fn the_files_are_watched_and_each_change_is_told_once() {
             }
         };
         waiting().await;
-        clock.advance(Duration::from_secs(5));
+        clock.advance(certificate::EVERY);
         tokio::task::yield_now().await;
         waiting().await;
     };
@@ -198,16 +197,44 @@ async fn the_files_are_watched_and_each_change_is_told_once() {
     assert!(told.try_recv().is_err(), "nothing has changed");
     made.replace("live.pem", "b.pem");
     look().await;
+    assert!(told.try_recv().is_err(), "it may be changing still");
+    look().await;
     assert!(told.try_recv().unwrap().unwrap_err().contains("does not fit"));
     look().await;
     assert!(told.try_recv().is_err(), "it has been told");
     made.replace("live.key", "b.key");
     look().await;
+    look().await;
     assert_eq!(told.try_recv().unwrap(), Ok(Renewal::Renewed));
     fs::remove_file(made.path("live.key")).unwrap();
+    look().await;
     look().await;
     assert!(told.try_recv().unwrap().unwrap_err().contains("cannot read"));
     look().await;
     assert!(told.try_recv().is_err(), "it has been told");
+
+    // The good one comes back, and the same trouble again: that is news.
+    made.replace("live.key", "b.key");
+    look().await;
+    look().await;
+    assert!(told.try_recv().is_err(), "it is what is in force");
+    fs::remove_file(made.path("live.key")).unwrap();
+    look().await;
+    look().await;
+    assert!(told.try_recv().unwrap().unwrap_err().contains("cannot read"));
+
+    // A chain that is being written fits its key before it is whole.
+    let chain = [fs::read(made.path("b.pem")).unwrap(), fs::read(made.path("a.pem")).unwrap()].concat();
+    fs::write(made.path("live.pem"), &chain).unwrap();
+    look().await;
+    made.replace("live.key", "b.key");
+    for length in [10, chain.len() - 10, chain.len()] {
+        assert!(told.try_recv().is_err());
+        fs::write(made.path("live.pem"), &chain[..length]).unwrap();
+        look().await;
+    }
+    look().await;
+    assert_eq!(told.try_recv().unwrap(), Ok(Renewal::Renewed));
+    assert!(told.try_recv().is_err());
     watch.abort();
 }
