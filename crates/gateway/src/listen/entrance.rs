@@ -1,0 +1,132 @@
+//! What a connection passes before HTTP begins.
+
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use sluicegate_config::settings;
+use sluicegate_engine::clock::ClockHandle;
+use sluicegate_http::identity::TrustedProxies;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::proxy_line::{self, Claim, ProxyLineError};
+use super::tls::{self, CertificateError, Renewal, Tls, TlsError};
+use crate::stream::Stream;
+
+/// Why an address cannot be entered by anybody.
+#[derive(Debug, Error)]
+pub(crate) enum EntranceError {
+    /// TLS cannot be spoken there.
+    #[error("{address}: {source}")]
+    Tls {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: TlsError,
+    },
+    /// A PROXY line is asked for, but believed from nobody.
+    #[error("{address}: proxy_protocol is on, but nobody is trusted; name the proxies in trusted_proxies")]
+    NobodyTrusted {
+        /// The address.
+        address: SocketAddr,
+    },
+}
+
+/// Why a connection does not get in.
+#[derive(Debug, Error)]
+pub(crate) enum EnterError {
+    /// Only a trusted proxy may say who the client is, and this is none.
+    #[error("{0} is no trusted proxy: only those in trusted_proxies may connect where proxy_protocol is on")]
+    NotTrusted(SocketAddr),
+    /// There is no PROXY line to be believed.
+    #[error(transparent)]
+    ProxyLine(#[from] ProxyLineError),
+    /// The handshake failed.
+    #[error("the TLS handshake failed: {0}")]
+    Tls(io::Error),
+}
+
+/// The way in at one address.
+pub(crate) struct Entrance {
+    /// Who must begin with a PROXY line; `None`: nobody does.
+    proxies: Option<TrustedProxies>,
+    tls: Option<Tls>,
+}
+
+/// A connection that is in.
+#[derive(Debug)]
+pub(crate) struct Entered<T> {
+    /// What HTTP is spoken over.
+    pub(crate) stream: Stream<T>,
+    /// Who is at the other end, or whom a trusted proxy speaks for. IPv4 in its own form, never mapped into IPv6.
+    pub(crate) client: SocketAddr,
+    /// Whether both agreed on HTTP/2, if they agreed on anything.
+    pub(crate) http2: Option<bool>,
+    /// Whether it is encrypted.
+    pub(crate) tls: bool,
+}
+
+impl Entrance {
+    /// Reads the certificate, if there is one; its files are relative to `base`.
+    pub(crate) fn new(
+        listener: &settings::Listener,
+        trusted: &TrustedProxies,
+        base: &Path,
+    ) -> Result<Self, EntranceError> {
+        let address = listener.address;
+        if listener.proxy_protocol && trusted.is_empty() {
+            return Err(EntranceError::NobodyTrusted { address });
+        }
+        let tls = listener.tls.as_ref().map(|files| Tls::new(files, base));
+        Ok(Self {
+            proxies: listener.proxy_protocol.then(|| trusted.clone()),
+            tls: tls.transpose().map_err(|source| EntranceError::Tls { address, source })?,
+        })
+    }
+
+    /// Whether there is nothing to pass: whoever connects is in.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.proxies.is_none() && self.tls.is_none()
+    }
+
+    /// Reads the PROXY line, then shakes hands. The caller bounds the time.
+    pub(crate) async fn enter<T>(&self, mut io: T, peer: SocketAddr) -> Result<Entered<T>, EnterError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        let client = match &self.proxies {
+            None => peer,
+            Some(proxies) if !proxies.contains(peer.ip()) => return Err(EnterError::NotTrusted(peer)),
+            Some(_) => match proxy_line::read(&mut io).await? {
+                Claim::Client(client) => client,
+                Claim::Peer => peer,
+            },
+        };
+        let Some(tls) = &self.tls else {
+            return Ok(Entered { stream: Stream::Plain(io), client, http2: None, tls: false });
+        };
+        let stream = tls.accept(io).await.map_err(EnterError::Tls)?;
+        let http2 = tls::is_http2(&stream);
+        Ok(Entered { stream: Stream::Tls(Box::new(stream.into())), client, http2, tls: true })
+    }
+
+    /// Reads the certificate's files again. What is bad is told and changes nothing.
+    pub(crate) async fn reload(&self) -> Result<Renewal, CertificateError> {
+        match &self.tls {
+            Some(tls) => tls.reload().await,
+            None => Ok(Renewal::Unchanged),
+        }
+    }
+
+    /// Looks every few seconds, for ever, whether the certificate's files have changed, and tells each renewal, and
+    /// each change for the worse once.
+    pub(crate) async fn watch(&self, clock: &ClockHandle, tell: impl FnMut(Result<Renewal, CertificateError>)) {
+        match &self.tls {
+            Some(tls) => tls.watch(clock, tell).await,
+            None => pending().await,
+        }
+    }
+}

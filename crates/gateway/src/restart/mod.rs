@@ -1,0 +1,32 @@
+//! Restart without loss: a new process takes the place of this one, at the same sockets.
+//!
+//! ```text
+//! this process                          its successor
+//!   starts the program anew, hands over
+//!   every listening socket        ----> takes them by address (LISTEN_FDS), reads the rules
+//!   goes on serving                     begins to serve
+//!   stops accepting, drains       <---- READY=1
+//!   ends                                serves
+//! ```
+//!
+//! Both have the very same sockets, not two sockets at one address: a client in a queue is accepted by whoever comes
+//! first, and is not lost when this process closes its side. If the successor ends, or is not ready in time, it is
+//! stopped and this process goes on as if nothing had happened.
+//!
+//! systemd hands over sockets and hears of readiness in the same way, so a successor needs to know little of who
+//! started it: see [`Notices`].
+
+mod folder;
+mod notices;
+mod program;
+mod successor;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use notices::{Notice, Notices};
+pub(crate) use program::Program;
+pub(crate) use successor::{RestartError, Successor, take_over};
+
+#[cfg(test)]
+pub(crate) use folder::PrivateFolder;
