@@ -1,3 +1,6 @@
 //! The gateway: a reverse proxy with flow control, in front of any program.
 
 mod stream;
+mod upstream;
+
+pub use upstream::{Health, ServerStatus, UpstreamError, UpstreamStatus};
