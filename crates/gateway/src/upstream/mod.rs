@@ -22,7 +22,8 @@
 //! - If all that are left rest, the one whose rest ends first is tried: a guess about servers must not turn a
 //!   blip into an outage.
 //! - **Health checks**, where there are some, are no guess: whoever they take out gets nothing, even if nobody is
-//!   left. A server is well until they found otherwise, and begins anew when they let it in again.
+//!   left. A server is well until they found otherwise, and begins anew when they let it in again. They ask
+//!   for their path below the server's base path, as requests do, all at the start and then spread over time.
 //!
 //! # What holds for connections
 //!
