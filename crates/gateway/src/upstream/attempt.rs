@@ -48,7 +48,8 @@ impl Attempt {
         self.server.rests.answered();
     }
 
-    /// Not connected, reset, or timed out: counts against the server. To be called once.
+    /// Not connected, reset, or timed out: counts against the server. To be called once. A kept connection that
+    /// the server had closed before the request reached it is no failure.
     pub(crate) fn failed(&self) {
         self.server.failures.fetch_add(1, Ordering::Relaxed);
         self.server.rests.failed(self.trial);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sluicegate_config::settings::{self, Balance, Servers};
+use http::HeaderValue;
+use http::uri::Authority;
+use sluicegate_config::settings::{self, Balance, HostHeader, Servers};
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
 use smallvec::SmallVec;
@@ -22,6 +24,8 @@ pub(crate) struct Upstream {
     /// Whose turn it is, modulo however many there are to choose from.
     turn: AtomicUsize,
     settings: settings::Upstream,
+    /// The `Host` that is sent whoever asks.
+    fixed_host: Option<HeaderValue>,
 }
 
 impl Upstream {
@@ -36,7 +40,7 @@ impl Upstream {
         let tls = if encrypted { Some(authorities.connector(settings)?) } else { None };
         let server = |(position, address)| Server::new(settings, position, address, tls.as_ref(), clock).map(Arc::new);
         let servers = addresses.into_iter().enumerate().map(server).collect::<Result<_, _>>()?;
-        Ok(Self { servers, turn: AtomicUsize::new(0), settings: settings.clone() })
+        Ok(Self { servers, turn: AtomicUsize::new(0), fixed_host: fixed_host(settings)?, settings: settings.clone() })
     }
 
     /// What the rule file says of it.
@@ -47,6 +51,16 @@ impl Upstream {
     /// Its servers, in the order of the file; none if it is built in.
     pub(crate) fn servers(&self) -> &[Arc<Server>] {
         &self.servers
+    }
+
+    /// The `Host` to send to this server of it; `None`: the one the client asked for.
+    #[inline]
+    pub(crate) fn host<'a>(&'a self, server: &'a Server) -> Option<&'a HeaderValue> {
+        match self.settings.host {
+            HostHeader::Client => None,
+            HostHeader::Server => Some(server.host()),
+            HostHeader::Fixed(_) => self.fixed_host.as_ref(),
+        }
     }
 
     /// A server for a request: by the balance, among those that are well and were not tried for it yet. If all
@@ -69,9 +83,7 @@ impl Upstream {
                 // Its turn comes before that of others, so that it is soon known whether it is back.
                 Some(trial @ Access::Trial(_)) => return Some(attempt(server, trial)),
                 Some(Access::Resting(until)) => {
-                    if soonest.is_none_or(|(soonest, _)| until < soonest) {
-                        soonest = Some((until, server));
-                    }
+                    soonest = soonest.filter(|(soonest, _)| *soonest <= until).or(Some((until, server)));
                 }
             }
         }
@@ -115,8 +127,31 @@ fn attempt(server: &Arc<Server>, access: Access) -> Attempt {
 
 fn addresses(upstream: &settings::Upstream) -> Result<Vec<Address>, UpstreamError> {
     let Servers::Urls(urls) = &upstream.servers else { return Ok(Vec::new()) };
-    let wrong = |url: &String, fault| UpstreamError::Url { upstream: upstream.name.clone(), url: url.clone(), fault };
+    let wrong = |url, fault| UpstreamError::Url { upstream: upstream.name.clone(), url: without_login(url), fault };
     urls.iter().map(|url| Address::parse(url).map_err(|fault| wrong(url, fault))).collect()
+}
+
+/// A URL that may be shown to anybody.
+fn without_login(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://***@{rest}"),
+        (None, Some((_, rest))) => format!("***@{rest}"),
+        (_, None) => url.to_owned(),
+    }
+}
+
+fn fixed_host(upstream: &settings::Upstream) -> Result<Option<HeaderValue>, UpstreamError> {
+    let HostHeader::Fixed(host) = &upstream.host else { return Ok(None) };
+    let sendable = host.parse::<Authority>().ok().filter(|authority| !authority.as_str().contains('@'));
+    match sendable.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok()) {
+        Some(value) => Ok(Some(value)),
+        None => Err(UpstreamError::Unsendable {
+            upstream: upstream.name.clone(),
+            field: "host",
+            value: without_login(host),
+            remedy: "write a name such as shop.example",
+        }),
+    }
 }
 
 fn refuse_zeros(upstream: &settings::Upstream) -> Result<(), UpstreamError> {

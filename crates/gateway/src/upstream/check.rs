@@ -10,11 +10,12 @@ use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::Empty;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use sluicegate_config::settings::{self, HealthCheck, HostHeader, UpstreamProtocol};
+use sluicegate_config::settings::{HealthCheck, UpstreamProtocol};
 use sluicegate_engine::clock::ClockHandle;
 use thiserror::Error;
 use tokio::task::JoinSet;
 
+use super::balance::Upstream;
 use super::connect::before;
 use super::error::{ConnectError, UpstreamError};
 use super::server::Server;
@@ -47,27 +48,19 @@ pub(super) struct Checker {
 }
 
 impl Checker {
+    /// The check of a server of this upstream. There is no client whose `Host` could be sent: then it is the
+    /// server's own.
     pub(super) fn new(
-        upstream: &settings::Upstream,
+        upstream: &Upstream,
         check: &HealthCheck,
         server: &Arc<Server>,
         clock: &ClockHandle,
     ) -> Result<Self, UpstreamError> {
-        let unsendable = |field, value: &str, remedy| UpstreamError::Unsendable {
-            upstream: upstream.name.clone(),
-            field,
-            value: value.to_owned(),
-            remedy,
-        };
-        let host = match &upstream.host {
-            // There is no client here.
-            HostHeader::Client | HostHeader::Server => server.host().clone(),
-            HostHeader::Fixed(host) => HeaderValue::from_str(host)
-                .map_err(|_| unsendable("host", host, "write a name such as shop.example"))?,
-        };
+        let host = upstream.host(server).unwrap_or(server.host());
+        let settings = upstream.settings();
         let path = format!("{}{}", server.base_path(), check.path);
         let uri = path.parse::<PathAndQuery>().ok().filter(|_| check.path.starts_with('/'));
-        let uri = uri.and_then(|path| match upstream.protocol {
+        let uri = uri.and_then(|path| match settings.protocol {
             UpstreamProtocol::Http1 => Some(Uri::from(path)),
             // There, host and scheme are sent as parts of the URL.
             UpstreamProtocol::Http2 => Uri::builder()
@@ -78,11 +71,16 @@ impl Checker {
                 .ok(),
         });
         Ok(Self {
-            uri: uri.ok_or_else(|| unsendable("health.path", &check.path, "write a path such as /healthz"))?,
+            uri: uri.ok_or_else(|| UpstreamError::Unsendable {
+                upstream: settings.name.clone(),
+                field: "health.path",
+                value: check.path.clone(),
+                remedy: "write a path such as /healthz",
+            })?,
             server: Arc::clone(server),
             check: check.clone(),
-            protocol: upstream.protocol,
-            host,
+            protocol: settings.protocol,
+            host: host.clone(),
             clock: clock.clone(),
         })
     }
@@ -141,12 +139,12 @@ impl Checker {
             UpstreamProtocol::Http1 => {
                 request.headers_mut().insert(HOST, self.host.clone());
                 let (mut sender, connection) = http1::handshake(io).await?;
-                driver.spawn(async move { connection.await });
+                driver.spawn(connection);
                 sender.send_request(request).await?
             }
             UpstreamProtocol::Http2 => {
                 let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
-                driver.spawn(async move { connection.await });
+                driver.spawn(connection);
                 sender.send_request(request).await?
             }
         };

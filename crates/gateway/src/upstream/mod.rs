@@ -22,7 +22,8 @@
 //! - If all that are left rest, the one whose rest ends first is tried: a guess about servers must not turn a
 //!   blip into an outage.
 //! - **Health checks**, where there are some, are no guess: whoever they take out gets nothing, even if nobody is
-//!   left. A server is well until they found otherwise, and begins anew when they let it in again.
+//!   left. A server is well until they found otherwise, and begins anew when they let it in again. They ask
+//!   for their path below the server's base path, as requests do, all at the start and then spread over time.
 //!
 //! # What holds for connections
 //!
@@ -112,7 +113,7 @@ impl Upstreams {
             watch.spawn(checker.run(lag));
         }
         while watch.join_next().await.is_some() {}
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// How all fare, for operators.
@@ -125,7 +126,7 @@ impl Upstreams {
         for upstream in &self.upstreams {
             let Some(check) = &upstream.settings().health else { continue };
             for server in upstream.servers() {
-                checkers.push(Checker::new(upstream.settings(), check, server, &self.clock)?);
+                checkers.push(Checker::new(upstream, check, server, &self.clock)?);
             }
         }
         Ok(checkers)

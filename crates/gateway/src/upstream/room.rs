@@ -3,6 +3,7 @@
 //! Whoever needs a connection waits in line for room, first in first out. Connections that lie idle in some
 //! thread's pool hold room too: they learn through [`Room::wanted`] that somebody waits, and make way.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -90,15 +91,21 @@ impl Room {
     /// who waits.
     pub(crate) async fn wanted(&self) {
         let Some((_, bound)) = &self.held else { return std::future::pending().await };
-        while !self.is_wanted() {
-            bound.wanted.notified().await;
+        loop {
+            let mut woken = pin!(bound.wanted.notified());
+            // In line before looking: of several who begin to wait now, each wakes another.
+            woken.as_mut().enable();
+            if self.is_wanted() {
+                return;
+            }
+            woken.await;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::{Pin, pin};
+    use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
     use super::*;
@@ -170,5 +177,28 @@ mod tests {
         assert!(poll(waiter.as_mut()).is_pending());
         drop(idle);
         assert!(poll(waiter.as_mut()).is_ready());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn idle_connections_of_all_threads_make_way() {
+        // Each task keeps its connection after use, until somebody else needs the room.
+        let rooms = Arc::new(Rooms::new(Some(3)));
+        let open = Arc::new(AtomicUsize::new(0));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..200 {
+            let (rooms, open) = (Arc::clone(&rooms), Arc::clone(&open));
+            tasks.spawn(async move {
+                let room = rooms.wait().await;
+                assert!(open.fetch_add(1, Ordering::SeqCst) < 3);
+                tokio::task::yield_now().await;
+                open.fetch_sub(1, Ordering::SeqCst);
+                room.wanted().await;
+            });
+        }
+        // The last ones keep theirs: nobody wants it.
+        let all_but_the_last = async { while tasks.len() > 3 && tasks.join_next().await.is_some() {} };
+        tokio::time::timeout(std::time::Duration::from_secs(60), all_but_the_last)
+            .await
+            .expect("somebody waits in vain");
     }
 }

@@ -32,15 +32,16 @@ impl Certificates {
         let write = |name: &str, text: &str| fs::write(made.0.join(name), text).unwrap();
         write("names", &format!("subjectAltName={names}\nbasicConstraints=CA:FALSE\n"));
         write("issued", "");
+        write("serial", "01\n");
         write(
             "authority",
-            "[a]\ndatabase=issued\nnew_certs_dir=.\npolicy=p\ndefault_md=sha256\n[p]\ncommonName=supplied\n",
+            "[a]\ndatabase=issued\nserial=serial\nnew_certs_dir=.\npolicy=p\ndefault_md=sha256\n[p]\ncommonName=supplied\n",
         );
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
         made.openssl(&format!("req -x509 -days 2 -subj /CN=Tests -keyout ca.key -out ca.pem {key}"));
         made.openssl(&format!("req -subj /CN=Server -keyout server.key -out server.csr {key}"));
         made.openssl(&format!(
-            "ca -batch -notext -config authority -name a -cert ca.pem -keyfile ca.key -rand_serial -extfile names \
+            "ca -batch -notext -config authority -name a -cert ca.pem -keyfile ca.key -extfile names \
              -startdate 20200101000000Z -enddate {year}1231235959Z -in server.csr -out server.pem"
         ));
         made

@@ -15,6 +15,7 @@ use hyper_util::server::conn::auto;
 use parking_lot::Mutex;
 use sluicegate_config::settings::{self, HealthCheck, HostHeader, UpstreamProtocol};
 use sluicegate_engine::clock::{Clock, ManualClock};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -199,6 +200,33 @@ async fn who_does_not_answer_in_time_is_not_well() {
     watch.clock.advance(5 * SECOND);
     until(|| watch.is_to_be_had()).await;
     assert_eq!(patient.told.lock().most_under_way, 1, "never two checks of one server at a time");
+}
+
+#[tokio::test]
+async fn the_connection_of_a_check_is_closed_when_its_time_is_up() {
+    for protocol in [UpstreamProtocol::Http1, UpstreamProtocol::Http2] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let watch = Watch::begin(settings::Upstream { health: Some(check()), protocol, ..plain([url]) });
+        let (mut silent, _) = in_time(listener.accept()).await.unwrap();
+        in_time(silent.read_u8()).await.unwrap();
+        watch.clock.advance(SECOND);
+        in_time(silent.read_to_end(&mut Vec::new())).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn who_answers_with_nonsense_is_not_well() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let once = HealthCheck { failures: 1, ..check() };
+    let watch = Watch::begin(settings::Upstream { health: Some(once), ..plain([url]) });
+    let (mut babbling, _) = in_time(listener.accept()).await.unwrap();
+    in_time(babbling.read_u8()).await.unwrap();
+    babbling.write_all(b"\0\xff nonsense\r\n\r\n").await.unwrap();
+    until(|| !watch.is_to_be_had()).await;
+    let said = watch.health(0).to_string();
+    assert!(said.starts_with("out: no proper answer: "), "{said}");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn server(url: String, clock: impl Into<ClockHandle>) -> std::sync::Arc<Server> {
     let timeouts = UpstreamTimeouts { connect: 2 * SECOND, ..UpstreamTimeouts::default() };
-    std::sync::Arc::clone(&upstream(settings::Upstream { timeouts, ..settings([url]) }, clock).servers()[0])
+    std::sync::Arc::clone(&upstream(settings::Upstream { timeouts, ..plain([url]) }, clock).servers()[0])
 }
 
 /// An address where nobody listens.
@@ -139,7 +139,7 @@ async fn reach(clock: &ManualClock, addresses: &[SocketAddr]) -> Result<TcpStrea
 #[tokio::test]
 async fn room_is_bounded_over_all_who_connect() {
     let upstream = upstream(
-        settings::Upstream { connections: Some(2), ..settings(["http://127.0.0.1:1", "http://127.0.0.1:2"]) },
+        settings::Upstream { connections: Some(2), ..plain(["http://127.0.0.1:1", "http://127.0.0.1:2"]) },
         ClockHandle::system(),
     );
     let [server, other] = upstream.servers() else { panic!("there are two") };

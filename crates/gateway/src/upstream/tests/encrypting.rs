@@ -43,7 +43,7 @@ async fn connect(
 ) -> Result<Stream<TcpStream>, ConnectError> {
     let (port, _greeting) = greeter(certificates, spoken).await;
     let ca = Some("ca.pem".to_owned());
-    let settings = settings::Upstream { ca, protocol, ..settings([format!("https://{host}:{port}")]) };
+    let settings = settings::Upstream { ca, protocol, ..plain([format!("https://{host}:{port}")]) };
     in_time(server(settings, certificates, ClockHandle::system()).connect()).await
 }
 
@@ -116,7 +116,7 @@ async fn who_speaks_no_tls_is_not_waited_for_too_long() {
 async fn an_authority_that_cannot_be_read_is_refused_at_the_start() {
     let certificates = Certificates::make("IP:127.0.0.1");
     let new = |ca: &str| {
-        let settings = settings::Upstream { ca: Some(ca.to_owned()), ..settings(["https://127.0.0.1"]) };
+        let settings = settings::Upstream { ca: Some(ca.to_owned()), ..plain(["https://127.0.0.1"]) };
         Upstreams::new(&[settings], certificates.folder(), &ClockHandle::system()).err().map(|error| error.to_string())
     };
     assert_eq!(new("ca.pem"), None);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_config::settings::{self, Balance, HealthCheck, Servers, UpstreamProtocol};
+use sluicegate_config::settings::{self, Balance, HealthCheck, HostHeader, Servers, UpstreamProtocol};
 use sluicegate_engine::clock::{ClockHandle, ManualClock};
 
 use super::super::{Attempt, Health, Tried, Upstream, UpstreamError, Upstreams};
@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn shop(servers: u16, balance: Balance, clock: &ManualClock) -> Arc<Upstream> {
     let urls = (1..=servers).map(|port| format!("http://127.0.0.1:{port}"));
-    upstream(settings::Upstream { balance, ..settings(urls) }, clock.clone())
+    upstream(settings::Upstream { balance, ..plain(urls) }, clock.clone())
 }
 
 fn pick(upstream: &Arc<Upstream>) -> Attempt {
@@ -92,6 +92,18 @@ fn what_is_built_in_has_no_servers() {
     assert_eq!((all.position("demo"), all.position("shop")), (Some(0), None));
     assert!(all.get(0).pick(&Tried::default()).is_none());
     assert!(all.status()[0].servers.is_empty());
+}
+
+#[test]
+fn the_host_is_the_one_the_file_says() {
+    for (host, sent) in [
+        (HostHeader::Client, None),
+        (HostHeader::Server, Some("127.0.0.1:1")),
+        (HostHeader::Fixed("shop.example:8080".to_owned()), Some("shop.example:8080")),
+    ] {
+        let shop = upstream(settings::Upstream { host, ..plain(["http://127.0.0.1:1/v1"]) }, ManualClock::new());
+        assert_eq!(shop.host(&shop.servers()[0]).map(|host| host.to_str().unwrap()), sent);
+    }
 }
 
 #[test]
@@ -200,17 +212,19 @@ fn what_cannot_work_is_refused_with_the_remedy() {
         let made = Upstreams::new(&[settings], Path::new("/nowhere"), &ClockHandle::system());
         made.err().map(|error: UpstreamError| error.to_string()).unwrap_or_default()
     };
-    let health = |check| settings::Upstream { health: Some(check), ..settings(["http://127.0.0.1:1"]) };
+    let health = |check| settings::Upstream { health: Some(check), ..plain(["http://127.0.0.1:1"]) };
     for (wrong, said) in [
         (plain(["http://127.0.0.1:1", "shop"]), "upstream shop: shop does not begin with http://"),
+        (plain(["http://me:secret@shop"]), "http://***@shop has a login"),
+        (settings::Upstream { host: HostHeader::Fixed("a b".to_owned()), ..plain(["http://a"]) }, "host a b cannot"),
         (plain(["https://sh_op!"]), "no certificate can be for"),
-        (settings::Upstream { connections: Some(0), ..settings(["http://a"]) }, "connections is zero"),
+        (settings::Upstream { connections: Some(0), ..plain(["http://a"]) }, "connections is zero"),
         (health(HealthCheck { every: Duration::ZERO, ..HealthCheck::new("/") }), "health.every is zero"),
         (health(HealthCheck { failures: 0, ..HealthCheck::new("/") }), "health.failures is zero"),
         (health(HealthCheck::new("a b")), "health.path a b cannot be sent: write a path such as /healthz"),
         (health(HealthCheck::new("healthz")), "health.path healthz cannot be sent"),
         (settings::Upstream { protocol: UpstreamProtocol::Http2, ..health(HealthCheck::new("*")) }, "health.path *"),
-        (settings::Upstream { ca: Some("ca.pem".to_owned()), ..settings(["https://a"]) }, "/nowhere/ca.pem"),
+        (settings::Upstream { ca: Some("ca.pem".to_owned()), ..plain(["https://a"]) }, "/nowhere/ca.pem"),
     ] {
         let error = refused(wrong);
         assert!(error.contains(said), "{error:?} does not say {said:?}");
