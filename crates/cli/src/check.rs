@@ -12,6 +12,7 @@ use sluicegate_engine::sluice::{Remembered, remembered};
 use crate::answer::{Answer, Exit, Look};
 use crate::args::{Check, Format};
 use crate::describe::{self, counted};
+use crate::routing;
 use crate::rules::{self, Unusable};
 use crate::table::{Rows, draw};
 
@@ -65,6 +66,9 @@ fn page(loaded: &Loaded, look: Look) -> String {
     if listed > 0 {
         page.push('\n');
     }
+    if let Some(gateway) = &settings.gateway {
+        let _ = writeln!(page, "{}", routing::page(gateway));
+    }
     if !warnings.is_empty() {
         let _ = writeln!(page, "{}\n", warnings.render(look.out));
     }
@@ -95,8 +99,8 @@ fn row(rule: &Rule, memory: Remembered) -> [String; 9] {
         describe::requests(rule),
         describe::key(rule),
         describe::limits(rule),
-        describe::cost(&rule.cost),
-        describe::on_limit(&rule.on_limit),
+        describe::cost(rule),
+        describe::on_limit(rule),
         describe::mode(rule).to_owned(),
         describe::scope(rule.scope),
         describe::remembered(memory),
@@ -142,7 +146,6 @@ fn condition(condition: &Condition) -> String {
 /// What the file asks for and this version only reads.
 fn not_yet(settings: &Settings) -> Option<String> {
     let parts = [
-        ("gateway", settings.gateway.is_some()),
         ("server", settings.server.is_some()),
         ("admin", settings.admin.is_some()),
         ("adaptive", !settings.adaptive.is_empty()),
@@ -165,6 +168,7 @@ fn document(loaded: &Loaded) -> Value {
         })).collect::<Vec<_>>(),
         "lists": { "allow": entries(&settings.lists.allow), "deny": entries(&settings.lists.deny) },
         "memory": settings.memory,
+        "gateway": settings.gateway.as_ref().map(routing::document),
         "warnings": diagnostics(warnings),
     })
 }
@@ -177,13 +181,13 @@ fn rule_document(rule: &Rule) -> Value {
         "when": rule.when.as_ref().map(ToString::to_string),
         "key": rule.key.iter().map(|part| part.attribute.to_string()).collect::<Vec<_>>(),
         "limits": rule.limits.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "cost": describe::cost(&rule.cost),
+        "cost": describe::cost(rule).replace('\n', ", "),
         "ban": rule.ban.map(|ban| json!({
             "after": ban.after,
             "within": Span(ban.within).to_string(),
             "for": Span(ban.lasting).to_string(),
         })),
-        "on_limit": describe::on_limit(&rule.on_limit).replace('\n', ", "),
+        "on_limit": describe::on_limit(rule).replace('\n', ", "),
         "mode": describe::mode(rule),
         "scope": describe::scope(rule.scope).replace('\n', ", "),
         "max_keys": rule.max_keys,

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use sluicegate_engine::Limit;
 use sluicegate_engine::limit::parse::{Bytes, Span};
 use sluicegate_engine::rule::{
-    Attribute, ClusterMode, Cost, KeyPart, Mode, OnLimit, OnStoreFailure, Reply, Rule, Scope, Side,
+    Actual, Attribute, ClusterMode, Cost, KeyPart, Mode, OnStoreFailure, Reply, Rule, Scope, Side,
 };
 use sluicegate_engine::sluice::Remembered;
 
@@ -52,24 +53,44 @@ pub(crate) fn limits(rule: &Rule) -> String {
     lines.join("\n")
 }
 
+/// Whether it slows answers down and refuses nothing.
+pub(crate) fn is_paced(rule: &Rule) -> bool {
+    !rule.limits.is_empty() && rule.limits.iter().all(|limit| matches!(limit, Limit::Bandwidth(_)))
+}
+
 /// What one request takes.
-pub(crate) fn cost(cost: &Cost) -> String {
-    match cost {
+pub(crate) fn cost(rule: &Rule) -> String {
+    match &rule.cost {
+        _ if is_paced(rule) => "bytes".to_owned(),
         Cost::Fixed(cost) => cost.to_string(),
         Cost::Attribute(attribute) => attribute.to_string(),
-        Cost::Estimate { reserve, .. } => format!("{reserve}, settled later"),
+        Cost::Estimate { reserve, actual } => format!("{reserve}\n{}", settled_by(actual)),
+    }
+}
+
+/// What takes the place of an estimate.
+fn settled_by(actual: &Actual) -> String {
+    match actual {
+        Actual::Told => "settled later".to_owned(),
+        Actual::RequestBytes => "then request.bytes".to_owned(),
+        Actual::ResponseBytes => "then response.bytes".to_owned(),
+        Actual::ResponseHeader(name) => format!("then response.header['{name}']"),
+        Actual::ResponseJson(fields) => format!("then response.json['{}']", fields.join(".")),
     }
 }
 
 /// What happens to a request over the limit.
-pub(crate) fn on_limit(on_limit: &OnLimit) -> String {
-    let then = match &on_limit.reply {
+pub(crate) fn on_limit(rule: &Rule) -> String {
+    if is_paced(rule) {
+        return "slowed down".to_owned();
+    }
+    let then = match &rule.on_limit.reply {
         None => "429".to_owned(),
         Some(Reply::Refuse { status, .. }) => status.to_string(),
         Some(Reply::Degrade { status, .. }) => format!("degrade: {status}"),
         Some(Reply::Redirect { status, location }) => format!("{status} to {location}"),
     };
-    match on_limit.queue {
+    match rule.on_limit.queue {
         Some(queue) => {
             format!("wait up to {} ({} in line)\nthen {then}", Span(queue.max_wait), queue.max_waiting)
         }

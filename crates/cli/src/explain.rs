@@ -10,7 +10,7 @@ use sluicegate_engine::sluice::{Cause, Explanation, Outcome, RuleExplanation};
 
 use crate::answer::{Answer, Look};
 use crate::args::Explain;
-use crate::describe::span;
+use crate::describe::{self, span};
 use crate::mismatch;
 use crate::playback::Playback;
 use crate::question::Question;
@@ -117,6 +117,10 @@ fn row(it: &RuleExplanation, fate: &Fate) -> [String; 6] {
         None | Some("") => "-".to_owned(),
         Some(key) => key.to_owned(),
     };
+    if describe::is_paced(&it.rule) {
+        let says = "allowed: its answer is slowed down".to_owned();
+        return [it.rule.name.clone(), key, "-".to_owned(), describe::limits(&it.rule), String::new(), says];
+    }
     let (by, left, mut says) = match it.decision {
         Some(decision) => {
             let by = it.rule.limits.get(decision.limit).map(ToString::to_string).unwrap_or_default();

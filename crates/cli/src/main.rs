@@ -20,6 +20,7 @@ mod import;
 mod mismatch;
 mod playback;
 mod question;
+mod routing;
 mod rules;
 mod table;
 

@@ -26,3 +26,12 @@ pub(crate) fn condition(text: &str) -> Result<Expr, Fault> {
 pub(crate) fn target(text: &str) -> Result<Target, Fault> {
     Target::parse(text).map_err(|error| Fault { at: error.at, len: error.len, message: error.message })
 }
+
+/// Reads `head['name']`, with the same quotes as attributes have; `None` if it is not written so.
+pub(crate) fn bracketed(text: &str) -> Option<(&str, String)> {
+    let (head, rest) = text.split_once('[')?;
+    match format!("query[{rest}").parse() {
+        Ok(Attribute::Query(name)) => Some((head.trim(), name)),
+        _ => None,
+    }
+}

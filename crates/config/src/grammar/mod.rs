@@ -53,6 +53,8 @@ pub(crate) enum Presence {
 pub(crate) enum Shape {
     /// Any text.
     Text,
+    /// Yes or no.
+    Truth,
     /// A rule's name.
     Name,
     /// A whole number from the first to the second.
@@ -83,6 +85,20 @@ pub(crate) enum Shape {
     Url,
     /// A route's path.
     RoutePath,
+    /// A path as it stands, without parameters.
+    Path,
+    /// A method of a request.
+    Method,
+    /// A host, or all below one.
+    HostPattern,
+    /// A host, with or without port.
+    Host,
+    /// A header's name.
+    HeaderName,
+    /// Where an attribute comes from.
+    Place,
+    /// Where the real cost is found.
+    Actual,
     /// Where a client is sent.
     Location,
     /// `3 refusals in 1m`.
@@ -135,6 +151,7 @@ impl Shape {
     pub(crate) fn wanted(&self) -> String {
         match self {
             Self::Text => "a text".to_owned(),
+            Self::Truth => "`true` or `false`".to_owned(),
             Self::Name => "a name".to_owned(),
             Self::Count(least, u64::MAX) => format!("a whole number, {least} or more"),
             Self::Count(least, most) => format!("a whole number from {least} to {most}"),
@@ -154,6 +171,13 @@ impl Shape {
             Self::Store => "`memory` or a URL such as redis://host:6379".to_owned(),
             Self::Url => "a URL such as http://127.0.0.1:9001".to_owned(),
             Self::RoutePath => "a path such as /api/{*rest}".to_owned(),
+            Self::Path => "a path such as /healthz".to_owned(),
+            Self::Method => "a method such as GET".to_owned(),
+            Self::HostPattern => "a host such as shop.example.com or *.example.com".to_owned(),
+            Self::Host => "a host such as shop.example.com".to_owned(),
+            Self::HeaderName => "the name of a header such as x-real-ip".to_owned(),
+            Self::Place => "a place such as header['x-api-key'] or jwt['sub']".to_owned(),
+            Self::Actual => "a source such as response.bytes or response.json['usage.total_tokens']".to_owned(),
             Self::Location => "a path or URL to send clients to".to_owned(),
             Self::Refusals => "a text such as 3 refusals in 1m".to_owned(),
             Self::Comparison(unit) => format!("a comparison such as \"{}\"", unit.example()),
@@ -166,6 +190,15 @@ impl Shape {
             Self::List(_) => "a list".to_owned(),
             Self::Map(_) => "a map".to_owned(),
             Self::Either(shapes) => shapes.iter().map(Self::wanted).collect::<Vec<_>>().join(", or "),
+        }
+    }
+
+    /// The words it knows, each with what it means.
+    pub(crate) fn words(&self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Self::Word(words) => words.to_vec(),
+            Self::Either(shapes) => shapes.iter().flat_map(Self::words).collect(),
+            _ => Vec::new(),
         }
     }
 }

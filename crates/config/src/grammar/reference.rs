@@ -44,6 +44,7 @@ fn title(section: &Section) -> String {
 fn takes(shape: &Shape) -> String {
     match shape {
         Shape::Text => "text".to_owned(),
+        Shape::Truth => "`true`, `false`".to_owned(),
         Shape::Name => "name".to_owned(),
         Shape::Count(least, u64::MAX) => format!("number from {least}"),
         Shape::Count(least, most) => format!("number, {least} to {most}"),
@@ -59,7 +60,14 @@ fn takes(shape: &Shape) -> String {
         Shape::Network => "network".to_owned(),
         Shape::Store => "`memory` or URL".to_owned(),
         Shape::Url => "URL".to_owned(),
-        Shape::RoutePath => "path".to_owned(),
+        Shape::RoutePath => "path pattern".to_owned(),
+        Shape::Path => "path".to_owned(),
+        Shape::Method => "method".to_owned(),
+        Shape::HostPattern => "host, or `*.` and a host".to_owned(),
+        Shape::Host => "host".to_owned(),
+        Shape::HeaderName => "header name".to_owned(),
+        Shape::Place => "place".to_owned(),
+        Shape::Actual => "source".to_owned(),
         Shape::Location => "path or URL".to_owned(),
         Shape::Refusals => "`N refusals in TIME`".to_owned(),
         Shape::Comparison(_) => "comparison".to_owned(),
@@ -74,6 +82,5 @@ fn takes(shape: &Shape) -> String {
 }
 
 fn meanings(shape: &Shape) -> String {
-    let Shape::Word(words) = shape else { return String::new() };
-    words.iter().map(|(word, doc)| format!("<br>`{word}`: {doc}")).collect()
+    shape.words().iter().map(|(word, doc)| format!("<br>`{word}`: {doc}")).collect()
 }

@@ -50,10 +50,8 @@ fn field(field: &Field) -> Value {
         Presence::Default("") => {}
         Presence::Default(default) => description.push_str(&format!(" Default: {default}.")),
     }
-    if let Shape::Word(words) = field.shape {
-        for (word, doc) in words {
-            description.push_str(&format!("\n- {word}: {doc}"));
-        }
+    for (word, doc) in field.shape.words() {
+        description.push_str(&format!("\n- {word}: {doc}"));
     }
     schema["description"] = json!(description);
     schema
@@ -62,6 +60,7 @@ fn field(field: &Field) -> Value {
 pub(super) fn shape(of: &Shape) -> Value {
     match of {
         Shape::Text | Shape::Condition | Shape::Target | Shape::Attribute => json!({ "type": "string" }),
+        Shape::Truth => json!({ "type": "boolean" }),
         Shape::Name => json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "maxLength": 128 }),
         Shape::Count(least, most) => {
             let mut number = json!({ "type": "integer", "minimum": least });
@@ -80,6 +79,13 @@ pub(super) fn shape(of: &Shape) -> Value {
         Shape::Store => pattern(r"^(memory|rediss?(\+sentinel|\+cluster)?://\S+)$"),
         Shape::Url => pattern(r"^https?://\S+$"),
         Shape::RoutePath => pattern("^/"),
+        Shape::Path => pattern(r"^/\S*$"),
+        Shape::Method => pattern(r"^[A-Z0-9!#$%&'*+.^_`|~-]+$"),
+        Shape::HostPattern => pattern(r"^((\*\.)?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])$"),
+        Shape::Host => pattern(r"^([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$"),
+        Shape::HeaderName => pattern(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
+        Shape::Place => pattern(r"^\s*(header|cookie|query|scheme|jwt)\s*\[.+\]\s*$"),
+        Shape::Actual => pattern(r"^\s*(told|request\.bytes|response\.bytes|response\.(header|json)\s*\[.+\])\s*$"),
         Shape::Location => pattern(r"^(/|https?://)\S*$"),
         Shape::Refusals => pattern(REFUSALS),
         Shape::Comparison(unit) => pattern(match unit {

@@ -9,6 +9,10 @@ macro_rules! fields {
     };
 }
 
+mod gateway;
+
+use gateway::GATEWAY;
+
 /// No default worth a word: the thing is just not there.
 const ABSENT: super::Presence = Default("");
 const ANY: u64 = u64::MAX;
@@ -149,6 +153,9 @@ pub(crate) static COST: Section = Section {
     fields: fields! {
         "estimate": Shape::Count(1, ANY), Required, "4000",
             "What is reserved when the request comes; what it really took is settled when it ends.";
+        "actual": Shape::Actual, Default("told"), "response.json['usage.total_tokens']",
+            "Where what it really took is found: `told` (by the program that serves it), `request.bytes`, \
+             `response.bytes`, `response.header['x']` or `response.json['a.b']`.";
     },
 };
 
@@ -233,10 +240,10 @@ pub(crate) static CONCURRENCY: Section = Section {
 
 pub(crate) static BANDWIDTH: Section = Section {
     name: "a bandwidth limit",
-    doc: "A token bucket of bytes.",
+    doc: "Paces the bytes of answers, for each key; nothing is refused. It stands in a rule of its own.",
     fields: fields! {
         "bandwidth": Shape::SizeRate, Required, "2MiB/s", "Bytes per time.";
-        "burst": Shape::Size, Default("what passes in one second"), "8MiB", "Bytes that may pass at once.";
+        "burst": Shape::Size, Default("what passes in one second"), "8MiB", "Bytes that may pass at full speed first.";
     },
 };
 
@@ -389,50 +396,6 @@ pub(crate) static SIGNALS: Section = Section {
     },
 };
 
-/// `gateway`.
-pub(crate) static GATEWAY: Section = Section {
-    name: "gateway",
-    doc: "The reverse proxy in front of any program.",
-    fields: fields! {
-        "listen": Shape::Address, Default("127.0.0.1:8080"), "0.0.0.0:8080", "Where it listens.";
-        "connections": Shape::Section(&CONNECTIONS), ABSENT, "{ max: 10000, queue: 500, per_client: 100 }",
-            "The front door, before anything is read.";
-        "in_flight": Shape::Count(1, u32::MAX as u64), Default("no bound"), "400",
-            "The most requests under way to upstreams at once.";
-        "trusted_proxies": Shape::List(&Shape::Network), Default("nobody"), "[10.0.0.0/8]",
-            "Whose forwarded headers say who the client is.";
-        "upstreams": Shape::Map(&UPSTREAM), ABSENT, "{ shop: [\"http://127.0.0.1:9001\"], demo: builtin }",
-            "The programs behind the gateway, by name.";
-        "routes": Shape::List(&Shape::Section(&ROUTE)), ABSENT, "[{ path: \"/{*rest}\", upstream: shop }]",
-            "Which path goes to which upstream; the most specific path wins.";
-    },
-};
-
-const UPSTREAM: Shape =
-    Shape::Either(&[Shape::Word(&[("builtin", "the built-in demo program")]), Shape::Url, Shape::List(&Shape::Url)]);
-
-/// `gateway.connections`.
-pub(crate) static CONNECTIONS: Section = Section {
-    name: "connections",
-    doc: "How many connections are held at once.",
-    fields: fields! {
-        "max": Shape::Count(1, u32::MAX as u64), Default("10000"), "10000", "Connections served at once.";
-        "queue": Shape::Count(0, u32::MAX as u64), Default("500"), "500", "Connections that wait beyond those.";
-        "per_client": Shape::Count(1, u32::MAX as u64), Default("no bound"), "100", "Connections of one client address.";
-    },
-};
-
-/// One of `gateway.routes`.
-pub(crate) static ROUTE: Section = Section {
-    name: "a route",
-    doc: "Sends a path to an upstream.",
-    fields: fields! {
-        "path": Shape::RoutePath, Required, "\"/api/{*rest}\"",
-            "The path. `{name}` stands for one segment, `{*name}` at the end for all that follows.";
-        "upstream": Shape::Text, Required, "shop", "The name of an upstream.";
-    },
-};
-
 /// `server`.
 pub(crate) static SERVER: Section = Section {
     name: "server",
@@ -480,8 +443,18 @@ pub(crate) static ALL: &[&Section] = &[
     &SIGNALS,
     &LISTS,
     &GATEWAY,
-    &CONNECTIONS,
-    &ROUTE,
+    &gateway::LISTENER,
+    &gateway::TLS,
+    &gateway::CONNECTIONS,
+    &gateway::JWT,
+    &gateway::TIMEOUTS,
+    &gateway::ACCESS_LOG,
+    &gateway::UPSTREAM,
+    &gateway::HEALTH,
+    &gateway::UPSTREAM_TIMEOUTS,
+    &gateway::ROUTE,
+    &gateway::ANSWER,
+    &gateway::ANSWER_REDIRECT,
     &SERVER,
     &ADMIN,
 ];

@@ -26,7 +26,15 @@ rules:
       - { warm_up: 1/s }
 lists: {}
 store: {}
-gateway: { connections: {}, routes: [{}] }
+gateway:
+  listen: [{ tls: {} }]
+  connections: {}
+  attributes: {}
+  jwt: {}
+  timeouts: {}
+  access_log: {}
+  upstreams: { a: { health: {}, timeouts: {} } }
+  routes: [{ answer: { redirect: {} } }]
 server: {}
 admin: {}
 ";

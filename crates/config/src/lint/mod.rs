@@ -1,10 +1,12 @@
 //! What works but is probably not meant, and what can never work.
 //!
-//! A warning says only what can be proved from the file. The one error found here, a cost that no
-//! limit can ever hold, is one because such a rule refuses everything it matches.
+//! A warning says only what can be proved from the file. What is an error here could not do what it says:
+//! a cost that no limit can ever hold, bandwidth beside limits of another kind.
 
+mod bandwidth;
 mod binding;
 mod contradiction;
+mod provided;
 
 use std::collections::HashMap;
 
@@ -20,6 +22,8 @@ use crate::read::{Context, Places, ReadRule};
 use crate::settings::Store;
 use crate::source::Span;
 
+pub(crate) use provided::provided;
+
 /// Fewer keys than this are remembered by no useful rule.
 const FEWEST_KEYS: u64 = 1_000;
 
@@ -28,7 +32,8 @@ const BYTES_PER_KEY: u64 = 16;
 
 /// Looks at the rules of a file, one by one and together.
 pub(crate) fn rules(context: &Context<'_>, rules: &[ReadRule], memory: u64, store: &Store) {
-    for ReadRule { rule, places, .. } in rules {
+    for read @ ReadRule { rule, places, .. } in rules {
+        bandwidth::look_at(context, read);
         never_admitted(context, rule, places);
         never_matches(context, rule, places);
         binding::never_binds(context, rule, places);
@@ -49,7 +54,7 @@ fn never_admitted(context: &Context<'_>, rule: &Rule, places: &Places) {
     let (Cost::Fixed(cost) | Cost::Estimate { reserve: cost, .. }) = rule.cost else { return };
     for (limit, span) in rule.limits.iter().zip(&places.limits) {
         // Bandwidth counts the bytes that pass, whatever the rule says a request costs.
-        let counted = !matches!(limit, Limit::Bandwidth(_));
+        let counted = !bandwidth::is_bandwidth(limit);
         if counted && cost > limit.capacity() {
             context.report(
                 Finding::error(places.cost, format!("a cost of {cost} never fits this limit"))
@@ -72,7 +77,7 @@ fn never_matches(context: &Context<'_>, rule: &Rule, places: &Places) {
 }
 
 fn bans(context: &Context<'_>, rule: &Rule, places: &Places) {
-    if rule.ban.is_none() {
+    if rule.ban.is_none() || rule.limits.iter().any(bandwidth::is_bandwidth) {
         return;
     }
     if rule.key.is_empty() {

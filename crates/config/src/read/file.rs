@@ -6,9 +6,10 @@ use sluicegate_engine::rule::Rule;
 
 use super::Context;
 use super::fields::Fields;
-use super::gateway::{admin, gateway, server};
+use super::gateway::gateway;
 use super::item::Item;
 use super::rule::{ReadRule, rule};
+use super::server::{admin, server};
 use super::store::store;
 use crate::diagnostic::Finding;
 use crate::grammar::tables;
@@ -31,13 +32,16 @@ pub(crate) fn read<'c>(context: &'c Context<'c>, root: &'c Node<'c>) -> Settings
         _ => HeaderStyle::Ietf,
     };
     let memory = fields.get("memory").and_then(|it| memory(&it)).unwrap_or(DEFAULT_MEMORY);
-    let lists = fields.section("lists").map(|it| lists(&it)).unwrap_or_default();
+    let (lists, list_places) = fields.section("lists").map(|it| lists(&it)).unwrap_or_default();
     let mut listeners = Vec::new();
     let gateway = fields.section("gateway").map(|it| gateway(&it, &mut listeners));
     let server = fields.section("server").map(|it| server(&it, &mut listeners));
     let admin = fields.section("admin").map(|it| admin(&it, &mut listeners));
     let read = fields.get("rules").map(rules).unwrap_or_default();
     lint::rules(context, &read, memory, &store);
+    if let (Some(gateway), None) = (&gateway, &server) {
+        lint::provided(context, gateway, &read, &lists, &list_places);
+    }
     let (rules, adaptive) = parted(read);
     Settings { rules, adaptive, lists, store, headers, memory, gateway, server, admin }
 }
@@ -55,13 +59,19 @@ fn memory(item: &Item<'_>) -> Option<u64> {
     Some(memory)
 }
 
-fn lists(fields: &Fields<'_>) -> Lists {
-    let list = |name| -> Vec<ListEntry> {
-        let items = fields.get(name).and_then(|it| it.items());
-        let entry = |it: Item<'_>| Some(ListEntry { condition: it.condition()?, text: it.text()?.to_owned() });
-        items.into_iter().flatten().filter_map(entry).collect()
+/// The lists, and where their entries stand: those of `allow` first.
+fn lists(fields: &Fields<'_>) -> (Lists, Vec<Span>) {
+    let mut places = Vec::new();
+    let mut list = |name| -> Vec<ListEntry> {
+        let mut entries = Vec::new();
+        for item in fields.get(name).and_then(|it| it.items()).into_iter().flatten() {
+            let (Some(condition), Some(text)) = (item.condition(), item.text()) else { continue };
+            entries.push(ListEntry { condition, text: text.to_owned() });
+            places.push(item.span());
+        }
+        entries
     };
-    Lists { allow: list("allow"), deny: list("deny") }
+    (Lists { allow: list("allow"), deny: list("deny") }, places)
 }
 
 fn rules(item: Item<'_>) -> Vec<ReadRule> {

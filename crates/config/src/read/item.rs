@@ -47,6 +47,7 @@ impl<'c> Item<'c> {
             (Shape::Section(_) | Shape::OneOf(_) | Shape::Map(_), value) => matches!(value, Value::Map(_)),
             (Shape::Count(..), Value::Int(_) | Value::Float(_)) => true,
             (Shape::Count(..), Value::Text(text)) => parse::count(text).is_ok(),
+            (Shape::Truth, value) => matches!(value, Value::Bool(_)),
             (Shape::Word(words), Value::Text(text)) => words.iter().any(|(word, _)| word == text),
             (_, value) => matches!(value, Value::Text(_)),
         }
@@ -105,6 +106,16 @@ impl<'c> Item<'c> {
                 self.mismatch(Some(format!("to make it a text, put it in quotes: \"{written}\"")));
                 None
             }
+            _ => {
+                self.mismatch(None);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn truth(&self) -> Option<bool> {
+        match &self.node.value {
+            Value::Bool(value) => Some(*value),
             _ => {
                 self.mismatch(None);
                 None

@@ -5,13 +5,19 @@
 //! the [grammar](crate::grammar); the functions here only turn it into types.
 
 mod adaptive;
+mod beside;
+mod cost;
 mod fields;
 mod file;
 mod gateway;
+mod host;
 mod item;
 mod limit;
+mod listener;
 mod on_limit;
+mod reply;
 mod rule;
+mod server;
 mod store;
 
 use std::cell::RefCell;
@@ -25,7 +31,7 @@ use crate::tree::{Node, Value};
 
 pub(crate) use file::read;
 #[cfg(test)]
-pub(crate) use on_limit::json;
+pub(crate) use reply::json;
 pub(crate) use rule::{Places, ReadRule};
 
 /// What all readers share.

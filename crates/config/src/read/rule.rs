@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use sluicegate_engine::limit::parse;
 use sluicegate_engine::rule::{
-    Attribute, Ban, ClusterMode, Cost, KeyPart, Mode, OnStoreFailure, Priority, Rule, Scope, Side, Target,
+    Attribute, Ban, ClusterMode, KeyPart, Mode, OnStoreFailure, Priority, Rule, Scope, Side, Target,
 };
 use sluicegate_engine::{Limit, LimitError};
 
 use super::adaptive::adaptive;
+use super::cost::cost;
 use super::fields::Fields;
 use super::item::Item;
 use super::limit::limit;
@@ -42,7 +43,10 @@ pub(crate) struct Places {
     pub(crate) limits: Vec<Span>,
     pub(crate) cost: Span,
     pub(crate) ban: Span,
+    pub(crate) mode: Span,
     pub(crate) scope: Span,
+    pub(crate) on_limit: Span,
+    pub(crate) adaptive: Span,
     pub(crate) max_keys: Span,
 }
 
@@ -81,7 +85,10 @@ pub(crate) fn rule(fields: &Fields<'_>) -> Option<ReadRule> {
         limits: limits.iter().map(|(_, span)| *span).collect(),
         cost: fields.value_span("cost"),
         ban: fields.key_span("ban"),
+        mode: fields.value_span("mode"),
         scope: fields.value_span("scope"),
+        on_limit: fields.key_span("on_limit"),
+        adaptive: fields.key_span("adaptive"),
         max_keys: fields.key_span("max_keys"),
     };
     let limits = limits.into_iter().map(|(limit, _)| limit).collect();
@@ -216,18 +223,6 @@ fn limits(fields: &Fields<'_>) -> Vec<(Limit, Span)> {
         fields.context.report_limit(fields.key_span("limits"), &error, || "remove some".to_owned());
     }
     limits
-}
-
-fn cost(item: Item<'_>) -> Option<Cost> {
-    match item.shape {
-        Shape::Count(..) => item.count().map(Cost::Fixed),
-        Shape::Attribute => item.attribute().map(Cost::Attribute),
-        Shape::Section(_) => item.section()?.count("estimate").map(Cost::estimate),
-        _ => {
-            item.mismatch(None);
-            None
-        }
-    }
 }
 
 fn ban(fields: &Fields<'_>) -> Option<Ban> {

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use super::beside::file_path;
 use super::fields::Fields;
 use super::item::Item;
 use super::nearest;
@@ -64,11 +65,7 @@ fn long_form(fields: &Fields<'_>) -> Option<Store> {
         wrong("prefix", "this prefix is no plain name", "use up to 64 letters, digits and - . _ : /");
     }
     let expected_nodes = fields.count32("nodes");
-    let ca = fields.get("ca").and_then(|it| {
-        let path = it.text()?;
-        let folder = it.context.folder;
-        Some(folder.map_or_else(|| path.to_owned(), |folder| folder.join(path).to_string_lossy().into_owned()))
-    });
+    let ca = fields.get("ca").and_then(|it| file_path(&it));
     match store? {
         Store::Memory => {
             wrong("url", "`memory` has nothing to set", "write `store: memory`, or give the URL of a Redis");
