@@ -87,16 +87,24 @@ impl Gateway {
         remarks: &mut Remarks,
         it: &Directive,
     ) -> String {
-        if self.listeners.expects_proxy_line() && self.trusted.is_empty() {
-            let why = "the PROXY line is believed from `trusted_proxies` only, and there are none: say whom you trust";
-            remarks.changed(it, why);
+        if self.listeners.expect_proxy_line() && self.trusted.is_empty() {
+            let why = "`proxy_protocol` is left out: it is believed from `trusted_proxies` only, and there are none; \
+                       add both";
+            remarks.not_carried(it, why);
+            self.listeners.without_proxy_line();
         }
-        // Without `real_ip_header`, nginx looks at this one.
-        if !self.trusted.is_empty() && self.forwarded.is_none() && !self.listeners.expects_proxy_line() {
-            self.forwarded = Some(("x-real-ip".to_owned(), "real_ip_header is not said: nginx's default".to_owned()));
+        if self.trusted.is_empty() {
+            self.forwarded = None;
+        } else if self.forwarded.is_none() && !self.listeners.expect_proxy_line() {
+            self.forwarded =
+                Some(("x-real-ip".to_owned(), "nginx looks at it unless real_ip_header is said".to_owned()));
         }
-        let mut lines = vec!["listen:".to_owned()];
-        lines.extend(self.listeners.yaml().into_iter().map(|line| format!("  {line}")));
+        let mut lines = Vec::new();
+        let listen = self.listeners.yaml();
+        if !listen.is_empty() {
+            lines.push("listen:".to_owned());
+            lines.extend(listen.into_iter().map(|line| format!("  {line}")));
+        }
         let mut field = |name: &str, said: Said| {
             if let Some((value, comment)) = said {
                 lines.push(yaml::comment(&comment));

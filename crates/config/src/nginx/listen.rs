@@ -98,8 +98,13 @@ impl Listeners {
     }
 
     /// Whether a listener expects the PROXY protocol.
-    pub(super) fn expects_proxy_line(&self) -> bool {
+    pub(super) fn expect_proxy_line(&self) -> bool {
         self.list.iter().any(|it| it.proxy_protocol)
+    }
+
+    /// Leaves the PROXY protocol out: nobody is trusted to speak it.
+    pub(super) fn without_proxy_line(&mut self) {
+        self.list.iter_mut().for_each(|it| it.proxy_protocol = false);
     }
 
     /// The value of `listen`, as YAML.
@@ -181,7 +186,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Says what there is to say of a server's other directives.
+/// Whether a directive of a server is about its listeners, or needs no word.
 pub(super) fn is_of_listeners(it: &Directive) -> bool {
     matches!(it.name.as_str(), "listen" | "ssl_certificate" | "ssl_certificate_key" | "ssl")
         || Known::of(&it.name) == Known::Needless

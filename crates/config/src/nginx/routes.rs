@@ -128,10 +128,6 @@ pub(super) fn answer(directive: &Directive) -> Result<String, String> {
             if !begins || !url.bytes().all(|b| b.is_ascii_graphic()) {
                 return Err("it does not lead to a path or URL".to_owned());
             }
-            if [301, 308].contains(&status) {
-                let headers = yaml::map([("location", yaml::quoted(url))]);
-                return Ok(yaml::map([("status", status.to_string()), ("headers", headers)]));
-            }
             let redirect = yaml::map([("location", yaml::quoted(url)), ("status", status.to_string())]);
             Ok(yaml::map([("redirect", redirect)]))
         }
