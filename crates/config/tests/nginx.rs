@@ -87,7 +87,7 @@ fn what_is_not_carried_over_is_listed_with_its_line() {
         ("limit_req_status 200;", "400 to 599"),
         ("limit_req zone=one burst=18446744073709551615;", "no rule can say it"),
         ("gzip on;", "compress in the program behind"),
-        ("deny all;", "gets in now"),
+        ("deny all;", "answered with 403"),
         ("frobnicate 3;", "nothing like it"),
         ("content_by_lua_block { ngx.say('}') }", "nothing like it"),
     ] {

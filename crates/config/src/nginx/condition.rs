@@ -124,7 +124,11 @@ fn written(condition: &Condition, around: Around) -> String {
             many => within(around != Around::Nothing, many.join(" || ")),
         },
         PathBelow(path) => within(around != Around::Nothing, below(path)),
-        Not(inner) => format!("!{}", written(inner, Around::Not)),
+        Not(inner) => match &**inner {
+            Host(name) => within(around == Around::Not, format!("host != {}", text(name))),
+            Path(path) => within(around == Around::Not, format!("path != {}", text(path))),
+            inner => format!("!{}", written(inner, Around::Not)),
+        },
         Said(said) if said.starts_with("has(") => said.clone(),
         plain => within(around == Around::Not, comparison(plain)),
     }

@@ -45,6 +45,8 @@ pub(super) struct Force<'a> {
     /// Bytes in a second, if bounded.
     pub(super) rate: Option<(u64, &'a Directive)>,
     pub(super) rate_after: u64,
+    /// Who kept somebody out, if anybody: the gateway cannot.
+    pub(super) guard: Option<&'a Directive>,
     pub(super) host: Host,
     pub(super) connect: Option<String>,
     pub(super) read: Option<String>,
@@ -61,6 +63,7 @@ impl Default for Force<'_> {
             conn_dry_run: false,
             rate: None,
             rate_after: 0,
+            guard: None,
             host: Host::Proxied,
             connect: None,
             read: None,
@@ -97,6 +100,18 @@ impl<'a> Force<'a> {
         }
         if has("limit_conn") {
             force.limit_conn.clear();
+        }
+        // Whoever is kept out must not get in because the gateway does not know of it.
+        for directive in block {
+            match directive.name.as_str() {
+                "auth_basic" | "auth_request" | "auth_jwt" | "ssl_verify_client" if directive.first() == "off" => {
+                    force.guard = force.guard.filter(|guard| guard.name != directive.name);
+                }
+                "allow" if directive.first() == "all" => {}
+                "auth_basic" | "auth_request" | "auth_jwt" | "ssl_verify_client" | "allow" | "deny"
+                | "limit_except" | "internal" => force.guard = Some(directive),
+                _ => {}
+            }
         }
         if has("proxy_set_header") {
             force.host = Host::Proxied;

@@ -72,17 +72,18 @@ impl Known {
             | "client_header_buffer_size"
             | "client_body_buffer_size"
             | "ssl" => Self::Needless,
-            "allow" | "deny" | "satisfy" => {
-                Self::Instead("whoever it kept out gets in now: say it in `lists`, or in the program behind")
-            }
-            "auth_basic"
+            "allow"
+            | "deny"
+            | "satisfy"
+            | "auth_basic"
             | "auth_basic_user_file"
             | "auth_request"
             | "auth_jwt"
             | "limit_except"
             | "ssl_verify_client"
-            | "ssl_client_certificate" => {
-                Self::Instead("whoever it kept out gets in now: let the program behind see to it")
+            | "ssl_client_certificate"
+            | "internal" => {
+                Self::Instead("the gateway keeps nobody out so: answered with 403 until the route is changed by hand")
             }
             "root" | "alias" | "index" | "autoindex" | "try_files" | "expires" => {
                 Self::Instead("files are not served: put a file server behind, as an upstream")
@@ -90,7 +91,7 @@ impl Known {
             "fastcgi_pass" | "uwsgi_pass" | "scgi_pass" | "grpc_pass" | "memcached_pass" => {
                 Self::Instead("upstreams speak HTTP: put a server of that protocol between, or use `protocol: http2`")
             }
-            "rewrite" | "if" | "set" | "error_page" | "internal" | "sub_filter" => {
+            "rewrite" | "if" | "set" | "error_page" | "sub_filter" => {
                 Self::Instead("requests are not rewritten: add routes for the paths that are meant")
             }
             "gzip" | "gzip_types" | "gzip_vary" | "gzip_proxied" | "gzip_min_length" | "gzip_comp_level" | "brotli"

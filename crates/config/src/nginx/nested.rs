@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(of(false, &[("a", true)]), "path == 'a'");
         assert_eq!(of(true, &[("a", false), ("b", false)]), "!(path in ['a', 'b'])");
         assert_eq!(of(false, &[("ab", true), ("a", true)]), "path == 'a'");
-        let deep = "path == 'a' && !(path == 'ab' && !(path == 'abc'))";
+        let deep = "path == 'a' && !(path == 'ab' && path != 'abc')";
         assert_eq!(of(false, &[("a", true), ("ab", false), ("abc", true)]), deep);
         assert_eq!(of(false, &[("a", false), ("ab", true)]), "path == 'ab'");
     }

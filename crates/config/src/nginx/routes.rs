@@ -22,23 +22,7 @@ pub(super) fn routes(
     for (at, server) in servers.iter().enumerate() {
         let hosts = hosts_of(servers, at, default);
         for location in &server.locations {
-            let Some(action) = location.action else { continue };
-            let to = match action.name.as_str() {
-                "return" => {
-                    if action.first() == "444" {
-                        remarks.changed(action, "connections are not cut without an answer: it is 403 here");
-                    }
-                    answer(action).map(|answer| vec![("answer", answer)])
-                }
-                _ => proxied(location, action, upstreams, remarks),
-            };
-            let to = match to {
-                Ok(to) => to,
-                Err(why) => {
-                    remarks.not_carried(action, why);
-                    continue;
-                }
-            };
+            let Some(to) = destination(location, upstreams, remarks) else { continue };
             let path = location.pattern.route();
             lines.push(yaml::comment(&format!("{}: {}", location.directive.place, location.directive)));
             for host in &hosts {
@@ -55,6 +39,34 @@ pub(super) fn routes(
         }
     }
     lines
+}
+
+/// Where a location leads. What cannot be carried over must not go elsewhere by the route of a shorter path.
+fn destination(
+    location: &Location<'_>,
+    upstreams: &mut Upstreams<'_>,
+    remarks: &mut Remarks,
+) -> Option<Vec<(&'static str, String)>> {
+    let answered = |status: &str| vec![("answer", yaml::map([("status", status.to_owned())]))];
+    let to = match location.action {
+        None if location.holds_others => return None,
+        None => return Some(answered("501")),
+        Some(action) if action.name == "return" => {
+            if action.first() == "444" {
+                remarks.changed(action, "connections are not cut without an answer: it is 403 here");
+            }
+            answer(action).map(|answer| vec![("answer", answer)]).map_err(|why| (action, why))
+        }
+        Some(action) => proxied(location, action, upstreams, remarks).map_err(|why| (action, why)),
+    };
+    match to {
+        Ok(_) if location.force.guard.is_some() => Some(answered("403")),
+        Ok(to) => Some(to),
+        Err((action, why)) => {
+            remarks.not_carried(action, format!("{why}; answered with 501 until then"));
+            Some(answered("501"))
+        }
+    }
 }
 
 fn host_text(name: &Name) -> String {

@@ -33,7 +33,10 @@ pub(super) enum Name {
 pub(super) struct Location<'a> {
     pub(super) pattern: Pattern,
     pub(super) force: Force<'a>,
+    /// The `proxy_pass` or `return`.
     pub(super) action: Option<&'a Directive>,
+    /// Whether it has locations within it.
+    pub(super) holds_others: bool,
     pub(super) directive: &'a Directive,
 }
 
@@ -123,7 +126,13 @@ impl<'a> Server<'a> {
         // A `return` of the server answers before any location is looked at.
         if let Some(action) = block.iter().find(|it| it.name == "return") {
             let pattern = Pattern::Below(String::new());
-            server.locations.push(Location { pattern, force, action: Some(action), directive: action });
+            server.locations.push(Location {
+                pattern,
+                force,
+                action: Some(action),
+                holds_others: false,
+                directive: action,
+            });
             let dead = block.iter().filter(|it| it.name == "location");
             dead.for_each(|it| remarks.not_carried(it, "it is never reached: the server's `return` comes before it"));
         } else {
@@ -184,9 +193,12 @@ impl<'a> Server<'a> {
         let action = block.iter().find(|it| it.name == "return" || it.name == "proxy_pass");
         let holds_others = block.iter().any(|it| it.name == "location");
         if action.is_none() && !holds_others {
-            remarks.not_carried(directive, "it neither proxies nor returns; give the path a route by hand");
+            remarks.not_carried(
+                directive,
+                "it neither proxies nor returns: answered with 501 until the route is changed by hand",
+            );
         }
-        self.locations.push(Location { pattern, force, action, directive });
+        self.locations.push(Location { pattern, force, action, holds_others, directive });
     }
 
     /// Two locations such as `/a` and `/a/` mean the same below `/a`: the first is left with `/a` alone.

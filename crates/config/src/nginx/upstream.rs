@@ -182,7 +182,7 @@ fn group_of(group: &Directive, scheme: &str, remarks: &mut Remarks) -> Result<Up
                         Some(("weight", text)) => weight = text,
                         Some(("max_conns", text)) => bound = text.parse().ok().filter(|most| *most > 0),
                         Some(("max_fails" | "fail_timeout", _)) => {
-                            remarks.not_carried(it, format!("`{arg}`: give the upstream a `health` check instead"));
+                            remarks.not_carried(it, "failures are not counted so: give the upstream a `health` check");
                         }
                         _ => remarks.not_carried(it, format!("`{arg}` is not known here")),
                     }

@@ -364,9 +364,8 @@ impl<'a> Entries<'a> {
     fn equals(&self, attribute: &str, optional: bool, value: &str) -> Condition {
         let lower = value.to_ascii_lowercase();
         match attribute {
-            _ if value.is_empty() && optional => {
-                any([not(Condition::Said(format!("has({attribute})"))), Condition::Said(format!("{attribute} == ''"))])
-            }
+            _ if value.is_empty() && optional => not(Condition::Said(format!("has({attribute})"))),
+            _ if value.is_empty() => Condition::Never,
             "client.ip" => network(value).filter(|_| !value.contains('/')).map_or(Condition::Never, Condition::Network),
             "host" if self.hostnames && value.starts_with("*.") => Condition::HostBelow(lower[2..].to_owned()),
             "host" if self.hostnames && value.starts_with('.') => {
