@@ -27,6 +27,9 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Show rules at work: a few clients, some seconds, in virtual time
     Demo(Demo),
+    /// Make a rule file of another program's configuration
+    #[command(subcommand)]
+    Import(Import),
     /// Print the JSON schema of the rule file, for editors
     Schema,
     /// Print the reference of the rule file, in Markdown
@@ -103,4 +106,22 @@ const MOST_REPEATS: i64 = 100_000;
 pub(crate) struct Demo {
     /// A rule file of your own; without it, a small shop's. - reads from standard input
     pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Import {
+    /// Of nginx's: limits, upstreams, servers and locations
+    Nginx(ImportNginx),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportNginx {
+    /// nginx's file; what it includes is read too
+    pub(crate) file: PathBuf,
+    /// Where to write the rule file; without it, to standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write nothing and end with exit code 1 if anything is not carried over
+    #[arg(long)]
+    pub(crate) strict: bool,
 }

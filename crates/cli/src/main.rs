@@ -16,6 +16,7 @@ mod check;
 mod demo;
 mod describe;
 mod explain;
+mod import;
 mod mismatch;
 mod playback;
 mod question;
@@ -53,6 +54,7 @@ fn run(command: Command, look: Look) -> Answer {
         Command::Check(args) => check::run(&args, look),
         Command::Explain(args) => explain::run(&args, look),
         Command::Demo(args) => demo::run(&args, look),
+        Command::Import(args) => import::run(&args, look),
         Command::Schema => Answer::done(format!("{:#}\n", sluicegate_config::schema())),
         Command::Reference => Answer::done(sluicegate_config::reference()),
     }

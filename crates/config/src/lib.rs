@@ -25,6 +25,7 @@
 pub mod diagnostic;
 mod grammar;
 mod lint;
+pub mod nginx;
 mod notation;
 mod read;
 pub mod settings;

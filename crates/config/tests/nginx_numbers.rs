@@ -1,0 +1,137 @@
+//! Imported limits admit what nginx admits, and make it wait as long.
+//!
+//! nginx's own arithmetic stands here once more, from its documentation and source: an excess in
+//! thousandths of a request, which falls with time and rises by a thousand with each request.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use sluicegate_config::nginx::convert;
+use sluicegate_engine::clock::{Clock, ManualClock};
+use sluicegate_engine::rule::Request;
+use sluicegate_engine::sluice::{Admission, Outcome};
+use sluicegate_engine::{Sluice, Timestamp};
+
+/// How long each request waits; nothing if it is refused.
+type Waits = Vec<Option<Duration>>;
+
+/// What nginx does with requests of one client that come after these gaps, in milliseconds.
+fn in_nginx(rate: u64, burst: u64, delay: u64, gaps: &[u64]) -> Waits {
+    let mut known: Option<(u64, u64)> = None;
+    let mut waits = Vec::new();
+    let mut now = 0;
+    for gap in gaps {
+        now += gap;
+        let excess = match known {
+            None => 0,
+            Some((excess, last)) => (excess + 1_000).saturating_sub(rate * (now - last)),
+        };
+        if excess > burst * 1_000 {
+            waits.push(None);
+            continue;
+        }
+        known = Some((excess, now));
+        waits.push(Some(Duration::from_millis(excess.saturating_sub(delay * 1_000) / rate)));
+    }
+    waits
+}
+
+/// What the imported rules do with them.
+fn imported(parameters: &str, rate: u64, gaps: &[u64]) -> Waits {
+    let text = format!(
+        "limit_req_zone $binary_remote_addr zone=one:1m rate={rate}r/s;\n\
+         server {{ location / {{ limit_req zone=one {parameters}; return 200; }} }}"
+    );
+    let imported = convert("nginx.conf", &text).unwrap();
+    let settings = sluicegate_config::parse("rules.yaml", &imported.yaml).unwrap().settings;
+    let clock = ManualClock::new();
+    let sluice = Sluice::builder().rules(settings.rules).clock(clock.clone()).build().unwrap();
+    let mut line = Line { waits: vec![None; gaps.len()], waiting: Vec::new(), clock };
+    let mut moment = line.clock.now();
+    for (number, gap) in gaps.iter().enumerate() {
+        moment = moment + Duration::from_millis(*gap);
+        line.pass_until(moment);
+        let request = Request::new("GET", "/").with_client_ip([203, 0, 113, 7]);
+        line.waiting.push((number, moment, sluice.admit(&request)));
+        line.take_turns();
+    }
+    line.pass_until(moment + Duration::from_secs(3_600));
+    assert!(line.waiting.is_empty());
+    line.waits
+}
+
+struct Line {
+    clock: ManualClock,
+    waiting: Vec<(usize, Timestamp, Admission)>,
+    waits: Waits,
+}
+
+impl Line {
+    fn pass_until(&mut self, moment: Timestamp) {
+        while let Some(alarm) = self.clock.next_alarm().filter(|alarm| *alarm <= moment) {
+            self.clock.set(alarm.max(self.clock.now()));
+            self.take_turns();
+        }
+        self.clock.set(moment);
+        self.take_turns();
+    }
+
+    fn take_turns(&mut self) {
+        let (now, waits) = (self.clock.now(), &mut self.waits);
+        self.waiting.retain_mut(|(number, came, admission)| {
+            let outcome: Poll<Outcome> = Pin::new(admission).poll(&mut Context::from_waker(Waker::noop()));
+            if let Poll::Ready(outcome) = &outcome {
+                waits[*number] = outcome.is_admitted().then(|| now - *came);
+            }
+            outcome.is_pending()
+        });
+    }
+}
+
+/// The same are admitted, and wait as long but for nginx's rounding down to milliseconds.
+fn assert_same(parameters: &str, ours: &Waits, theirs: &Waits) {
+    for (number, (our, their)) in ours.iter().zip(theirs).enumerate() {
+        let same = match (our, their) {
+            (Some(our), Some(their)) => our.abs_diff(*their) <= Duration::from_millis(1),
+            (our, their) => our == their,
+        };
+        assert!(same, "{parameters}, request {number}: {our:?}, and in nginx {their:?}\n{ours:?}\n{theirs:?}");
+    }
+}
+
+#[test]
+fn thirty_at_once_are_admitted_as_by_nginx() {
+    let gaps = [0; 30];
+    for (parameters, burst, delay, admitted, last) in [
+        ("", 0, 0, 1, 0),
+        ("burst=15", 15, 0, 16, 3_000),
+        ("burst=15 nodelay", 15, 15, 16, 0),
+        ("burst=15 delay=8", 15, 8, 16, 1_400),
+    ] {
+        let ours = imported(parameters, 5, &gaps);
+        assert_eq!(ours.iter().flatten().count(), admitted, "{parameters}");
+        assert_eq!(ours.iter().flatten().max(), Some(&Duration::from_millis(last)), "{parameters}");
+        assert_same(parameters, &ours, &in_nginx(5, burst, delay, &gaps));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_arrivals_are_admitted_as_by_nginx(
+        rate in 1_u64..=50,
+        burst in 0_u64..=12,
+        delay in 0_u64..=14,
+        gaps in prop::collection::vec(prop_oneof![Just(0_u64), 0_u64..20, 0_u64..1_500], 1..60),
+    ) {
+        let parameters = format!("burst={burst} delay={delay}");
+        assert_same(&parameters, &imported(&parameters, rate, &gaps), &in_nginx(rate, burst, delay, &gaps));
+        let at_once = format!("burst={burst} nodelay");
+        assert_same(&at_once, &imported(&at_once, rate, &gaps), &in_nginx(rate, burst, burst, &gaps));
+    }
+}
