@@ -1,7 +1,7 @@
 //! The gateway in words: where it listens, and which requests go where.
 
-use serde_json::{Value, json};
-use sluicegate_config::settings::{Destination, Gateway, Listener, Route, Servers};
+use serde_json::{Map, Value, json};
+use sluicegate_config::settings::{Destination, Gateway, Listener, Route, Servers, Upstream};
 use sluicegate_engine::rule::Reply;
 
 use crate::table::{Rows, draw};
@@ -21,16 +21,28 @@ pub(crate) fn page(gateway: &Gateway) -> String {
 /// The gateway for programs.
 pub(crate) fn document(gateway: &Gateway) -> Value {
     let listen = |it: &Listener| json!({ "address": it.address.to_string(), "tls": it.tls.is_some(), "proxy_protocol": it.proxy_protocol });
+    let upstream = |it: &Upstream| {
+        let servers = match &it.servers {
+            Servers::Builtin => json!("builtin"),
+            Servers::Urls(urls) => json!(urls),
+        };
+        (it.name.clone(), servers)
+    };
     let route = |it: &Route| {
-        json!({
-            "host": it.host,
-            "methods": it.methods,
-            "path": it.path,
-            "to": destination(gateway, it),
-        })
+        let to = match &it.to {
+            Destination::Upstream { name, strip } => json!({ "upstream": name, "strip": strip }),
+            Destination::Answer(Reply::Redirect { status, location }) => {
+                json!({ "status": status, "location": location })
+            }
+            Destination::Answer(Reply::Refuse { status, .. } | Reply::Degrade { status, .. }) => {
+                json!({ "status": status })
+            }
+        };
+        json!({ "host": it.host, "methods": it.methods, "path": it.path, "to": to })
     };
     json!({
         "listen": gateway.listen.iter().map(listen).collect::<Vec<_>>(),
+        "upstreams": gateway.upstreams.iter().map(upstream).collect::<Map<_, _>>(),
         "routes": gateway.routes.iter().map(route).collect::<Vec<_>>(),
     })
 }

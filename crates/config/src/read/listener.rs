@@ -23,8 +23,8 @@ pub(crate) fn address(item: &Item<'_>, listeners: &mut Vec<Listener>) -> Option<
     Some(address)
 }
 
-/// Two of the same are reported: the second could not be had.
-fn claim(context: &Context<'_>, (address, span): Listener, listeners: &mut Vec<Listener>) {
+/// Notes that an address is given out. Two of the same are reported: the second could not be had.
+pub(crate) fn claim(context: &Context<'_>, (address, span): Listener, listeners: &mut Vec<Listener>) {
     let taken = listeners.iter().find(|(other, _)| {
         let meet = |a: &SocketAddr, b: &SocketAddr| a.ip().is_unspecified() && a.is_ipv4() == b.is_ipv4();
         address.port() != 0

@@ -17,8 +17,11 @@ const MOST: usize = 256;
 
 /// The listeners, with the place of what each says; at least one.
 pub(super) fn listen(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Vec<(settings::Listener, Span)> {
-    let usual = || (plain(SocketAddr::from(([127, 0, 0, 1], 8080))), fields.head());
-    let Some(item) = fields.get("listen").map(Item::narrow) else { return vec![usual()] };
+    let usual = (SocketAddr::from(([127, 0, 0, 1], 8080)), fields.head());
+    let Some(item) = fields.get("listen").map(Item::narrow) else {
+        listener::claim(fields.context, usual, listeners);
+        return vec![(plain(usual.0), usual.1)];
+    };
     let mut read = Vec::new();
     match item.shape {
         Shape::List(_) => {
@@ -30,7 +33,7 @@ pub(super) fn listen(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Vec<
         _ => read.extend(one(item, listeners).map(|it| (it, item.span()))),
     }
     if read.is_empty() {
-        read.push(usual());
+        read.push((plain(usual.0), usual.1));
     }
     read
 }
