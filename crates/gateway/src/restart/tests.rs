@@ -14,6 +14,8 @@ use std::process;
 use std::time::Duration;
 
 use sluicegate_engine::clock::{ClockHandle, ManualClock};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
 
 use super::successor::PATIENCE;
 use super::*;
@@ -136,6 +138,71 @@ async fn a_successor_takes_over_and_nobody_who_waits_is_lost() {
     assert_eq!(heard(&systemd), format!("MAINPID={process}"), "told by the process it still is");
     assert_eq!(ask(&TcpStream::connect(address).unwrap(), b"!"), process);
     assert_eq!(heard(&systemd), "STOPPING=1", "told by the successor");
+    until_forgotten(successor.process);
+}
+
+/// Answers as [`serve`] does until it is told to stop, and then leaves whoever waits to the successor.
+async fn serve_until(socket: TcpListener, mut stop: watch::Receiver<bool>) {
+    let socket = tokio::net::TcpListener::from_std(socket).unwrap();
+    let mut answering = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = stop.changed() => break,
+            accepted = socket.accept() => {
+                let (mut stream, _) = accepted.unwrap();
+                answering.spawn(async move {
+                    stream.read_u8().await.unwrap();
+                    stream.write_all(process::id().to_string().as_bytes()).await.unwrap();
+                });
+            }
+        }
+    }
+    drop(socket);
+    answering.join_all().await;
+}
+
+#[tokio::test]
+async fn under_load_nobody_is_lost() {
+    const CLIENTS: usize = 4;
+    let (address, sockets) = sockets();
+    let (stop, stopped) = watch::channel(false);
+    let copy = |socket: &TcpListener| socket.try_clone().unwrap();
+    let old: Vec<_> =
+        sockets.iter().map(copy).map(|socket| tokio::spawn(serve_until(socket, stopped.clone()))).collect();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let ours = process::id().to_string();
+    let client = || {
+        let (tell, ours) = (tell.clone(), ours.clone());
+        // Each comes again and again, until the successor has answered it often.
+        move || {
+            let mut by_successor = 0;
+            while by_successor < 100 {
+                let answer = ask(&TcpStream::connect(address).unwrap(), b"?");
+                by_successor += u32::from(answer != ours);
+                tell.send(answer).unwrap();
+            }
+        }
+    };
+    let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::task::spawn_blocking(client())).collect();
+    drop(tell);
+
+    for _ in 0..100 {
+        assert_eq!(told.recv().await.unwrap(), ours);
+    }
+    let successor = take_over(&program("serves"), &sockets, &Notices::default(), &ClockHandle::system()).await.unwrap();
+    stop.send(true).unwrap();
+    drop(sockets);
+    for task in old {
+        task.await.unwrap();
+    }
+    for client in clients {
+        client.await.expect("every request is answered");
+    }
+    let theirs = successor.process.to_string();
+    while let Some(answer) = told.recv().await {
+        assert!(answer == ours || answer == theirs, "{answer}");
+    }
+    assert_eq!(ask(&TcpStream::connect(address).unwrap(), b"!"), theirs);
     until_forgotten(successor.process);
 }
 
