@@ -82,8 +82,7 @@ pub(crate) fn open(
         return Err(ListenError::Twice { address });
     }
     let shares = inherited.share_out(addresses);
-    let wanted = || addresses.iter().copied().zip(&shares);
-    for (address, _) in wanted().filter(|(_, share)| share.is_empty()) {
+    for (&address, _) in addresses.iter().zip(&shares).filter(|(_, share)| share.is_empty()) {
         ask_for(address).map_err(|source| ListenError::new(address, source))?;
     }
     let opened = addresses.iter().zip(shares).map(|(&address, share)| {

@@ -14,6 +14,8 @@ use std::process;
 use std::time::Duration;
 
 use sluicegate_engine::clock::{ClockHandle, ManualClock};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
 
 use super::successor::PATIENCE;
 use super::*;
@@ -32,48 +34,59 @@ fn child() {
     }
     let inherited = Inherited::from_env().unwrap();
     let addresses = inherited.addresses();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let notices = Notices::from_env();
     match behaviour.as_str() {
         "ends" => process::exit(7),
         "hangs" => loop {
             std::thread::park();
         },
         "boasts" => {
-            Notices::from_env().tell(Notice::Ready).unwrap();
+            notices.tell(Notice::Ready).unwrap();
             process::exit(0);
         }
         "hands on" => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let sockets = open(&addresses, THREADS, 16, inherited).unwrap().remove(0);
-            let notices = Notices::from_env();
             notices.tell(Notice::Ready).unwrap();
             let (next, clock) = (program("serves"), ClockHandle::system());
             runtime.block_on(take_over(&next, &sockets, &notices, &clock)).unwrap();
             process::exit(0);
         }
-        "serves" => {
+        "serves" => runtime.block_on(async {
+            let (_never, stop) = watch::channel(false);
             let sockets = open(&addresses, THREADS, 16, inherited).unwrap().remove(0);
-            sockets.iter().for_each(|socket| socket.set_nonblocking(false).unwrap());
-            let notices = Notices::from_env();
             notices.tell(Notice::Ready).unwrap();
-            let serving = sockets.into_iter().map(|socket| std::thread::spawn(move || serve(&socket)));
-            serving.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
-        }
+            let serving = sockets.into_iter().map(|socket| tokio::spawn(serve(socket, stop.clone())));
+            for task in serving.collect::<Vec<_>>() {
+                task.await.unwrap();
+            }
+        }),
         other => panic!("{other}"),
     }
 }
 
-/// Tells everybody which process they reached; ends when it is asked to.
-fn serve(socket: &TcpListener) {
+/// Tells everybody which process they reached, until it is told to stop; then it leaves whoever waits to the successor.
+/// The process ends when a client asks for it. Sockets stay as they are, nonblocking: both processes have the same.
+async fn serve(socket: TcpListener, mut stop: watch::Receiver<bool>) {
+    let socket = tokio::net::TcpListener::from_std(socket).unwrap();
+    let mut answering = tokio::task::JoinSet::new();
     loop {
-        let (mut stream, _) = socket.accept().unwrap();
-        let mut wish = [0];
-        stream.read_exact(&mut wish).unwrap();
-        stream.write_all(process::id().to_string().as_bytes()).unwrap();
-        if wish == *b"!" {
-            Notices::from_env().tell(Notice::Stopping).unwrap();
-            // Closed by the system together with everything else.
-            process::exit(0);
+        tokio::select! {
+            _ = stop.changed() => break,
+            accepted = socket.accept() => drop(answering.spawn(answer(accepted.unwrap().0))),
         }
+    }
+    drop(socket);
+    answering.join_all().await;
+}
+
+async fn answer(mut stream: tokio::net::TcpStream) {
+    let wish = stream.read_u8().await.unwrap();
+    stream.write_all(process::id().to_string().as_bytes()).await.unwrap();
+    if wish == b'!' {
+        Notices::from_env().tell(Notice::Stopping).unwrap();
+        // What is written is sent all the same.
+        process::exit(0);
     }
 }
 
@@ -136,6 +149,50 @@ async fn a_successor_takes_over_and_nobody_who_waits_is_lost() {
     assert_eq!(heard(&systemd), format!("MAINPID={process}"), "told by the process it still is");
     assert_eq!(ask(&TcpStream::connect(address).unwrap(), b"!"), process);
     assert_eq!(heard(&systemd), "STOPPING=1", "told by the successor");
+    until_forgotten(successor.process);
+}
+
+#[tokio::test]
+async fn under_load_nobody_is_lost() {
+    const CLIENTS: usize = 4;
+    let (address, sockets) = sockets();
+    let (stop, stopped) = watch::channel(false);
+    let copy = |socket: &TcpListener| socket.try_clone().unwrap();
+    let old: Vec<_> = sockets.iter().map(copy).map(|socket| tokio::spawn(serve(socket, stopped.clone()))).collect();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let ours = process::id().to_string();
+    let client = || {
+        let (tell, ours) = (tell.clone(), ours.clone());
+        // Each comes again and again, until the successor has answered it often.
+        move || {
+            let mut by_successor = 0;
+            while by_successor < 100 {
+                let answer = ask(&TcpStream::connect(address).unwrap(), b"?");
+                by_successor += u32::from(answer != ours);
+                tell.send(answer).unwrap();
+            }
+        }
+    };
+    let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::task::spawn_blocking(client())).collect();
+    drop(tell);
+
+    for _ in 0..100 {
+        assert_eq!(told.recv().await.unwrap(), ours);
+    }
+    let successor = take_over(&program("serves"), &sockets, &Notices::default(), &ClockHandle::system()).await.unwrap();
+    stop.send(true).unwrap();
+    drop(sockets);
+    for task in old {
+        task.await.unwrap();
+    }
+    for client in clients {
+        client.await.expect("every request is answered");
+    }
+    let theirs = successor.process.to_string();
+    while let Some(answer) = told.recv().await {
+        assert!(answer == ours || answer == theirs, "{answer}");
+    }
+    assert_eq!(ask(&TcpStream::connect(address).unwrap(), b"!"), theirs);
     until_forgotten(successor.process);
 }
 
