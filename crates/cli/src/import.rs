@@ -48,8 +48,8 @@ fn remarks(imported: &Imported) -> String {
 }
 
 fn write(from: &Path, to: &Path, yaml: &str) -> Result<(), String> {
-    if let (Ok(from), Ok(to)) = (from.canonicalize(), to.canonicalize())
-        && from == to
+    if let (Ok(from), Ok(same)) = (from.canonicalize(), to.canonicalize())
+        && from == same
     {
         return Err(format!("{} is what is read: write to another file", to.display()));
     }

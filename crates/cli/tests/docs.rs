@@ -42,6 +42,12 @@ fn the_files_that_the_readmes_show_are_the_files() {
 }
 
 #[test]
+fn the_nginx_file_that_is_shown_is_the_file() {
+    let shown = format!("```nginx\n{}```", read("examples/nginx/shop.conf"));
+    assert!(read("docs/from-nginx.md").contains(&shown), "docs/from-nginx.md does not show the file as it is");
+}
+
+#[test]
 fn every_example_file_can_be_used_without_a_warning() {
     for entry in fs::read_dir(root().join("examples/rules")).unwrap() {
         let path = entry.unwrap().path();

@@ -24,6 +24,13 @@ fn is_sound(text: &str) {
     }
 }
 
+/// A gateway about which nothing could be said was written all the same, and refused.
+#[test]
+fn a_server_of_which_nothing_is_left_makes_no_gateway() {
+    is_sound("server { listen unix:/run/nginx.sock; }");
+    is_sound("server { listen 443 ssl; }");
+}
+
 /// Words of nginx's, and some that nobody expects.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -56,7 +56,7 @@ impl Gateway {
         if file == "off" {
             return Ok(());
         }
-        if file.is_empty() || file.contains('$') || file.starts_with("syslog:") {
+        if !unit::is_file(file) || file.starts_with("syslog:") {
             return Err("requests are noted in one file: `access_log` of the gateway".to_owned());
         }
         once(&mut self.access_log, yaml::map([("file", yaml::quoted(file)), ("format", "common".to_owned())]), it)
@@ -79,7 +79,7 @@ impl Gateway {
         }
     }
 
-    /// Puts the parts together, as YAML.
+    /// Puts the parts together, as YAML; nothing if there is nothing to say.
     pub(super) fn yaml(
         mut self,
         upstreams: &[String],
@@ -135,6 +135,9 @@ impl Gateway {
                 lines.push(format!("{name}:"));
                 lines.extend(part.iter().map(|line| format!("  {line}")));
             }
+        }
+        if lines.is_empty() {
+            return String::new();
         }
         lines.iter().fold("gateway:\n".to_owned(), |text, line| text + "  " + line + "\n")
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use super::directive::Directive;
 use super::known::Known;
 use super::remark::Remarks;
+use super::unit::is_file;
 use super::yaml;
 
 /// An address, and what is spoken there.
@@ -151,7 +152,7 @@ impl Certificate {
     pub(super) fn within(&self, block: &[Directive]) -> Self {
         let said = |name: &str| {
             let found = block.iter().find(|it| it.name == name);
-            found.map(Directive::first).filter(|file| !file.is_empty() && !file.contains(['$', ':'])).map(str::to_owned)
+            found.map(Directive::first).filter(|file| is_file(file) && !file.contains(':')).map(str::to_owned)
         };
         let chain = said("ssl_certificate").or_else(|| self.chain.clone());
         Self { chain, key: said("ssl_certificate_key").or_else(|| self.key.clone()) }

@@ -170,6 +170,12 @@ impl<'a> Server<'a> {
                     let force = around.within(directive.inner(), remarks);
                     match pattern(directive) {
                         Ok(pattern) => self.location(directive, pattern, force.clone(), remarks),
+                        Err(why) if force.guard.is_some() => {
+                            let warning =
+                                "whom it keeps out can come in by the route of a shorter path: mend that first";
+                            remarks.not_carried(directive, format!("{why}; {warning}"));
+                            continue;
+                        }
                         Err(why) => {
                             remarks.not_carried(directive, why);
                             continue;

@@ -1,4 +1,4 @@
-//! nginx's notations of times, sizes and rates.
+//! nginx's notations of times, sizes, rates and files.
 
 use std::time::Duration;
 
@@ -55,6 +55,11 @@ pub(super) fn size(text: &str) -> Option<u64> {
 /// A size as the rule file writes it.
 pub(super) fn our_size(bytes: u64) -> String {
     Bytes(bytes).to_string()
+}
+
+/// Whether a text can be the name of a file, without variables.
+pub(super) fn is_file(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains('$') && !text.contains(char::is_control)
 }
 
 /// So many requests in each second or minute.
