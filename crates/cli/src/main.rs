@@ -28,6 +28,7 @@ mod table;
 use std::process::ExitCode;
 
 use clap::Parser;
+use sluicegate_gateway::Process;
 
 use answer::{Answer, Exit, Look};
 use args::{Cli, Command};
@@ -50,7 +51,10 @@ fn main() -> ExitCode {
 
 fn run(command: Command, look: Look) -> Answer {
     match command {
-        Command::Run(args) => run::run(&args, look),
+        Command::Run(args) => match Process::begin() {
+            Ok(process) => run::run(&args, look, process),
+            Err(error) => Answer::failed(&error.to_string()),
+        },
         Command::Check(args) => check::run(&args, look),
         Command::Explain(args) => explain::run(&args, look),
         Command::Demo(args) => demo::run(&args, look),

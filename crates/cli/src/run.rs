@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sluicegate_config::Loaded;
 use sluicegate_config::settings::{Servers, Settings};
-use sluicegate_gateway::{Gateway, Running};
+use sluicegate_gateway::{Gateway, Process, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::answer::{Answer, Look};
@@ -15,14 +15,14 @@ use crate::rules;
 /// The rules without a file.
 const FIRST_RUN: &str = include_str!("../../../examples/rules/first-run.yaml");
 
-pub(crate) fn run(args: &args::Run, look: Look) -> Answer {
-    match served(args, look) {
+pub(crate) fn run(args: &args::Run, look: Look, process: Process) -> Answer {
+    match served(args, look, process) {
         Ok(()) => Answer::done(String::new()),
         Err(answer) => answer,
     }
 }
 
-fn served(args: &args::Run, look: Look) -> Result<(), Answer> {
+fn served(args: &args::Run, look: Look, process: Process) -> Result<(), Answer> {
     let (base, loaded): (PathBuf, Loaded) = match &args.file {
         Some(path) => (path.parent().map(Path::to_owned).unwrap_or_default(), rules::load(path, look)?),
         None => {
@@ -38,13 +38,32 @@ fn served(args: &args::Run, look: Look) -> Result<(), Answer> {
     };
     let failed = |error: &dyn std::fmt::Display| Answer::failed(&error.to_string());
     let sluice = sluicegate::enforce(settings.clone()).map_err(|error| failed(&error))?;
-    let opened = Gateway::open(&settings, &gateway, sluice, &base).map_err(|error| failed(&error))?;
-    let running = opened.start().map_err(|error| failed(&error))?;
+    let opened = Gateway::open(&settings, &gateway, sluice, &base, process).map_err(|error| failed(&error))?;
+    let running = opened.start(say).map_err(|error| failed(&error))?;
     say(&greeting(&settings, &running));
-    let stop = wait_for_stop().map_err(|error| failed(&error))?;
-    say(&format!("{stop}: no more connections are taken, requests under way are answered\n"));
-    running.stop();
+    let stop = attend(&running).map_err(|error| failed(&error))?;
+    let report = match stop {
+        Stop::Told(how) => {
+            say(&format!("{how}: no more connections are taken, requests under way are answered"));
+            running.stop()
+        }
+        Stop::Followed(process) => {
+            say(&format!("process {process} has taken over: requests under way are answered"));
+            running.hand_over()
+        }
+    };
+    if report.aborted > 0 {
+        say(&format!("{} connections were cut off: they took longer than timeouts.stop", report.aborted));
+    }
     Ok(())
+}
+
+/// Why to stop.
+enum Stop {
+    /// Somebody said so.
+    Told(&'static str),
+    /// This process serves instead.
+    Followed(u32),
 }
 
 fn greeting(settings: &Settings, running: &Running) -> String {
@@ -52,27 +71,34 @@ fn greeting(settings: &Settings, running: &Running) -> String {
     let demo = demo.filter(|upstream| upstream.servers == Servers::Builtin).count() > 0;
     let mut text = String::new();
     for address in running.addresses() {
-        text.push_str(&format!("listening at http://{address}\n"));
+        text.push_str(&format!("listening at {address}\n"));
     }
     if demo {
         text.push_str("requests go to the built-in demo\n");
     }
-    text
+    text.trim_end().to_owned()
 }
 
-/// Waits until the process is told to stop, and answers by what.
-fn wait_for_stop() -> io::Result<&'static str> {
+/// Waits until the gateway is to stop; SIGUSR2 starts the program anew at the same sockets.
+fn attend(running: &Running) -> io::Result<Stop> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        tokio::select! {
-            _ = terminate.recv() => Ok("told to stop"),
-            _ = interrupt.recv() => Ok("interrupted"),
+        let mut restart = signal(SignalKind::user_defined2())?;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return Ok(Stop::Told("told to stop")),
+                _ = interrupt.recv() => return Ok(Stop::Told("interrupted")),
+                _ = restart.recv() => match running.follow().await {
+                    Ok(process) => return Ok(Stop::Followed(process)),
+                    Err(error) => say(&error.to_string()),
+                },
+            }
         }
     })
 }
 
-fn say(text: &str) {
+fn say(line: &str) {
     // Nobody may be reading; the gateway serves all the same.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

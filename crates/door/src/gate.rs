@@ -113,6 +113,10 @@ impl<C> Queue<C> {
         Self { waiting: VecDeque::new() }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub(crate) fn push(&mut self, connection: C, place: InQueue) {
         self.waiting.push_back((connection, place));
     }

@@ -134,6 +134,34 @@ impl FrontDoor {
         }
     }
 
+    /// The next connection in the queue that gets a place; nobody is taken from the kernel. `None`: nobody waits
+    /// any more. For servers that hand their listener over to another process.
+    pub async fn next_waiting(&mut self) -> Option<Connection> {
+        poll_fn(|context| {
+            while !self.queue.is_empty() {
+                let ((stream, peer), fared) = ready!(self.queue.poll_first(&self.doorway.gate, context));
+                match fared {
+                    Ok(place) => return Poll::Ready(Some(Connection::new(stream, peer, place))),
+                    Err(why) => self.refuse(stream, why),
+                }
+            }
+            Poll::Ready(None)
+        })
+        .await
+    }
+
+    /// Closes the listener. Everybody who has no place is told: those in the queue, and those whom nobody has
+    /// taken from the kernel yet.
+    pub async fn close(mut self) {
+        let turn_away = poll_fn(|context| {
+            self.turn_everybody_away(context);
+            Poll::Ready(())
+        });
+        // All of them at once, however many there are.
+        tokio::task::unconstrained(turn_away).await;
+        self.into_porter().all_gone().await;
+    }
+
     fn refuse(&mut self, stream: TcpStream, why: Why) {
         self.doorway.gate.counters.refused(why);
         self.porter.refuse(stream);

@@ -1,10 +1,12 @@
 //! A gateway from its settings to its end.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use sluicegate_config::settings::{self, Settings};
 use sluicegate_door::{DoorError, DoorHandle, Doorway, FrontDoor};
@@ -12,16 +14,24 @@ use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http::Renderer;
 use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
+use crate::identity::{self, IdentityError};
+use crate::listen::{self, Entrance, EntranceError, ListenError, Renewal};
 use crate::places;
+use crate::process::Process;
+use crate::restart::{self, Notice, RestartError};
 use crate::route::{RouteError, Router};
 use crate::shared::Shared;
-use crate::thread::Thread;
-use crate::upstream::{UpstreamError, Upstreams};
+use crate::thread::{Report, Stop, Thread};
+use crate::upstream::{UpstreamError, UpstreamStatus, Upstreams};
+
+/// How many connections the kernel may hold at each socket that nobody has taken yet.
+const BACKLOG: u32 = 1_024;
+
+/// How long idle connections are kept when the gateway stops, for requests that are on their way.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Why a gateway cannot run.
 #[derive(Debug, Error)]
@@ -33,17 +43,18 @@ pub enum GatewayError {
     /// An upstream that cannot be.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
+    /// Clients that cannot be told apart as asked for.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// Bounds that make no sense.
     #[error(transparent)]
     Door(#[from] DoorError),
     /// An address that cannot be listened at.
-    #[error("cannot listen at {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// A way in that cannot be.
+    #[error(transparent)]
+    Entrance(#[from] EntranceError),
     /// A thread that cannot be had.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -53,74 +64,116 @@ pub enum GatewayError {
 pub struct Gateway {
     shared: Arc<Shared>,
     doorway: Doorway,
-    /// Sockets by thread.
-    sockets: Vec<Vec<std::net::TcpListener>>,
-    addresses: Vec<SocketAddr>,
+    process: Process,
+    /// For each listener of the settings, its sockets and what stands behind them.
+    listeners: Vec<(Vec<TcpListener>, Arc<Entrance>)>,
+    threads: NonZeroUsize,
 }
 
 impl Gateway {
-    /// Opens a gateway as the settings say. `base` is the folder that files are looked up from.
+    /// Opens a gateway as the settings say: its sockets are open, and everything that can be wrong is found.
+    /// `base` is the folder that files are looked up from.
     pub fn open(
         settings: &Settings,
         gateway: &settings::Gateway,
         sluice: Sluice,
         base: &Path,
+        mut process: Process,
     ) -> Result<Self, GatewayError> {
         let clock: ClockHandle = sluice.clock().clone();
         let doorway = doorway(gateway, &clock)?;
         let upstreams = Upstreams::new(&gateway.upstreams, base, &clock)?;
+        let forwarding = identity::forwarding(gateway);
+        let entrances = gateway.listen.iter().map(|it| Entrance::new(it, forwarding.trusted(), base).map(Arc::new));
+        let entrances = entrances.collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             router: Router::new(&gateway.routes)?,
             places: places::of(gateway, &upstreams),
             renderer: Renderer::new(settings.headers),
-            forwarding: places::forwarding(gateway),
-            sources: Default::default(),
+            sources: identity::attributes(gateway, base, &clock)?,
             workers: doorway.workers(),
             timeouts: gateway.timeouts,
+            forwarding,
             clock,
             sluice,
             upstreams,
         });
-        let threads = gateway.threads.map_or_else(cores, |threads| threads as usize).max(1);
-        let mut sockets: Vec<Vec<std::net::TcpListener>> = (0..threads).map(|_| Vec::new()).collect();
-        let mut addresses = Vec::new();
-        for listener in &gateway.listen {
-            let failed = |source| GatewayError::Listen { address: listener.address, source };
-            let opened = open(listener.address, threads).map_err(failed)?;
-            addresses.push(opened[0].local_addr().map_err(failed)?);
-            for (of_thread, socket) in sockets.iter_mut().zip(opened) {
-                of_thread.push(socket);
+        let threads = gateway.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(cores);
+        let addresses: Vec<SocketAddr> = gateway.listen.iter().map(|listener| listener.address).collect();
+        let sockets = listen::open(&addresses, threads, BACKLOG, std::mem::take(&mut process.inherited))?;
+        Ok(Self { shared, doorway, process, listeners: sockets.into_iter().zip(entrances).collect(), threads })
+    }
+
+    /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
+    pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, GatewayError> {
+        let (stop, stopped) = watch::channel(Stop::default());
+        let local = |(sockets, _): &(Vec<TcpListener>, _)| sockets.first().and_then(|it| it.local_addr().ok());
+        let addresses = self.listeners.iter().filter_map(local).collect();
+        let entrances: Vec<_> = self.listeners.iter().map(|(_, entrance)| Arc::clone(entrance)).collect();
+        let mut given: Vec<Vec<(TcpListener, Arc<Entrance>)>> = (0..self.threads.get()).map(|_| Vec::new()).collect();
+        let mut kept = Vec::new();
+        for (sockets, entrance) in self.listeners {
+            for (number, socket) in sockets.into_iter().enumerate() {
+                kept.push(socket.try_clone().map_err(GatewayError::Thread)?);
+                given[number % self.threads].push((socket, Arc::clone(&entrance)));
             }
         }
-        Ok(Self { shared, doorway, sockets, addresses })
-    }
-
-    /// Where it listens, in the order of the settings.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
-    /// Serves, on threads of its own.
-    pub fn start(self) -> Result<Running, GatewayError> {
-        let (stop, stopped) = watch::channel(());
         let mut threads = Vec::new();
-        for (number, sockets) in self.sockets.into_iter().enumerate() {
+        let mut watching = Some((entrances, tell));
+        for (number, sockets) in given.into_iter().enumerate() {
             let (shared, doorway, stopped) = (Arc::clone(&self.shared), self.doorway.clone(), stopped.clone());
             let runtime = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
-            let work = move || runtime.block_on(serve(shared, doorway, sockets, stopped));
+            let watching = watching.take();
+            let work = move || {
+                runtime.block_on(async move {
+                    if let Some((entrances, tell)) = watching {
+                        watch_over(&shared, entrances, tell);
+                    }
+                    let doors = sockets.into_iter().filter_map(|(socket, entrance)| {
+                        // What listens on one thread only fails where nothing would work.
+                        let listener = tokio::net::TcpListener::from_std(socket).ok()?;
+                        Some((doorway.at(listener), entrance))
+                    });
+                    Thread::new(shared).run(doors.collect(), stopped).await
+                })
+            };
             let named = thread::Builder::new().name(format!("gateway-{number}"));
             threads.push(named.spawn(work).map_err(GatewayError::Thread)?);
         }
-        Ok(Running { door: self.doorway.handle(), addresses: self.addresses, stop, threads })
+        // Where nobody hears it, the gateway serves all the same.
+        drop(self.process.notices.tell(Notice::Ready));
+        let (shared, process, door) = (self.shared, self.process, self.doorway.handle());
+        Ok(Running { shared, process, door, addresses, sockets: kept, stop, threads })
+    }
+}
+
+/// Looks after servers and certificates, beside the serving.
+fn watch_over(shared: &Arc<Shared>, entrances: Vec<Arc<Entrance>>, tell: impl Fn(&str) + Send + Sync + 'static) {
+    let (tell, of_health) = (Arc::new(tell), Arc::clone(shared));
+    tokio::spawn(async move { of_health.upstreams.watch_health().await });
+    for entrance in entrances {
+        let (tell, clock) = (Arc::clone(&tell), shared.clock.clone());
+        tokio::spawn(async move {
+            let hear = |renewal| match renewal {
+                Ok(Renewal::Renewed) => tell("the certificate was renewed"),
+                Ok(Renewal::Unchanged) => {}
+                Err(error) => tell(&format!("the certificate stays as it was: {error}")),
+            };
+            entrance.watch(&clock, hear).await;
+        });
     }
 }
 
 /// A gateway that serves.
 pub struct Running {
+    shared: Arc<Shared>,
+    process: Process,
     door: DoorHandle,
     addresses: Vec<SocketAddr>,
-    stop: watch::Sender<()>,
-    threads: Vec<JoinHandle<()>>,
+    /// To be handed over.
+    sockets: Vec<TcpListener>,
+    stop: watch::Sender<Stop>,
+    threads: Vec<JoinHandle<Report>>,
 }
 
 impl Running {
@@ -134,24 +187,44 @@ impl Running {
         &self.door
     }
 
-    /// Stops: nobody new is let in, requests under way are answered.
-    pub fn stop(self) {
-        self.stop.send_replace(());
-        for thread in self.threads {
-            drop(thread.join());
-        }
+    /// How the upstreams fare.
+    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
+        self.shared.upstreams.status()
     }
-}
 
-async fn serve(shared: Arc<Shared>, doorway: Doorway, sockets: Vec<std::net::TcpListener>, stop: watch::Receiver<()>) {
-    let thread = Thread::new(shared);
-    let mut serving = JoinSet::new();
-    for socket in sockets {
-        let Ok(listener) = TcpListener::from_std(socket) else { continue };
-        let door: FrontDoor = doorway.at(listener);
-        serving.spawn(Arc::clone(&thread).serve(door, stop.clone()));
+    /// The rules in force.
+    pub fn sluice(&self) -> &Sluice {
+        &self.shared.sluice
     }
-    while serving.join_next().await.is_some() {}
+
+    /// Starts this program anew at the same sockets. Once the new process serves, this one is to be
+    /// [stopped](Self::hand_over); if it does not, this one goes on.
+    pub async fn follow(&self) -> Result<u32, RestartError> {
+        let Some(program) = &self.process.program else { return Err(RestartError::Unnamed) };
+        let successor = restart::take_over(program, &self.sockets, &self.process.notices, &self.shared.clock).await?;
+        Ok(successor.process)
+    }
+
+    /// Stops for good: nobody new is let in, those who wait are told, requests under way are answered.
+    pub fn stop(self) -> Report {
+        drop(self.process.notices.tell(Notice::Stopping));
+        self.end(Stop::Close)
+    }
+
+    /// Stops in favour of another process at the same sockets: who waits there is its.
+    pub fn hand_over(self) -> Report {
+        self.end(Stop::HandOver)
+    }
+
+    fn end(self, how: Stop) -> Report {
+        drop(self.sockets);
+        self.stop.send_replace(how);
+        let reports = self.threads.into_iter().map(|thread| thread.join().unwrap_or_default());
+        reports.fold(Report::default(), |all, of_thread| Report {
+            finished: all.finished + of_thread.finished,
+            aborted: all.aborted + of_thread.aborted,
+        })
+    }
 }
 
 fn doorway(gateway: &settings::Gateway, clock: &ClockHandle) -> Result<Doorway, DoorError> {
@@ -176,27 +249,6 @@ fn doorway(gateway: &settings::Gateway, clock: &ClockHandle) -> Result<Doorway, 
     door.doorway()
 }
 
-/// How long idle connections are kept when the gateway stops, for requests that are on their way.
-const PARTING: std::time::Duration = std::time::Duration::from_secs(1);
-
-fn cores() -> usize {
-    thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-fn open(address: SocketAddr, threads: usize) -> io::Result<Vec<std::net::TcpListener>> {
-    use socket2::{Domain, Protocol, Socket, Type};
-    let mut at = address;
-    let mut opened = Vec::new();
-    for _ in 0..threads {
-        let socket = Socket::new(Domain::for_address(at), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        socket.set_reuse_port(true)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&at.into())?;
-        socket.listen(1024)?;
-        let listener: std::net::TcpListener = socket.into();
-        at = listener.local_addr()?;
-        opened.push(listener);
-    }
-    Ok(opened)
+fn cores() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }

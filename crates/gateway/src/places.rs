@@ -1,9 +1,6 @@
-//! From settings to where routes lead, and who clients are.
+//! From settings to where routes lead.
 
-use http::HeaderValue;
-use http::header::HeaderName;
-use sluicegate_config::settings::{self, Destination, ForwardedHeader, HostHeader, Servers};
-use sluicegate_http::identity::{self, Forwarding, TrustedProxies};
+use sluicegate_config::settings::{self, Destination, Servers};
 use sluicegate_http::reply;
 
 use crate::shared::{Place, Way};
@@ -24,24 +21,7 @@ fn place(to: &Destination, upstreams: &Upstreams) -> Place {
             if upstream.servers == Servers::Builtin {
                 return Place::Demo(name.clone());
             }
-            let fixed_host = match &upstream.host {
-                HostHeader::Fixed(host) => HeaderValue::from_str(host).ok(),
-                HostHeader::Client | HostHeader::Server => None,
-            };
-            let (host, strip) = (upstream.host.clone(), strip.clone());
-            Place::Upstream(Way { upstream: position, name: name.clone(), strip, host, fixed_host })
+            Place::Upstream(Way { upstream: position, name: name.clone(), strip: strip.clone() })
         }
     }
-}
-
-/// Whose word about clients counts.
-pub(crate) fn forwarding(gateway: &settings::Gateway) -> Forwarding {
-    let trusted: TrustedProxies = gateway.trusted_proxies.iter().copied().collect();
-    Forwarding::from(trusted).with_header(match &gateway.forwarded {
-        ForwardedHeader::XForwardedFor => identity::ForwardedHeader::XForwardedFor,
-        ForwardedHeader::Forwarded => identity::ForwardedHeader::Forwarded,
-        ForwardedHeader::Single(name) => {
-            HeaderName::try_from(name).map_or(identity::ForwardedHeader::Nothing, identity::ForwardedHeader::Single)
-        }
-    })
 }

@@ -1,8 +1,8 @@
 //! What all threads of a gateway share.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response};
-use sluicegate_config::settings::{HostHeader, Timeouts};
+use http::Response;
+use sluicegate_config::settings::Timeouts;
 use sluicegate_door::Workers;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
@@ -46,10 +46,6 @@ pub(crate) struct Way {
     pub(crate) name: String,
     /// What is taken off the front of the path.
     pub(crate) strip: Option<String>,
-    /// Which host it is sent.
-    pub(crate) host: HostHeader,
-    /// If that is a fixed one, which.
-    pub(crate) fixed_host: Option<HeaderValue>,
 }
 
 impl Place {

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use sluicegate_engine::{Outcome, Pass};
+use sluicegate_http::{Paced, Tally};
 
+use super::BodyFate;
 use crate::client::Client;
 use crate::lane::{AnswerError, ServerBody};
 
@@ -17,6 +20,8 @@ pub(crate) enum AnswerBody {
     Own(Option<Bytes>),
     /// What a server says.
     Server(Box<Relayed>),
+    /// What a server says, no faster than the rules let it.
+    Paced(Box<Paced<Relayed>>),
 }
 
 /// A server's answer, with what is held until it has been sent.
@@ -31,8 +36,37 @@ pub(crate) struct Relayed {
 pub(crate) struct Held {
     /// Permits, and reserves to be settled.
     pub(crate) outcome: Option<Box<Outcome>>,
+    /// What the request really cost, as far as it is known.
+    tally: Option<Box<Tally>>,
+    /// What becomes of the request's body, if it has one.
+    fate: Option<Arc<BodyFate>>,
     /// Its place among the requests under way.
     pub(crate) turn: Option<Pass>,
+}
+
+impl Held {
+    /// Keeps an outcome that must be kept.
+    pub(crate) fn keep(&mut self, outcome: Box<Outcome>) {
+        self.tally = Tally::of(&outcome).map(Box::new);
+        self.outcome = Some(outcome);
+    }
+
+    /// The answer has begun, with these headers.
+    pub(crate) fn answered(&mut self, headers: &HeaderMap, fate: Option<Arc<BodyFate>>) {
+        if let Some(tally) = &mut self.tally {
+            tally.answered(headers);
+            self.fate = fate;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let (Some(mut tally), Some(outcome)) = (self.tally.take(), self.outcome.take()) {
+            tally.sent(self.fate.as_ref().map_or(0, |fate| fate.bytes()));
+            tally.settle(*outcome);
+        }
+    }
 }
 
 impl AnswerBody {
@@ -41,7 +75,12 @@ impl AnswerBody {
     }
 
     pub(crate) fn server(body: ServerBody, held: Held, client: Arc<Client>) -> Self {
-        Self::Server(Box::new(Relayed { body: Some(body), held, client }))
+        let meters = held.outcome.as_ref().map(|outcome| outcome.meters()).filter(|meters| !meters.is_empty());
+        let relayed = Relayed { body: Some(body), held, client };
+        match meters {
+            Some(meters) => Self::Paced(Box::new(Paced::new(relayed, meters))),
+            None => Self::Server(Box::new(relayed)),
+        }
     }
 }
 
@@ -61,6 +100,35 @@ impl Drop for Relayed {
     }
 }
 
+impl Body for Relayed {
+    type Data = Bytes;
+    type Error = AnswerError;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
+        let this = self.get_mut();
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let frame = Pin::new(body).poll_frame(context);
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let (Some(tally), Some(data)) = (&mut this.held.tally, frame.data_ref()) {
+                    tally.received(data);
+                }
+            }
+            Poll::Ready(None | Some(Err(_))) => this.end(),
+            Poll::Pending => {}
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
 impl Body for AnswerBody {
     type Data = Bytes;
     type Error = AnswerError;
@@ -68,28 +136,24 @@ impl Body for AnswerBody {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
         match self.get_mut() {
             Self::Own(body) => Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
-            Self::Server(relayed) => {
-                let Some(body) = &mut relayed.body else { return Poll::Ready(None) };
-                let frame = Pin::new(body).poll_frame(context);
-                if let Poll::Ready(None | Some(Err(_))) = frame {
-                    relayed.end();
-                }
-                frame
-            }
+            Self::Server(relayed) => Pin::new(&mut **relayed).poll_frame(context),
+            Self::Paced(paced) => Pin::new(&mut **paced).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Own(body) => body.is_none(),
-            Self::Server(relayed) => relayed.body.as_ref().is_none_or(Body::is_end_stream),
+            Self::Server(relayed) => relayed.is_end_stream(),
+            Self::Paced(paced) => paced.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Own(body) => SizeHint::with_exact(body.as_ref().map_or(0, |body| body.len() as u64)),
-            Self::Server(relayed) => relayed.body.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint),
+            Self::Server(relayed) => relayed.size_hint(),
+            Self::Paced(paced) => paced.size_hint(),
         }
     }
 }

@@ -3,51 +3,50 @@
 use std::sync::Arc;
 
 use http::header::{EXPECT, HOST};
+use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, Version};
 use hyper::body::Incoming;
-use sluicegate_config::settings::HostHeader;
 use sluicegate_http::normal_path;
 
+use super::upgrade;
 use crate::body::{AnswerBody, Held, RequestBody};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head;
 use crate::shared::Way;
-use crate::upstream::Server;
+use crate::upstream::{Server, Upstream};
 
 /// Sends a request to an upstream.
 pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
     request: Request<Incoming>,
-    held: Held,
+    mut held: Held,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &client.thread.shared;
+    let lane = &client.thread.lanes[way.upstream];
+    if head::is_upgrade(request.headers()) && request.version() == Version::HTTP_11 {
+        return Box::pin(upgrade::forward(client, way, request, held)).await;
+    }
     let (mut parts, body) = request.into_parts();
     let body = RequestBody::new(body, shared.timeouts.request_body, &shared.clock);
     let fate = body.fate();
     let target = target(&parts.uri, way.strip.as_deref());
-    let host = host_of(&mut parts);
-    head::strip(&mut parts.headers);
+    let host = cleaned(&mut parts, client, lane.upstream());
     if !body.is_empty() {
         parts.headers.remove(EXPECT);
     }
-    let sends_own = way.host == HostHeader::Client;
-    client.origin.tell(parts.version, &mut parts.headers, if sends_own { None } else { Some(host.clone()) });
-    let mut outgoing = Request::new(body);
-    *outgoing.method_mut() = parts.method;
-    *outgoing.headers_mut() = parts.headers;
-    if sends_own {
-        outgoing.headers_mut().insert(HOST, host);
-    }
-    let lane = &client.thread.lanes[way.upstream];
-    let sent = lane.send(outgoing, |outgoing, server| address(outgoing, way, &target, server), client.alarm()).await;
-    match sent {
+    let outgoing = outgoing(parts, host, body);
+    let address = |outgoing: &mut Request<RequestBody>, server: &Server| {
+        address(outgoing, &target, lane.upstream(), server);
+    };
+    match lane.send(outgoing, address, client.alarm()).await {
         Ok(answer) => {
             let (mut parts, body) = answer.into_parts();
             head::strip(&mut parts.headers);
             parts.version = Version::default();
+            held.answered(&parts.headers, fate);
             Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))))
         }
         Err((failure, alarm)) => {
@@ -61,15 +60,31 @@ pub(super) async fn forward(
     }
 }
 
-/// The host that the client asked for, taken out of the head.
-fn host_of(parts: &mut http::request::Parts) -> HeaderValue {
+/// Takes off the head what is not to be passed on, and says where the request comes from. Answers which host
+/// the client asked for, if the upstream is to be sent that.
+pub(super) fn cleaned(parts: &mut Parts, client: &Client, upstream: &Upstream) -> Option<HeaderValue> {
     let sent = parts.headers.remove(HOST);
     let named = parts.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    named.or(sent).unwrap_or(HeaderValue::from_static(""))
+    let host = named.or(sent).unwrap_or(HeaderValue::from_static(""));
+    head::strip(&mut parts.headers);
+    let (kept, told) = if upstream.sends_own_host() { (None, Some(host)) } else { (Some(host), None) };
+    client.origin.tell(parts.version, &mut parts.headers, told);
+    kept
+}
+
+/// The request as it goes on, but for its address.
+pub(super) fn outgoing<B>(parts: Parts, host: Option<HeaderValue>, body: B) -> Request<B> {
+    let mut outgoing = Request::new(body);
+    *outgoing.method_mut() = parts.method;
+    *outgoing.headers_mut() = parts.headers;
+    if let Some(host) = host {
+        outgoing.headers_mut().insert(HOST, host);
+    }
+    outgoing
 }
 
 /// Path and query as they are sent on.
-fn target(uri: &Uri, strip: Option<&str>) -> PathAndQuery {
+pub(super) fn target(uri: &Uri, strip: Option<&str>) -> PathAndQuery {
     let whole = || uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     let Some(strip) = strip else { return whole() };
     let cut = |path: &str| {
@@ -82,19 +97,22 @@ fn target(uri: &Uri, strip: Option<&str>) -> PathAndQuery {
     cut(uri.path()).or_else(|| cut(&normal_path(uri.path()))).unwrap_or_else(whole)
 }
 
-/// Writes to whom a request goes.
-fn address(outgoing: &mut Request<RequestBody>, way: &Way, target: &PathAndQuery, server: &Server) {
+/// Writes on a request where it goes.
+pub(super) fn address<B>(outgoing: &mut Request<B>, target: &PathAndQuery, upstream: &Upstream, server: &Server) {
     let base = server.base_path();
     let based = (!base.is_empty()).then(|| PathAndQuery::try_from(format!("{base}{target}")).ok()).flatten();
     let target = based.unwrap_or_else(|| target.clone());
-    match &way.host {
-        HostHeader::Client => {}
-        HostHeader::Server => drop(outgoing.headers_mut().insert(HOST, server.host().clone())),
-        HostHeader::Fixed(_) => {
-            if let Some(host) = &way.fixed_host {
-                outgoing.headers_mut().insert(HOST, host.clone());
-            }
-        }
+    if let Some(host) = upstream.host(server) {
+        outgoing.headers_mut().insert(HOST, host.clone());
     }
-    *outgoing.uri_mut() = Uri::from(target);
+    *outgoing.uri_mut() = if upstream.needs_whole_uri() { whole(outgoing, server, target) } else { Uri::from(target) };
+}
+
+/// The address with scheme and host, as HTTP/2 sends it. There is no `Host` then.
+fn whole<B>(outgoing: &mut Request<B>, server: &Server, target: PathAndQuery) -> Uri {
+    let host = outgoing.headers_mut().remove(HOST);
+    let authority = host.as_ref().map(HeaderValue::as_bytes).filter(|host| !host.is_empty());
+    let scheme = if server.is_tls() { "https" } else { "http" };
+    let whole = Uri::builder().scheme(scheme).authority(authority.unwrap_or(server.host().as_bytes()));
+    whole.path_and_query(target.clone()).build().unwrap_or_else(|_| Uri::from(target))
 }

@@ -9,6 +9,7 @@
 //! The rules are asked about requests without a route too: who tries paths at random is limited as well.
 
 mod forward;
+mod upgrade;
 
 use std::sync::Arc;
 
@@ -48,8 +49,10 @@ async fn answered(client: &Arc<Client>, request: Request<Incoming>) -> Result<Re
     let fields = match admission.decided() {
         Some(outcome) if outcome.is_admitted() => {
             let fields = shared.renderer.fields(outcome);
-            if outcome.is_held() {
-                held.outcome = admission.take().map(Box::new);
+            if outcome.is_held()
+                && let Some(outcome) = admission.take()
+            {
+                held.keep(Box::new(outcome));
             }
             fields
         }
@@ -60,7 +63,9 @@ async fn answered(client: &Arc<Client>, request: Request<Incoming>) -> Result<Re
                 return Ok(refused(shared, &outcome, &request));
             }
             let fields = shared.renderer.fields(&outcome);
-            held.outcome = outcome.is_held().then(|| Box::new(outcome));
+            if outcome.is_held() {
+                held.keep(Box::new(outcome));
+            }
             fields
         }
     };

@@ -55,14 +55,14 @@ impl ServerBody {
         body
     }
 
+    /// Of an answer whose connection goes on elsewhere.
+    pub(crate) fn detached(body: Incoming, lane: Arc<Lane>, attempt: Attempt, alarm: LazyAlarm) -> Self {
+        Self::new(body, None, lane, attempt, alarm)
+    }
+
     /// The alarm, for whoever goes on with this connection.
     pub(crate) fn into_alarm(self) -> LazyAlarm {
         self.alarm
-    }
-
-    /// Whether it has all been read.
-    pub(crate) const fn has_ended(&self) -> bool {
-        self.attempt.is_none()
     }
 
     /// All has been read.

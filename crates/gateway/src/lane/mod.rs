@@ -83,16 +83,15 @@ impl Lane {
         let may_repeat = settings.retries > 0 && outgoing.method().is_idempotent() && outgoing.body().is_empty();
         let mut tried = Tried::default();
         let mut failure = Failure::NoServer { upstream: upstream() };
-        for again in 0..=settings.retries {
+        for _ in 0..=settings.retries {
             let Some(attempt) = self.upstream.pick(&tried) else { break };
             let server = attempt.server();
             tried.add(server);
             address(&mut outgoing, server);
-            let is_last = again == settings.retries;
             // A copy is only made where it can be of use.
-            let copy = (may_repeat && !is_last && self.may_need_copy(server)).then(|| copy_of(&outgoing));
+            let copy = (may_repeat && self.may_need_copy(server)).then(|| copy_of(&outgoing));
             let deadline = self.clock.now() + settings.timeouts.answer;
-            let lost = match self.exchange(outgoing, &attempt, deadline, &mut alarm).await {
+            let lost = match self.exchange(outgoing, copy.as_ref(), &attempt, deadline, &mut alarm).await {
                 Ok((answer, link)) => {
                     attempt.answered();
                     let lane = Arc::clone(self);
@@ -133,6 +132,7 @@ impl Lane {
     async fn exchange(
         self: &Arc<Self>,
         request: Request<RequestBody>,
+        copy: Option<&Request<RequestBody>>,
         attempt: &Attempt,
         deadline: Timestamp,
         alarm: &mut LazyAlarm,
@@ -148,6 +148,11 @@ impl Lane {
             match link.send(request, deadline, alarm).await {
                 Ok(answer) => return Ok((answer, Some(link))),
                 Err(Lost::Unsent(unsent)) => request = unsent,
+                // Probably the server closed it at that moment, which is nobody's fault.
+                Err(Lost::Broken) => match copy {
+                    Some(copy) => request = copy_of(copy),
+                    None => return Err(Lost::Broken),
+                },
                 Err(lost) => return Err(lost),
             }
         }

@@ -17,7 +17,7 @@ use crate::stream::Stream;
 
 /// Why an address cannot be entered by anybody.
 #[derive(Debug, Error)]
-pub(crate) enum EntranceError {
+pub enum EntranceError {
     /// TLS cannot be spoken there.
     #[error("{address}: {source}")]
     Tls {
@@ -89,6 +89,11 @@ impl Entrance {
     /// Whether there is nothing to pass: whoever connects is in.
     pub(crate) fn is_plain(&self) -> bool {
         self.proxies.is_none() && self.tls.is_none()
+    }
+
+    /// Whether connections are encrypted.
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Reads the PROXY line, then shakes hands. The caller bounds the time.

@@ -16,7 +16,7 @@ const MOST: u32 = 4_096;
 
 /// Why sockets that were handed over cannot be used.
 #[derive(Debug, Error)]
-pub(crate) enum InheritedError {
+pub enum InheritedError {
     /// The number of sockets is none.
     #[error("LISTEN_FDS is '{value}': it must be the number of sockets handed over, at most {MOST}")]
     Count {

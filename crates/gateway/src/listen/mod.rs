@@ -13,7 +13,11 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use entrance::{EnterError, Entered, Entrance, EntranceError};
-pub(crate) use inherited::{Inherited, InheritedError};
-pub(crate) use sockets::{ListenError, open};
-pub(crate) use tls::{CertificateError, Renewal};
+pub(crate) use entrance::Entrance;
+pub use entrance::EntranceError;
+pub(crate) use inherited::Inherited;
+pub use inherited::InheritedError;
+pub use sockets::ListenError;
+pub(crate) use sockets::open;
+pub(crate) use tls::Renewal;
+pub use tls::{CertificateError, TlsError};

@@ -11,7 +11,7 @@ use super::inherited::Inherited;
 
 /// Why an address cannot be listened at.
 #[derive(Debug, Error)]
-pub(crate) enum ListenError {
+pub enum ListenError {
     /// Somebody listens there.
     #[error("cannot listen at {address}: somebody else does; stop that program, or choose another port")]
     Taken {

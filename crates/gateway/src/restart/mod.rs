@@ -26,7 +26,8 @@ mod tests;
 
 pub(crate) use notices::{Notice, Notices};
 pub(crate) use program::Program;
-pub(crate) use successor::{RestartError, Successor, take_over};
+pub use successor::RestartError;
+pub(crate) use successor::take_over;
 
 #[cfg(test)]
 pub(crate) use folder::PrivateFolder;

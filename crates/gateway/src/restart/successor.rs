@@ -26,10 +26,13 @@ const FIRST: RawFd = 3;
 
 /// Why no other process has taken the place of this one, which goes on.
 #[derive(Debug, Error)]
-pub(crate) enum RestartError {
+pub enum RestartError {
     /// Everything ends with this process.
     #[error("cannot restart: this process is the first of its container, which ends with it; restart the container")]
     First,
+    /// Nobody knows which program this is.
+    #[error("cannot restart: it is not known which program this process runs")]
+    Unnamed,
     /// Something it takes could not be had.
     #[error("cannot restart: {what}: {source}")]
     Prepare {

@@ -47,22 +47,6 @@ pub(crate) enum Found {
 /// Routes that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RouteError {
-    /// Two paths that cannot be told apart.
-    #[error("route {path}: it cannot be told from {other}; use the same parameter names, or make them differ")]
-    Conflict {
-        /// The path.
-        path: String,
-        /// The other one.
-        other: String,
-    },
-    /// A path that makes no sense.
-    #[error("route {path}: {fault}")]
-    Path {
-        /// The path.
-        path: String,
-        /// What is wrong with it.
-        fault: String,
-    },
     /// A method that makes no sense.
     #[error("route {path}: {method} is no method")]
     Method {
@@ -151,10 +135,10 @@ impl Hosted {
             let own = |position: &&usize| routes[**position].methods.iter().any(|name| name == method.as_str());
             // A route that names the method comes before one for all methods of the same path.
             let all = positions.iter().filter(own).chain(positions.iter().filter(any));
-            Ok((method.clone(), Paths::new(routes, all.copied())?))
+            Ok((method.clone(), Paths::new(routes, all.copied())))
         });
         let by_method = by_method.collect::<Result<_, RouteError>>()?;
-        Ok(Self { by_method, other: Paths::new(routes, positions.iter().filter(any).copied())? })
+        Ok(Self { by_method, other: Paths::new(routes, positions.iter().filter(any).copied()) })
     }
 
     fn find(&self, method: &Method, path: &str) -> Found {

@@ -1,57 +1,81 @@
 //! Routes of one host and method, by path.
+//!
+//! A tree of segments. At each, a text of its own comes before a parameter, and a parameter before one that
+//! takes all that follows; where the first leads nowhere, the next is tried. A node is looked at once at
+//! most, so a request costs no more than the tree has nodes, and nearly always as many as its path has
+//! segments.
 
-use matchit::InsertError;
+use std::collections::HashMap;
+
 use sluicegate_config::settings;
-
-use super::RouteError;
 
 /// Finds the most exact path.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    tree: matchit::Router<usize>,
+    root: Node,
     /// A route that takes every path, if it is the only one.
     everything: Option<usize>,
 }
 
+#[derive(Debug, Default)]
+struct Node {
+    texts: HashMap<String, Node>,
+    /// `{name}`: any one segment, but not an empty one.
+    any: Option<Box<Node>>,
+    /// `{*name}`: all that follows, also nothing.
+    rest: Option<usize>,
+    /// The route that ends here.
+    here: Option<usize>,
+}
+
 impl Paths {
-    /// The routes at these positions. Of two with the same path, the first counts.
-    pub(super) fn new(routes: &[settings::Route], positions: impl Iterator<Item = usize>) -> Result<Self, RouteError> {
-        let mut taken: Vec<(&str, usize)> = Vec::new();
+    /// The routes at these positions. Of two for the same paths, the first counts.
+    pub(super) fn new(routes: &[settings::Route], positions: impl Iterator<Item = usize>) -> Self {
+        let mut paths = Self::default();
+        let (mut count, mut takes_all) = (0, None);
         for position in positions {
             let path = routes[position].path.as_str();
-            if !taken.iter().any(|(other, _)| *other == path) {
-                taken.push((path, position));
-            }
+            paths.root.add(path.strip_prefix('/').unwrap_or(path).split('/'), position);
+            count += 1;
+            takes_all = path.starts_with("/{*").then_some(position);
         }
-        let mut paths = Self::default();
-        for (path, position) in &taken {
-            paths.tree.insert(*path, *position).map_err(|error| fault(path, &error))?;
-        }
-        for (path, position) in &taken {
-            // What takes all that follows a slash takes nothing, too.
-            if let Some(opening) = path.rfind("{*").map(|end| &path[..end])
-                && !taken.iter().any(|(other, _)| other == &opening)
-            {
-                paths.tree.insert(opening, *position).map_err(|error| fault(path, &error))?;
-            }
-        }
-        if let [(path, position)] = taken[..]
-            && path.starts_with("/{*")
-        {
-            paths.everything = Some(position);
-        }
-        Ok(paths)
+        paths.everything = takes_all.filter(|_| count == 1);
+        paths
     }
 
     pub(super) fn find(&self, path: &str) -> Option<usize> {
-        self.everything.or_else(|| self.tree.at(path).ok().map(|found| *found.value))
+        self.everything.or_else(|| self.root.find(path.strip_prefix('/')?))
     }
 }
 
-fn fault(path: &str, error: &InsertError) -> RouteError {
-    let path = path.to_owned();
-    match error {
-        InsertError::Conflict { with } => RouteError::Conflict { path, other: with.clone() },
-        error => RouteError::Path { path, fault: error.to_string() },
+impl Node {
+    fn add<'a>(&mut self, mut segments: impl Iterator<Item = &'a str>, route: usize) {
+        let Some(segment) = segments.next() else {
+            self.here.get_or_insert(route);
+            return;
+        };
+        if segment.starts_with("{*") {
+            self.rest.get_or_insert(route);
+        } else if segment.starts_with('{') {
+            self.any.get_or_insert_default().add(segments, route);
+        } else {
+            self.texts.entry(segment.to_owned()).or_default().add(segments, route);
+        }
+    }
+
+    /// The route of what is left of a path after a slash.
+    fn find(&self, path: &str) -> Option<usize> {
+        let (segment, rest) = match path.split_once('/') {
+            Some((segment, rest)) => (segment, Some(rest)),
+            None => (path, None),
+        };
+        let below = |node: &Self| match rest {
+            Some(rest) => node.find(rest),
+            None => node.here,
+        };
+        let text = if self.texts.is_empty() { None } else { self.texts.get(segment) };
+        text.and_then(below)
+            .or_else(|| self.any.as_deref().filter(|_| !segment.is_empty()).and_then(below))
+            .or(self.rest)
     }
 }

@@ -66,9 +66,29 @@ fn a_route_for_one_method_comes_before_one_for_all() {
 }
 
 #[test]
-fn paths_that_cannot_be_told_apart_are_refused() {
-    let error = Router::new(&[route("", &[], "/a/{id}"), route("", &[], "/a/{name}")]).unwrap_err();
-    assert!(error.to_string().contains("/a/{id}"), "{error}");
+fn parameters_of_any_name_stand_beside_each_other_and_beside_the_rest() {
+    let routes = [
+        route("", &[], "/a/{*rest}"),
+        route("", &[], "/a/{id}"),
+        route("", &[], "/a/{name}/x"),
+        route("", &[], "/a/b/y"),
+        route("", &[], "/a/{id}/"),
+    ];
+    let router = Router::new(&routes).unwrap();
+    for (path, expected) in [
+        ("/a", None),
+        ("/a/", Some(0)),
+        ("/a/b", Some(1)),
+        ("/a/b/x", Some(2)),
+        ("/a/b/y", Some(3)),
+        ("/a/c/y", Some(0)),
+        ("/a/c/", Some(4)),
+        ("/a//", Some(0)),
+        ("/a/b/y/z", Some(0)),
+    ] {
+        let expected = expected.map_or(Found::Nothing, Found::Route);
+        assert_eq!(router.find("", &Method::GET, path), expected, "{path}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::HeaderValue;
 use http::uri::Authority;
-use sluicegate_config::settings::{self, Balance, HostHeader, Servers};
+use sluicegate_config::settings::{self, Balance, HostHeader, Servers, UpstreamProtocol};
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
 use smallvec::SmallVec;
@@ -61,6 +61,18 @@ impl Upstream {
             HostHeader::Server => Some(server.host()),
             HostHeader::Fixed(_) => self.fixed_host.as_ref(),
         }
+    }
+
+    /// Whether it is sent another `Host` than the client asked for.
+    #[inline]
+    pub(crate) fn sends_own_host(&self) -> bool {
+        self.settings.host != HostHeader::Client
+    }
+
+    /// Whether requests to it name scheme and host, as HTTP/2 has it.
+    #[inline]
+    pub(crate) fn needs_whole_uri(&self) -> bool {
+        self.settings.protocol == UpstreamProtocol::Http2
     }
 
     /// A server for a request: by the balance, among those that are well and were not tried for it yet. If all

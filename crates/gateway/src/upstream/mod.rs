@@ -56,7 +56,6 @@ use tokio::task::JoinSet;
 pub(crate) use attempt::{Attempt, Tried};
 pub(crate) use balance::Upstream;
 use check::Checker;
-pub(crate) use error::ConnectError;
 pub use error::UpstreamError;
 pub(crate) use room::Room;
 pub(crate) use server::Server;

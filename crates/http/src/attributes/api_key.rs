@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::header::HeaderName;
 
-use super::{RequestHead, authorization, header, query};
+use super::{RequestHead, authorization, cookie, header, query};
 
 /// A place an API key can be in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,11 @@ pub enum ApiKeyPlace {
     Scheme(String),
     /// A query parameter of this name.
     Query(String),
+    /// A cookie of this name.
+    Cookie(String),
+    /// A claim of the verified token: then it is not only sent, but known to be true.
+    #[cfg(feature = "jwt")]
+    Claim(String),
 }
 
 impl ApiKeyPlace {
@@ -25,6 +30,10 @@ impl ApiKeyPlace {
             Self::Header(name) => header::first(head.headers, name.as_str()),
             Self::Scheme(scheme) => authorization::credentials(head.headers, scheme),
             Self::Query(name) => query::first(head.uri.query()?, name),
+            Self::Cookie(name) => cookie::first(head.headers, name),
+            // Known to whoever has verified the token.
+            #[cfg(feature = "jwt")]
+            Self::Claim(_) => None,
         };
         key.filter(|key| !key.is_empty())
     }
@@ -37,7 +46,9 @@ impl ApiKeyPlace {
                 let token = |byte: u8| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(&byte);
                 !scheme.is_empty() && scheme.bytes().all(token)
             }
-            Self::Query(name) => !name.is_empty(),
+            Self::Query(name) | Self::Cookie(name) => !name.is_empty(),
+            #[cfg(feature = "jwt")]
+            Self::Claim(name) => !name.is_empty(),
         }
     }
 }

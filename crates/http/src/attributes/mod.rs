@@ -56,6 +56,7 @@ use sluicegate_engine::rule::{Attribute, Attributes};
 
 pub use api_key::ApiKeyPlace;
 pub use head::RequestHead;
+use sources::Source;
 pub use sources::{AttributeSources, AttributeSourcesBuilder, SourceError};
 
 /// The attributes of one request, borrowed from its head.
@@ -80,14 +81,31 @@ impl<'r> HttpAttributes<'r> {
 
     fn custom(&self, name: &str) -> Option<Cow<'_, str>> {
         #[cfg(feature = "jwt")]
-        if let (Some(verifier), Some(claim)) = (self.sources.jwt(), name.strip_prefix(jwt::PREFIX)) {
-            let claims = self.claims.get_or_init(|| {
-                let token = authorization::credentials(self.head.headers, jwt::SCHEME)?;
-                verifier.claims_of(&token)
-            });
-            return claims.as_ref()?.text(claim);
+        if let (Some(_), Some(claim)) = (self.sources.jwt(), name.strip_prefix(jwt::PREFIX)) {
+            return self.claim(claim);
         }
-        self.sources.value(name, self.head)
+        match self.sources.source(name)? {
+            Source::Function(function) => function(self.head),
+            Source::Places(places) => places.iter().find_map(|place| self.at(place)),
+        }
+    }
+
+    fn at(&self, place: &ApiKeyPlace) -> Option<Cow<'_, str>> {
+        match place {
+            #[cfg(feature = "jwt")]
+            ApiKeyPlace::Claim(name) => self.claim(name).filter(|value| !value.is_empty()),
+            sent => sent.find(self.head),
+        }
+    }
+
+    #[cfg(feature = "jwt")]
+    fn claim(&self, name: &str) -> Option<Cow<'_, str>> {
+        let verifier = self.sources.jwt()?;
+        let claims = self.claims.get_or_init(|| {
+            let token = authorization::credentials(self.head.headers, jwt::SCHEME)?;
+            verifier.claims_of(&token)
+        });
+        claims.as_ref()?.text(name)
     }
 }
 

@@ -11,7 +11,14 @@ use thiserror::Error;
 
 use super::{ApiKeyPlace, RequestHead};
 
-type Source = Box<dyn for<'r> Fn(RequestHead<'r>) -> Option<Cow<'r, str>> + Send + Sync>;
+type Function = Box<dyn for<'r> Fn(RequestHead<'r>) -> Option<Cow<'r, str>> + Send + Sync>;
+
+/// Where one attribute comes from.
+pub(super) enum Source {
+    Function(Function),
+    /// The first that has something.
+    Places(Vec<ApiKeyPlace>),
+}
 
 /// Where attributes that are neither header, cookie nor query parameter come from.
 ///
@@ -100,8 +107,8 @@ impl AttributeSources {
         self.inner.by_name.contains_key(name)
     }
 
-    pub(super) fn value<'r>(&self, name: &str, head: RequestHead<'r>) -> Option<Cow<'r, str>> {
-        self.inner.by_name.get(name)?(head)
+    pub(super) fn source(&self, name: &str) -> Option<&Source> {
+        self.inner.by_name.get(name)
     }
 
     #[cfg(feature = "jwt")]
@@ -116,7 +123,7 @@ impl AttributeSourcesBuilder {
     where
         F: for<'r> Fn(RequestHead<'r>) -> Option<Cow<'r, str>> + Send + Sync + 'static,
     {
-        if let Err(error) = self.insert(name, Box::new(source)) {
+        if let Err(error) = self.insert(name, Source::Function(Box::new(source))) {
             self.error.get_or_insert(error);
         }
         self
@@ -139,7 +146,10 @@ impl AttributeSourcesBuilder {
         if places.is_empty() || !places.iter().all(ApiKeyPlace::is_possible) {
             self.error.get_or_insert(SourceError::NoPlace(name.to_owned()));
         }
-        self.with(name, move |head| places.iter().find_map(|place| place.find(head)))
+        if let Err(error) = self.insert(name, Source::Places(places)) {
+            self.error.get_or_insert(error);
+        }
+        self
     }
 
     /// Provides `jwt.sub`, `jwt.tenant` and every other claim of a verified token.

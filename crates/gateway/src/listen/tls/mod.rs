@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 pub(crate) use certificate::Renewal;
 use certificate::{Certificate, Look};
-pub(crate) use pair::CertificateError;
+pub use pair::CertificateError;
 use pair::Pair;
 
 /// What is spoken inside, the dearest first.
@@ -35,7 +35,7 @@ pub(super) struct Tls {
 
 /// Why TLS cannot be spoken.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
+pub enum TlsError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),

@@ -17,7 +17,7 @@ const MOST: u64 = 1 << 20;
 
 /// Why a certificate and a key cannot be used.
 #[derive(Debug, Error)]
-pub(crate) enum CertificateError {
+pub enum CertificateError {
     /// A file cannot be read.
     #[error("cannot read {}: {source}; check its name (relative to the rule file) and who may read it", file.display())]
     Unreadable {
