@@ -124,3 +124,22 @@ fn a_file_that_includes_itself_is_refused() {
     let error = import(folder().join("nginx/loop/loop.conf")).unwrap_err().to_string();
     assert!(error.contains("does one include itself?"), "{error}");
 }
+
+#[test]
+fn servers_too_many_for_one_condition_get_a_rule_each() {
+    let mut text = "limit_req_zone $binary_remote_addr zone=one:1m rate=1r/s;\n".to_owned();
+    for number in 0..600 {
+        let limit = if number % 2 == 0 { "limit_req zone=one;" } else { "" };
+        writeln!(text, "server {{ server_name host-{number}.example; location / {{ {limit} return 200; }} }}").unwrap();
+    }
+    let imported = convert("nginx.conf", &text).unwrap();
+    let rules = accepted(&imported).settings.rules;
+    let targets: Vec<String> = rules.iter().map(|rule| rule.target.to_string()).collect();
+    assert_eq!(targets.len(), 299);
+    assert!(targets.contains(&"host host-598.example".to_owned()));
+    // The default server is for all hosts but the others', which does not fit.
+    let remarks: Vec<String> = imported.remarks.iter().map(ToString::to_string).collect();
+    assert!(remarks[0].starts_with("nginx.conf:1: note: ") && remarks[0].contains("a count of its own"), "{remarks:?}");
+    assert!(remarks[1].starts_with("nginx.conf:2: not carried over: `limit_req zone=one`"), "{remarks:?}");
+    assert_eq!(remarks.len(), 2);
+}

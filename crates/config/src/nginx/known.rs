@@ -161,7 +161,7 @@ impl Known {
             Self::Instead(what) => remarks.not_carried(directive, what),
             Self::Misplaced => remarks.not_carried(directive, "it cannot be said for this place alone here"),
             Self::Unknown => {
-                remarks.not_carried(directive, "there is nothing like it here; leave it out, or do it behind")
+                remarks.not_carried(directive, "there is nothing like it here; leave it out, or do it behind");
             }
         }
     }

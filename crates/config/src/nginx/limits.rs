@@ -79,6 +79,11 @@ fn uses<'a>(force: &Force<'a>) -> Vec<(Use<'a>, &'a Directive)> {
     requests.chain(connections).chain(bytes).collect()
 }
 
+/// What is in force in a server and its locations.
+fn forces<'s, 'a>(server: &'s Server<'a>) -> impl Iterator<Item = &'s Force<'a>> {
+    std::iter::once(&server.force).chain(server.locations.iter().map(|location| &location.force))
+}
+
 /// What rules are made of.
 pub(super) struct Sources<'a> {
     pub(super) variables: Variables<'a>,
@@ -94,9 +99,7 @@ pub(super) struct Sources<'a> {
 /// The rules, as YAML.
 pub(super) fn rules(sources: &Sources<'_>, remarks: &mut Remarks) -> Vec<String> {
     let mut found: Vec<(Use<'_>, Vec<&Directive>)> = Vec::new();
-    let forces = sources.servers.iter().flat_map(|server| {
-        std::iter::once(&server.force).chain(server.locations.iter().map(|location| &location.force))
-    });
+    let forces = sources.servers.iter().flat_map(forces);
     let forces: Vec<&Force<'_>> = if sources.servers.is_empty() { vec![&sources.around] } else { forces.collect() };
     for (usage, directive) in forces.into_iter().flat_map(uses) {
         match found.iter_mut().find(|(known, _)| *known == usage) {
@@ -151,11 +154,23 @@ impl<'a> Writer<'a, '_> {
         if zone.key.contains("$request_uri") {
             self.remarks.changed(zone.directive, "the key is the path alone, without the query");
         }
+        // A key that cannot be said is at fault in all places alike.
+        sources.variables.key(zone.key, "")?;
         if !names_server(zone.key) || sources.servers.is_empty() {
-            return self.rules(sources, usage, (zone.key, Some(zone)), places, None);
+            let whole = self.rules(sources, usage, (zone.key, Some(zone)), places, None);
+            if whole.is_ok() || sources.servers.len() < 2 {
+                return whole;
+            }
+            let why = "its places are too many for one condition: here each server has a count of its own";
+            self.remarks.changed(zone.directive, why);
         }
-        for server in 0..sources.servers.len() {
-            self.rules(sources, usage, (zone.key, Some(zone)), places, Some(server))?;
+        for (at, server) in sources.servers.iter().enumerate() {
+            let own = forces(server).flat_map(uses).filter(|(it, _)| it == usage).map(|(_, place)| place);
+            let mut places: Vec<&Directive> = own.collect();
+            places.dedup();
+            if let Err(why) = self.rules(sources, usage, (zone.key, Some(zone)), &places, Some(at)) {
+                places.iter().for_each(|place| self.remarks.not_carried(place, why.clone()));
+            }
         }
         Ok(())
     }
@@ -178,10 +193,16 @@ impl<'a> Writer<'a, '_> {
         if cases.is_empty() {
             return Err("its key is always empty, so nothing is limited".to_owned());
         }
+        let before = self.rules.len();
         for case in &cases {
             let name = self.name(usage.zone().unwrap_or("limit-rate"));
             let rule = written(&name, usage, zone, &requests, case, places);
-            check(&rule)?;
+            if let Err(why) = check(&rule) {
+                // All of its cases, or none.
+                self.rules.truncate(before);
+                self.names.truncate(before);
+                return Err(why);
+            }
             self.names.push(name);
             self.rules.push(rule);
         }

@@ -164,26 +164,18 @@ impl<'a> Server<'a> {
     }
 
     fn locations(&mut self, block: &'a [Directive], around: &Force<'a>, remarks: &mut Remarks) {
-        for directive in block {
-            match directive.name.as_str() {
-                "location" => {
-                    let force = around.within(directive.inner(), remarks);
-                    match pattern(directive) {
-                        Ok(pattern) => self.location(directive, pattern, force.clone(), remarks),
-                        Err(why) if force.guard.is_some() => {
-                            let warning =
-                                "whom it keeps out can come in by the route of a shorter path: mend that first";
-                            remarks.not_carried(directive, format!("{why}; {warning}"));
-                            continue;
-                        }
-                        Err(why) => {
-                            remarks.not_carried(directive, why);
-                            continue;
-                        }
-                    }
+        for directive in block.iter().filter(|it| it.name == "location") {
+            let force = around.within(directive.inner(), remarks);
+            match pattern(directive) {
+                Ok(pattern) => {
+                    self.location(directive, pattern, force.clone(), remarks);
                     self.locations(directive.inner(), &force, remarks);
                 }
-                _ => {}
+                Err(why) if force.guard.is_some() => {
+                    let warning = "whom it keeps out can come in by the route of a shorter path: mend that first";
+                    remarks.not_carried(directive, format!("{why}; {warning}"));
+                }
+                Err(why) => remarks.not_carried(directive, why),
             }
         }
     }

@@ -196,7 +196,10 @@ fn without_gaps(case: Case) -> Result<Vec<Case>, Reason> {
     for piece in case.pieces {
         let mut next = Vec::new();
         for case in cases {
-            let with = Case { when: case.when.clone(), pieces: [case.pieces.as_slice(), &[piece.clone()]].concat() };
+            let with = Case {
+                when: case.when.clone(),
+                pieces: [case.pieces.as_slice(), std::slice::from_ref(&piece)].concat(),
+            };
             if let Piece::Optional(name) = &piece {
                 let has = Condition::Said(format!("has({name})"));
                 next.push(Case { when: all([with.when, has.clone()]), ..with });

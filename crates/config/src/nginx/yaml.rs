@@ -66,7 +66,7 @@ mod tests {
             let file = format!("{}\nrules: [{}]", comment(&written), map([("name", text(&written))]));
             let (tree, findings) = crate::tree::parse(&file);
             prop_assert!(!findings.has_errors(), "{file}");
-            let shown = format!("{:?}", tree);
+            let shown = format!("{tree:?}");
             prop_assert!(shown.contains(&format!("{written:?}")), "{file}\n{shown}");
         }
     }
