@@ -79,16 +79,22 @@ fn greeting(settings: &Settings, running: &Running) -> String {
     text.trim_end().to_owned()
 }
 
-/// Waits until the gateway is to stop; SIGUSR2 starts the program anew at the same sockets.
+/// Waits until the gateway is to stop. SIGHUP reads certificates again, SIGUSR2 starts the program anew at
+/// the same sockets.
 fn attend(running: &Running) -> io::Result<Stop> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut reload = signal(SignalKind::hangup())?;
         let mut restart = signal(SignalKind::user_defined2())?;
         loop {
             tokio::select! {
                 _ = terminate.recv() => return Ok(Stop::Told("told to stop")),
                 _ = interrupt.recv() => return Ok(Stop::Told("interrupted")),
+                _ = reload.recv() => {
+                    let bad = running.reload_certificates().await;
+                    bad.iter().for_each(|error| say(&format!("a certificate stays as it was: {error}")));
+                }
                 _ = restart.recv() => match running.follow().await {
                     Ok(process) => return Ok(Stop::Followed(process)),
                     Err(error) => say(&error.to_string()),

@@ -18,7 +18,7 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use crate::identity::{self, IdentityError};
-use crate::listen::{self, Entrance, EntranceError, ListenError, Renewal};
+use crate::listen::{self, CertificateError, Entrance, EntranceError, ListenError, Renewal};
 use crate::places;
 use crate::process::Process;
 use crate::restart::{self, Notice, RestartError};
@@ -119,7 +119,7 @@ impl Gateway {
             }
         }
         let mut threads = Vec::new();
-        let mut watching = Some((entrances, tell));
+        let mut watching = Some((entrances.clone(), tell));
         for (number, sockets) in given.into_iter().enumerate() {
             let (shared, doorway, stopped) = (Arc::clone(&self.shared), self.doorway.clone(), stopped.clone());
             let runtime = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
@@ -143,7 +143,7 @@ impl Gateway {
         // Where nobody hears it, the gateway serves all the same.
         drop(self.process.notices.tell(Notice::Ready));
         let (shared, process, door) = (self.shared, self.process, self.doorway.handle());
-        Ok(Running { shared, process, door, addresses, sockets: kept, stop, threads })
+        Ok(Running { shared, process, door, addresses, entrances, sockets: kept, stop, threads })
     }
 }
 
@@ -170,6 +170,7 @@ pub struct Running {
     process: Process,
     door: DoorHandle,
     addresses: Vec<SocketAddr>,
+    entrances: Vec<Arc<Entrance>>,
     /// To be handed over.
     sockets: Vec<TcpListener>,
     stop: watch::Sender<Stop>,
@@ -195,6 +196,18 @@ impl Running {
     /// The rules in force.
     pub fn sluice(&self) -> &Sluice {
         &self.shared.sluice
+    }
+
+    /// Reads all certificates again. Those that are bad are told of, and stay as they were.
+    pub async fn reload_certificates(&self) -> Vec<CertificateError> {
+        // Where nobody hears it, they are read all the same.
+        drop(self.process.notices.tell(Notice::Reloading));
+        let mut bad = Vec::new();
+        for entrance in &self.entrances {
+            bad.extend(entrance.reload().await.err());
+        }
+        drop(self.process.notices.tell(Notice::Ready));
+        bad
     }
 
     /// Starts this program anew at the same sockets. Once the new process serves, this one is to be

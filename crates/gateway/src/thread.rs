@@ -18,6 +18,9 @@ use crate::stream::Stream;
 /// How often idle connections to servers are looked over.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// The same where somebody may wait for the room they take.
+const SWEEP_BOUNDED: Duration = Duration::from_millis(20);
+
 /// What one thread has to itself.
 pub(crate) struct Thread {
     pub(crate) shared: Arc<Shared>,
@@ -111,8 +114,10 @@ impl Thread {
 
     /// Closes connections to servers that nobody needs.
     async fn sweep(self: Arc<Self>) {
+        let is_bounded = self.lanes.iter().any(|lane| lane.upstream().settings().connections.is_some());
+        let every = if is_bounded { SWEEP_BOUNDED } else { SWEEP };
         loop {
-            self.shared.clock.sleep(SWEEP).await;
+            self.shared.clock.sleep(every).await;
             self.lanes.iter().for_each(|lane| lane.sweep());
         }
     }

@@ -60,9 +60,17 @@ pub(super) async fn forward(
     let mut alarm = client.alarm();
     let deadline = shared.clock.now() + upstream.settings().timeouts.answer;
     let room = alarm.within(deadline, server.wait_for_room()).await.ok_or(Failure::Busy)?;
-    let Ok(stream) = server.connect().await else {
-        attempt.failed();
-        return Err(Failure::NoConnection { upstream: name() });
+    let stream = match server.connect().await {
+        Ok(stream) => stream,
+        Err(error) => {
+            attempt.failed();
+            let upstream = name();
+            return Err(if error.is_timeout() {
+                Failure::Late { upstream }
+            } else {
+                Failure::NoConnection { upstream }
+            });
+        }
     };
     let handshake = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|_| Failure::NoConnection { upstream: name() })?;

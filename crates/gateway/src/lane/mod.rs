@@ -47,6 +47,12 @@ pub(crate) struct Lane {
 pub(crate) enum Lost {
     /// Nothing of the request was sent.
     Unsent(Request<RequestBody>),
+    /// Nothing of the request was sent, as no connection could be made.
+    NoConnection {
+        request: Request<RequestBody>,
+        /// Whether that took too long.
+        late: bool,
+    },
     /// The server has all the connections it may have, and none became free in time.
     Full,
     /// The server was gone, or what it sent is no answer.
@@ -107,8 +113,12 @@ impl Lane {
                     failure = Failure::Busy;
                     None
                 }
-                Lost::Unsent(request) => {
+                Lost::Unsent(request) | Lost::NoConnection { request, late: false } => {
                     failure = Failure::NoConnection { upstream: upstream() };
+                    Some(request)
+                }
+                Lost::NoConnection { request, late: true } => {
+                    failure = Failure::Late { upstream: upstream() };
                     Some(request)
                 }
                 Lost::Broken => {
@@ -157,14 +167,18 @@ impl Lane {
             }
         }
         let Some(room) = alarm.within(deadline, server.wait_for_room()).await else { return Err(Lost::Full) };
-        let Some(mut link) = self.connect(server, room).await else { return Err(Lost::Unsent(request)) };
+        let mut link = match self.connect(server, room).await {
+            Ok(link) => link,
+            Err(late) => return Err(Lost::NoConnection { request, late }),
+        };
         let answer = link.send(request, deadline, alarm).await?;
         Ok((answer, Some(link)))
     }
 
-    async fn connect(&self, server: &Server, room: Room) -> Option<Box<Link>> {
-        let stream = server.connect().await.ok()?;
-        Link::new(stream, room, self.clock.now()).await.ok()
+    /// Connects, or tells whether it was a matter of time that it did not.
+    async fn connect(&self, server: &Server, room: Room) -> Result<Box<Link>, bool> {
+        let stream = server.connect().await.map_err(|error| error.is_timeout())?;
+        Link::new(stream, room, self.clock.now()).await.map_err(|_| false)
     }
 
     fn take_idle(&self, server: usize) -> Option<Box<Link>> {

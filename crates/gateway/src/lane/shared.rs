@@ -35,7 +35,10 @@ impl Shared {
         // The second time on a connection that was made for it.
         for _ in 0..2 {
             let Some(unsent) = request.take() else { break };
-            let Some(mut sender) = self.sender(server).await else { return Err(Lost::Unsent(unsent)) };
+            let mut sender = match self.sender(server).await {
+                Ok(sender) => sender,
+                Err(late) => return Err(Lost::NoConnection { request: unsent, late }),
+            };
             let mut answer = std::pin::pin!(sender.try_send_request(unsent));
             let fared = poll_fn(|context| match answer.as_mut().poll(context) {
                 Poll::Ready(answer) => Poll::Ready(Ok(answer)),
@@ -53,20 +56,22 @@ impl Shared {
         request.map_or(Err(Lost::Broken), |unsent| Err(Lost::Unsent(unsent)))
     }
 
-    async fn sender(&self, server: &Server) -> Option<http2::SendRequest<RequestBody>> {
+    /// The connection that is there, or a new one; if there is none, whether it was a matter of time.
+    async fn sender(&self, server: &Server) -> Result<http2::SendRequest<RequestBody>, bool> {
         if let Some(sender) = self.present() {
-            return Some(sender);
+            return Ok(sender);
         }
         let _connecting = self.connecting.lock().await;
         if let Some(sender) = self.present() {
-            return Some(sender);
+            return Ok(sender);
         }
-        let stream = server.connect().await.ok()?;
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.ok()?;
+        let stream = server.connect().await.map_err(|error| error.is_timeout())?;
+        let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let (sender, connection) = handshake.await.map_err(|_| false)?;
         // How it ended, those who wait for answers are told.
         tokio::spawn(async move { drop(connection.await) });
         *self.sender.lock() = Some(sender.clone());
-        Some(sender)
+        Ok(sender)
     }
 
     fn present(&self) -> Option<http2::SendRequest<RequestBody>> {

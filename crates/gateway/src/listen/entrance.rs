@@ -64,8 +64,6 @@ pub(crate) struct Entered<T> {
     pub(crate) client: SocketAddr,
     /// Whether both agreed on HTTP/2, if they agreed on anything.
     pub(crate) http2: Option<bool>,
-    /// Whether it is encrypted.
-    pub(crate) tls: bool,
 }
 
 impl Entrance {
@@ -111,11 +109,11 @@ impl Entrance {
             },
         };
         let Some(tls) = &self.tls else {
-            return Ok(Entered { stream: Stream::Plain(io), client, http2: None, tls: false });
+            return Ok(Entered { stream: Stream::Plain(io), client, http2: None });
         };
         let stream = tls.accept(io).await.map_err(EnterError::Tls)?;
         let http2 = tls::is_http2(&stream);
-        Ok(Entered { stream: Stream::Tls(Box::new(stream.into())), client, http2, tls: true })
+        Ok(Entered { stream: Stream::Tls(Box::new(stream.into())), client, http2 })
     }
 
     /// Reads the certificate's files again. What is bad is told and changes nothing.

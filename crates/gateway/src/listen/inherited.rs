@@ -63,6 +63,7 @@ impl Inherited {
     }
 
     /// Where they listen, each address once.
+    #[cfg(test)]
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let mut addresses: Vec<_> = self.0.iter().map(|&(address, _)| address).collect();
         addresses.sort_unstable();

@@ -256,7 +256,8 @@ async fn a_plain_entrance_is_passed_at_once() {
     let _ = of_threads;
     let (ours, _theirs) = tokio::io::duplex(64);
     let entered = entrance.enter(ours, peer("[::ffff:192.0.2.1]:5")).await.unwrap();
-    assert_eq!((entered.client, entered.http2, entered.tls), (peer("192.0.2.1:5"), None, false));
+    assert_eq!((entered.client, entered.http2), (peer("192.0.2.1:5"), None));
+    assert!(matches!(entered.stream, Stream::Plain(_)));
     assert_eq!(entrance.reload().await.unwrap(), Renewal::Unchanged);
 }
 
@@ -306,7 +307,7 @@ async fn serve_one(
 ) -> Result<(SocketAddr, Option<bool>), String> {
     let (stream, from) = socket.accept().await.unwrap();
     let mut entered = entrance.enter(stream, from).await.map_err(|error| error.to_string())?;
-    assert!(entered.tls);
+    assert!(matches!(entered.stream, Stream::Tls(_)));
     let mut head = [0; 4_096];
     let _ = entered.stream.read(&mut head).await.unwrap();
     entered.stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi").await.unwrap();

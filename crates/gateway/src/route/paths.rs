@@ -71,7 +71,8 @@ impl Node {
         };
         let below = |node: &Self| match rest {
             Some(rest) => node.find(rest),
-            None => node.here,
+            // What takes all that follows takes nothing, too.
+            None => node.here.or(node.rest),
         };
         let text = if self.texts.is_empty() { None } else { self.texts.get(segment) };
         text.and_then(below)

@@ -1,13 +1,12 @@
 //! Room for connections to one server: a bound over all threads.
 //!
 //! Whoever needs a connection waits in line for room, first in first out. Connections that lie idle in some
-//! thread's pool hold room too: they learn through [`Room::wanted`] that somebody waits, and make way.
+//! thread's pool hold room too: whoever keeps them asks [`Room::is_wanted`], and lets go of those that are.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 /// How many connections there may be to one server.
 #[derive(Debug)]
@@ -19,8 +18,6 @@ pub(super) struct Rooms {
 struct Bound {
     free: Arc<Semaphore>,
     waiting: AtomicUsize,
-    /// Wakes one idle connection for each that begins to wait.
-    wanted: Notify,
 }
 
 /// Room for one connection, given back when dropped.
@@ -35,7 +32,7 @@ impl Rooms {
         let bound = most.map(|most| {
             let most = usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
             let free = Arc::new(Semaphore::new(most));
-            Arc::new(Bound { free, waiting: AtomicUsize::new(0), wanted: Notify::new() })
+            Arc::new(Bound { free, waiting: AtomicUsize::new(0) })
         });
         Self { bound }
     }
@@ -70,7 +67,6 @@ struct Waiting<'a>(&'a Bound);
 impl<'a> Waiting<'a> {
     fn begin(bound: &'a Bound) -> Self {
         bound.waiting.fetch_add(1, Ordering::SeqCst);
-        bound.wanted.notify_one();
         Self(bound)
     }
 }
@@ -86,26 +82,11 @@ impl Room {
     pub(crate) fn is_wanted(&self) -> bool {
         self.held.as_ref().is_some_and(|(_, bound)| bound.waiting.load(Ordering::SeqCst) > 0)
     }
-
-    /// Resolves when somebody waits for room: for connections that lie idle. One of them is woken for each
-    /// who waits.
-    pub(crate) async fn wanted(&self) {
-        let Some((_, bound)) = &self.held else { return std::future::pending().await };
-        loop {
-            let mut woken = pin!(bound.wanted.notified());
-            // In line before looking: of several who begin to wait now, each wakes another.
-            woken.as_mut().enable();
-            if self.is_wanted() {
-                return;
-            }
-            woken.await;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::Pin;
+    use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
     use super::*;
@@ -132,7 +113,6 @@ mod tests {
         let held: Vec<_> = (0..1_000).map(|_| rooms.now().unwrap()).collect();
         assert!(poll(pin!(rooms.wait())).is_ready());
         assert!(!held.iter().any(Room::is_wanted));
-        assert!(poll(pin!(held[0].wanted())).is_pending());
     }
 
     #[test]
@@ -161,20 +141,14 @@ mod tests {
     fn an_idle_connection_learns_that_it_is_wanted() {
         let rooms = Rooms::new(Some(2));
         let (busy, idle) = (rooms.now().unwrap(), rooms.now().unwrap());
-        {
-            let mut wanted = pin!(idle.wanted());
-            assert!(poll(wanted.as_mut()).is_pending());
-            let mut gone = Box::pin(rooms.wait());
-            assert!(poll(gone.as_mut()).is_pending());
-            drop(gone);
-            assert!(poll(wanted.as_mut()).is_pending(), "whoever wanted it has gone");
-            let mut waiter = pin!(rooms.wait());
-            assert!(poll(waiter.as_mut()).is_pending());
-            assert!(poll(wanted.as_mut()).is_ready());
-            assert!(busy.is_wanted());
-        }
+        let mut gone = Box::pin(rooms.wait());
+        assert!(poll(gone.as_mut()).is_pending());
+        assert!(idle.is_wanted());
+        drop(gone);
+        assert!(!idle.is_wanted(), "whoever wanted it has gone");
         let mut waiter = pin!(rooms.wait());
         assert!(poll(waiter.as_mut()).is_pending());
+        assert!(idle.is_wanted() && busy.is_wanted());
         drop(idle);
         assert!(poll(waiter.as_mut()).is_ready());
     }
@@ -192,7 +166,9 @@ mod tests {
                 assert!(open.fetch_add(1, Ordering::SeqCst) < 3);
                 tokio::task::yield_now().await;
                 open.fetch_sub(1, Ordering::SeqCst);
-                room.wanted().await;
+                while !room.is_wanted() {
+                    tokio::task::yield_now().await;
+                }
             });
         }
         // The last ones keep theirs: nobody wants it.

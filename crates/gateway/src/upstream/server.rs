@@ -95,6 +95,7 @@ impl Server {
     }
 
     /// Room for one more connection, if there is some now.
+    #[cfg(test)]
     pub(crate) fn room(&self) -> Option<Room> {
         self.rooms.now()
     }

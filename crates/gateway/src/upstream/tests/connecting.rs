@@ -150,7 +150,12 @@ async fn room_is_bounded_over_all_who_connect() {
         let server = std::sync::Arc::clone(server);
         async move { server.wait_for_room().await }
     });
-    in_time(first.wanted()).await;
+    in_time(async {
+        while !first.is_wanted() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     assert!(!waiting.is_finished());
     drop(first);
     let third = in_time(waiting).await.unwrap();
