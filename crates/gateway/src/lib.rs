@@ -10,6 +10,7 @@ mod gateway;
 mod head;
 mod lane;
 mod listen;
+mod log;
 mod places;
 mod restart;
 mod route;
@@ -19,5 +20,6 @@ mod thread;
 mod upstream;
 
 pub use gateway::{Gateway, GatewayError, Running};
+pub use log::LogError;
 pub use route::RouteError;
 pub use upstream::UpstreamError;
