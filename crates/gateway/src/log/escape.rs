@@ -8,30 +8,20 @@ pub(super) const LONGEST: usize = 2_048;
 /// What stands behind a value that was cut.
 pub(super) const CUT: &[u8] = b"...";
 
-/// Which bytes stand for themselves.
-type Plain = [bool; 256];
+/// Whether a byte stands for itself within quotes: visible ASCII and the blank, but neither quote nor backslash.
+const fn is_plain(byte: u8) -> bool {
+    // Without branches, so that many bytes are looked at in one step.
+    (byte >= b' ') & (byte <= b'~') & (byte != b'"') & (byte != b'\\')
+}
 
-/// Within quotes: visible ASCII and the blank, but neither the quote nor the backslash.
-const QUOTED: Plain = {
-    let mut plain = [false; 256];
-    let mut byte = b' ';
-    while byte <= b'~' {
-        plain[byte as usize] = byte != b'"' && byte != b'\\';
-        byte += 1;
-    }
-    plain
-};
-
-/// Without quotes: not the blank either.
-const BARE: Plain = {
-    let mut plain = QUOTED;
-    plain[b' ' as usize] = false;
-    plain
-};
+/// Whether it does without quotes: not the blank either.
+const fn is_bare(byte: u8) -> bool {
+    is_plain(byte) & (byte != b' ')
+}
 
 /// The contents of a JSON string. What is not UTF-8 becomes U+FFFD.
 pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
-    escape(out, value, &QUOTED, |out, odd| {
+    escape(out, value, is_plain, |out, odd| {
         // A character of several bytes has no plain byte in it: it is never torn apart here.
         for chunk in odd.utf8_chunks() {
             chunk.valid().chars().for_each(|char| json_char(out, char));
@@ -44,27 +34,31 @@ pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
 
 /// A value between the quotes of a common line; the bytes that need it become `\xHH`.
 pub(super) fn quoted(out: &mut Vec<u8>, value: &[u8]) {
-    escape(out, value, &QUOTED, hex_bytes);
+    escape(out, value, is_plain, hex_bytes);
 }
 
 /// A value of a common line that stands without quotes.
 pub(super) fn bare(out: &mut Vec<u8>, value: &[u8]) {
-    escape(out, value, &BARE, hex_bytes);
+    escape(out, value, is_bare, hex_bytes);
 }
 
-fn escape(out: &mut Vec<u8>, value: &[u8], plain: &Plain, odd: impl Fn(&mut Vec<u8>, &[u8])) {
-    let is_plain = |byte: &u8| plain[usize::from(*byte)];
-    let whole = value;
-    let value = cut(whole);
-    let mut rest = value;
-    while !rest.is_empty() {
-        let (run, behind) = rest.split_at(rest.iter().position(|byte| !is_plain(byte)).unwrap_or(rest.len()));
-        out.extend_from_slice(run);
-        let (run, behind) = behind.split_at(behind.iter().position(is_plain).unwrap_or(behind.len()));
-        odd(out, run);
-        rest = behind;
+#[inline]
+fn escape(out: &mut Vec<u8>, value: &[u8], is_plain: impl Fn(u8) -> bool, odd: impl Fn(&mut Vec<u8>, &[u8])) {
+    let kept = cut(value);
+    if kept.iter().fold(true, |all, &byte| all & is_plain(byte)) {
+        out.extend_from_slice(kept);
+    } else {
+        let run_of = |bytes: &[u8], plain: bool| bytes.iter().position(|&byte| is_plain(byte) != plain);
+        let mut rest = kept;
+        while !rest.is_empty() {
+            let (run, behind) = rest.split_at(run_of(rest, true).unwrap_or(rest.len()));
+            out.extend_from_slice(run);
+            let (run, behind) = behind.split_at(run_of(behind, false).unwrap_or(behind.len()));
+            odd(out, run);
+            rest = behind;
+        }
     }
-    if value.len() < whole.len() {
+    if kept.len() < value.len() {
         out.extend_from_slice(CUT);
     }
 }

@@ -9,6 +9,7 @@ mod speed;
 mod writing;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use http::Version;
@@ -75,6 +76,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
 }

@@ -38,14 +38,12 @@ fn ids_do_not_tell_how_many_there_were() {
 #[test]
 fn harmless_ids_of_others_are_kept() {
     let longest = "x".repeat(128);
-    for fine in
-        ["1", "abc-DEF_".trim_end_matches('_'), "0.9~+/=:-", "Root=1-67891233-abcdef012345678912345678", &longest]
-    {
+    for fine in ["1", "abc-DEF", "0._9~+/=:-", "Root=1-67891233-abcdef012345678912345678", &longest] {
         let given = HeaderValue::from_str(fine).unwrap();
         assert_eq!(RequestId::accept(&given).unwrap().as_str(), fine);
     }
     let too_long = "x".repeat(129);
-    for bad in ["", "a b", "a\tb", "a,b", "a\"b", "a;b", "<a>", "a\\b", "{a}", "a_b", &too_long] {
+    for bad in ["", "a b", "a\tb", "a,b", "a\"b", "a;b", "<a>", "a\\b", "{a}", "a@b", &too_long] {
         assert_eq!(RequestId::accept(&HeaderValue::from_str(bad).unwrap()), None, "{bad}");
     }
     assert_eq!(RequestId::accept(&HeaderValue::from_bytes(b"caf\xc3\xa9").unwrap()), None);
