@@ -6,6 +6,7 @@ use std::thread;
 
 use sluicegate_config::settings::{self, LogFormat};
 
+use super::super::request_id::RequestIds;
 use super::super::{AccessLog, Line, LogThread};
 use super::{plain, until};
 use crate::restart::PrivateFolder;
@@ -134,4 +135,12 @@ fn lines_of_many_threads_are_whole_and_in_order() {
     }
     assert_eq!(next.len(), THREADS);
     assert!(next.values().all(|&lines| lines == LINES));
+}
+
+#[test]
+fn handles_may_be_shared_by_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<AccessLog>();
+    shared::<LogThread>();
+    shared::<RequestIds>();
 }
