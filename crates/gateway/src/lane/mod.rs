@@ -149,7 +149,8 @@ impl Lane {
     ) -> Result<(Response<hyper::body::Incoming>, Option<Box<Link>>), Lost> {
         let server = attempt.server();
         if self.upstream.settings().protocol == UpstreamProtocol::Http2 {
-            let answer = self.shared[server.position()].send(server, request, deadline, alarm).await?;
+            // On the heap, here and below: what is rarely needed must not be moved about with every request.
+            let answer = Box::pin(self.shared[server.position()].send(server, request, deadline, alarm)).await?;
             return Ok((answer, None));
         }
         let mut request = request;
@@ -166,8 +167,9 @@ impl Lane {
                 Err(lost) => return Err(lost),
             }
         }
-        let Some(room) = alarm.within(deadline, server.wait_for_room()).await else { return Err(Lost::Full) };
-        let mut link = match self.connect(server, room).await {
+        let room = Box::pin(alarm.within(deadline, server.wait_for_room())).await;
+        let Some(room) = room else { return Err(Lost::Full) };
+        let mut link = match Box::pin(self.connect(server, room)).await {
             Ok(link) => link,
             Err(late) => return Err(Lost::NoConnection { request, late }),
         };
