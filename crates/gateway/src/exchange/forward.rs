@@ -9,7 +9,7 @@ use http::{HeaderValue, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use sluicegate_http::normal_path;
 
-use super::upgrade;
+use super::{Journal, upgrade};
 use crate::body::{AnswerBody, Held, RequestBody};
 use crate::client::Client;
 use crate::failure::Failure;
@@ -23,11 +23,12 @@ pub(super) async fn forward(
     way: &Way,
     request: Request<Incoming>,
     mut held: Held,
+    journal: &mut Option<Box<Journal>>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &client.thread.shared;
     let lane = &client.thread.lanes[way.upstream];
     if head::is_upgrade(request.headers()) && request.version() == Version::HTTP_11 {
-        return Box::pin(upgrade::forward(client, way, request, held)).await;
+        return Box::pin(upgrade::forward(client, way, request, held, journal)).await;
     }
     let (mut parts, body) = request.into_parts();
     let body = RequestBody::new(body, shared.timeouts.request_body, &shared.clock);
@@ -38,15 +39,23 @@ pub(super) async fn forward(
         parts.headers.remove(EXPECT);
     }
     let outgoing = outgoing(parts, host, body);
+    if let Some(journal) = journal {
+        journal.sent(&way.name, fate.clone());
+    }
     let address = |outgoing: &mut Request<RequestBody>, server: &Server| {
         address(outgoing, &target, lane.upstream(), server);
     };
     match lane.send(outgoing, address, client.alarm()).await {
-        Ok(answer) => {
+        Ok((answer, server, attempts)) => {
             let (mut parts, body) = answer.into_parts();
             head::strip(&mut parts.headers);
             parts.version = Version::default();
             held.answered(&parts.headers, fate);
+            if let Some(mut journal) = journal.take() {
+                journal.answered_by(server, attempts);
+                journal.head(parts.status, &mut parts.headers);
+                held.journal = Some(journal);
+            }
             Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))))
         }
         Err((failure, alarm)) => {

@@ -39,6 +39,11 @@ impl Origin {
         self.trusted
     }
 
+    /// Whether it is encrypted.
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.tls
+    }
+
     /// Who the client is.
     pub(crate) fn client(&self, forwarding: &Forwarding, headers: &HeaderMap) -> IpAddr {
         if self.trusted { forwarding.client_ip(self.address, headers) } else { self.address }

@@ -43,6 +43,9 @@ pub(crate) struct Lane {
     shared: Vec<Shared>,
 }
 
+/// An answer, by whom, and after how many attempts.
+pub(crate) type Answered = (Response<ServerBody>, Arc<Server>, u32);
+
 /// Why there is no answer.
 pub(crate) enum Lost {
     /// Nothing of the request was sent.
@@ -83,13 +86,13 @@ impl Lane {
         mut outgoing: Request<RequestBody>,
         address: impl Fn(&mut Request<RequestBody>, &Server),
         mut alarm: LazyAlarm,
-    ) -> Result<Response<ServerBody>, (Failure, LazyAlarm)> {
+    ) -> Result<Answered, (Failure, LazyAlarm)> {
         let settings = self.upstream.settings();
         let upstream = || settings.name.clone();
         let may_repeat = settings.retries > 0 && outgoing.method().is_idempotent() && outgoing.body().is_empty();
         let mut tried = Tried::default();
         let mut failure = Failure::NoServer { upstream: upstream() };
-        for _ in 0..=settings.retries {
+        for attempts in 1..=settings.retries.saturating_add(1) {
             let Some(attempt) = self.upstream.pick(&tried) else { break };
             let server = attempt.server();
             tried.add(server);
@@ -100,8 +103,9 @@ impl Lane {
             let lost = match self.exchange(outgoing, copy.as_ref(), &attempt, deadline, &mut alarm).await {
                 Ok((answer, link)) => {
                     attempt.answered();
-                    let lane = Arc::clone(self);
-                    return Ok(answer.map(|body| ServerBody::new(body, link, lane, attempt, alarm)));
+                    let (lane, server) = (Arc::clone(self), Arc::clone(server));
+                    let answer = answer.map(|body| ServerBody::new(body, link, lane, attempt, alarm));
+                    return Ok((answer, server, attempts));
                 }
                 Err(lost) => lost,
             };
