@@ -67,6 +67,9 @@ pub(super) fn cleaned(parts: &mut Parts, client: &Client, upstream: &Upstream) -
     let named = parts.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
     let host = named.or(sent).unwrap_or(HeaderValue::from_static(""));
     head::strip(&mut parts.headers);
+    if parts.version == Version::HTTP_2 {
+        head::join_cookies(&mut parts.headers);
+    }
     let (kept, told) = if upstream.sends_own_host() { (None, Some(host)) } else { (Some(host), None) };
     client.origin.tell(parts.version, &mut parts.headers, told);
     kept
