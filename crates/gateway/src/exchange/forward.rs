@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use http::header::{EXPECT, HOST};
+use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, Version};
+use http_body::Body;
 use hyper::body::Incoming;
 use sluicegate_http::normal_path;
 
@@ -36,6 +37,10 @@ pub(super) async fn forward(
     let host = cleaned(&mut parts, client, lane.upstream());
     if !body.is_empty() {
         parts.headers.remove(EXPECT);
+        if body.size_hint().exact().is_none() {
+            // hyper would leave the body of a GET out.
+            parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
     }
     let outgoing = outgoing(parts, host, body);
     let address = |outgoing: &mut Request<RequestBody>, server: &Server| {
