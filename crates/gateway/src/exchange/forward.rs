@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use http::header::{EXPECT, HOST};
+use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, Version};
+use http_body::Body;
 use hyper::body::Incoming;
 use sluicegate_http::normal_path;
 
@@ -37,6 +38,10 @@ pub(super) async fn forward(
     let host = cleaned(&mut parts, client, lane.upstream());
     if !body.is_empty() {
         parts.headers.remove(EXPECT);
+        if body.size_hint().exact().is_none() {
+            // hyper would leave the body of a GET out.
+            parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
     }
     let outgoing = outgoing(parts, host, body);
     if let Some(journal) = journal {
@@ -76,6 +81,9 @@ pub(super) fn cleaned(parts: &mut Parts, client: &Client, upstream: &Upstream) -
     let named = parts.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
     let host = named.or(sent).unwrap_or(HeaderValue::from_static(""));
     head::strip(&mut parts.headers);
+    if parts.version == Version::HTTP_2 {
+        head::join_cookies(&mut parts.headers);
+    }
     let (kept, told) = if upstream.sends_own_host() { (None, Some(host)) } else { (Some(host), None) };
     client.origin.tell(parts.version, &mut parts.headers, told);
     kept

@@ -36,9 +36,15 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a request asks to go on in another protocol, such as WebSocket.
+/// Whether a request asks to go on in another protocol, such as WebSocket. To go on in HTTP, also under TLS, is
+/// not offered: what came then would pass by the rules, the routes and the checks.
 pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
+    let is_http = |protocol: &[u8]| {
+        let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default().trim_ascii();
+        [&b"h2c"[..], b"h2", b"http", b"tls"].iter().any(|known| name.eq_ignore_ascii_case(known))
+    };
     headers.contains_key(UPGRADE)
+        && !headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().split(|byte| *byte == b',').any(is_http))
         && headers.get_all(CONNECTION).iter().any(|value| {
             let mut tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
@@ -84,5 +90,13 @@ mod tests {
         assert!(is_upgrade(&headers(&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")])));
         assert!(!is_upgrade(&headers(&[("upgrade", "websocket")])));
         assert!(!is_upgrade(&headers(&[("connection", "upgrade")])));
+    }
+
+    #[test]
+    fn nobody_goes_on_in_http() {
+        for protocol in ["h2c", "H2C", "websocket, h2c", " h2c ,websocket", "HTTP/2.0", "TLS/1.2", "h2"] {
+            assert!(!is_upgrade(&headers(&[("connection", "upgrade"), ("upgrade", protocol)])), "{protocol}");
+        }
+        assert!(is_upgrade(&headers(&[("connection", "upgrade"), ("upgrade", "websocket/13, h2cx")])));
     }
 }

@@ -1,7 +1,9 @@
 //! A gateway from a rule file, programs behind it, and clients before it, all over real sockets.
 #![allow(dead_code, unreachable_pub, reason = "not every test needs everything")]
 
+pub mod frames;
 pub mod raw;
+pub mod recorder;
 pub mod upstream;
 
 use std::net::SocketAddr;
