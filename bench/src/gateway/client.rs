@@ -85,11 +85,6 @@ impl Client {
             self.begin = 0;
         }
     }
-
-    /// Gives back the memory for what was read: a connection that only waits needs none.
-    pub(crate) fn rest(&mut self) {
-        self.buffer.shrink_to(self.buffer.len());
-    }
 }
 
 /// The first answer, if it is whole.

@@ -78,7 +78,8 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         // A master told to end ends its workers; one that is killed leaves them behind.
-        drop(Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status());
+        let id = self.child.id().to_string();
+        drop(Command::new("kill").args(["-s", "TERM", &id]).stderr(Stdio::null()).status());
         let begun = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(10));
