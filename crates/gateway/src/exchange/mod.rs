@@ -63,7 +63,7 @@ async fn answered(
     journal: &mut Option<Box<Journal>>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &*client.thread.shared;
-    head::check(&request)?;
+    let survey = head::check(&request)?;
     let (found, mut admission) = ask(client, &request);
     let mut held = Held::default();
     // An outcome is large: it is looked at where it is, and only moved if it must be kept.
@@ -104,7 +104,7 @@ async fn answered(
     let answer = match place {
         Place::Answer(answer) => own(answer.clone(), *request.method() == Method::HEAD),
         Place::Demo(_) => own(crate::demo::answer(&request), *request.method() == Method::HEAD),
-        Place::Upstream(way) => forward::forward(client, way, request, held, journal).await?,
+        Place::Upstream(way) => forward::forward(client, way, request, survey, held, journal).await?,
     };
     Ok(dressed(answer, fields))
 }

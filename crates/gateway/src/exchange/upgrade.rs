@@ -27,7 +27,7 @@ use crate::alarm::LazyAlarm;
 use crate::body::{AnswerBody, Held, RequestBody};
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::head;
+use crate::head::{self, Survey};
 use crate::lane::ServerBody;
 use crate::shared::Way;
 use crate::upstream::{Attempt, Room, Tried};
@@ -37,6 +37,7 @@ pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
     mut request: Request<Incoming>,
+    survey: Survey,
     mut held: Held,
     journal: &mut Option<Box<Journal>>,
 ) -> Result<Response<AnswerBody>, Failure> {
@@ -48,7 +49,7 @@ pub(super) async fn forward(
     let (mut parts, body) = request.into_parts();
     let protocol = parts.headers.get(UPGRADE).cloned();
     let target = target(&parts.uri, way.strip.as_deref());
-    let host = cleaned(&mut parts, client, upstream);
+    let host = cleaned(&mut parts, survey, client, upstream);
     if let Some(protocol) = protocol {
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         parts.headers.insert(UPGRADE, protocol);

@@ -98,8 +98,9 @@ impl Lane {
             tried.add(server);
             address(&mut outgoing, server);
             // A copy is only made where it can be of use.
-            let copy = (may_repeat && self.may_need_copy(server)).then(|| copy_of(&outgoing));
-            let deadline = self.clock.now() + settings.timeouts.answer;
+            let now = self.clock.now();
+            let copy = (may_repeat && self.may_need_copy(server, now)).then(|| copy_of(&outgoing));
+            let deadline = now + settings.timeouts.answer;
             let lost = match self.exchange(outgoing, copy.as_ref(), &attempt, deadline, &mut alarm).await {
                 Ok((answer, link)) => {
                     attempt.answered();
@@ -189,7 +190,7 @@ impl Lane {
 
     fn take_idle(&self, server: usize) -> Option<Box<Link>> {
         loop {
-            let mut link = self.idle[server].lock().pop()?;
+            let link = self.idle[server].lock().pop()?;
             if link.is_ready() {
                 return Some(link);
             }
@@ -198,7 +199,7 @@ impl Lane {
 
     /// Keeps a connection whose answer has been read.
     fn take_back(&self, server: usize, mut link: Box<Link>) {
-        if link.is_wanted_elsewhere() || !link.is_ready() {
+        if link.is_wanted_elsewhere() || !(link.is_ready() || link.is_still_ready()) {
             // Somebody waits for its room, the request is still being sent, or the server wants no more.
             return;
         }
@@ -211,9 +212,9 @@ impl Lane {
 
     /// Whether a request may be lost on its way without anybody's fault: on a connection that the server may
     /// have closed, or because there is another server to try.
-    fn may_need_copy(&self, server: &Server) -> bool {
+    fn may_need_copy(&self, server: &Server, now: Timestamp) -> bool {
         self.upstream.servers().len() > 1
-            || self.idle[server.position()].lock().last().is_none_or(|link| self.clock.now() > link.used + FRESH)
+            || self.idle[server.position()].lock().last().is_none_or(|link| now > link.used + FRESH)
     }
 
     /// Closes connections that have been idle for too long, or that the server has closed.
@@ -221,7 +222,8 @@ impl Lane {
         let now = self.clock.now();
         for idle in &self.idle {
             let longest = self.upstream.settings().timeouts.idle;
-            idle.lock().retain_mut(|link| now < link.used + longest && !link.is_wanted_elsewhere() && link.is_ready());
+            idle.lock()
+                .retain_mut(|link| now < link.used + longest && !link.is_wanted_elsewhere() && link.is_still_ready());
         }
     }
 }
