@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -74,14 +74,10 @@ impl ServerBody {
     }
 
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(link) = &mut self.link else { return Pin::new(&mut self.body).poll_frame(context) };
-        // Data comes only while the connection is polled, and is looked for right after that: nobody need be woken.
-        let mut unwoken = Context::from_waker(Waker::noop());
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(&mut unwoken) {
-            return Poll::Ready(frame);
+        match &mut self.link {
+            Some(link) => link.poll_body(&mut self.body, context),
+            None => Pin::new(&mut self.body).poll_frame(context),
         }
-        link.poll(context);
-        Pin::new(&mut self.body).poll_frame(&mut unwoken)
     }
 }
 

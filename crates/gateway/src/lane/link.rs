@@ -6,9 +6,12 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use http::{Request, Response};
+use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -16,6 +19,7 @@ use sluicegate_engine::Timestamp;
 use tokio::net::TcpStream;
 
 use super::Lost;
+use super::waker::DriverWaker;
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
 use crate::stream::Stream;
@@ -25,6 +29,9 @@ use crate::upstream::Room;
 pub(crate) struct Link {
     sender: http1::SendRequest<RequestBody>,
     connection: http1::Connection<TokioIo<Stream<TcpStream>>, RequestBody>,
+    /// What sockets and channels know it by, and whom that wakes.
+    waker: Waker,
+    driver: Arc<DriverWaker>,
     /// When it was last used.
     pub(super) used: Timestamp,
     /// Its place among the connections to the server.
@@ -35,7 +42,8 @@ impl Link {
     /// Over a fresh connection.
     pub(super) async fn new(stream: Stream<TcpStream>, room: Room, used: Timestamp) -> Result<Box<Self>, hyper::Error> {
         let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Self { sender, connection, used, room }))
+        let driver = Arc::<DriverWaker>::default();
+        Ok(Box::new(Self { sender, connection, waker: Waker::from(Arc::clone(&driver)), driver, used, room }))
     }
 
     /// Sends a request and waits for the head of the answer, until the deadline.
@@ -45,12 +53,13 @@ impl Link {
         deadline: Timestamp,
         alarm: &mut LazyAlarm,
     ) -> Result<Response<Incoming>, Lost> {
-        let Self { sender, connection, .. } = self;
+        let Self { sender, connection, waker, driver, .. } = self;
         let mut answer = std::pin::pin!(sender.try_send_request(request));
         let mut is_over = false;
         poll_fn(|context| {
             if !is_over {
-                is_over = Pin::new(&mut *connection).poll(context).is_ready();
+                driver.drive(context.waker());
+                is_over = Pin::new(&mut *connection).poll(&mut Context::from_waker(waker)).is_ready();
             }
             // An answer comes only while the connection is polled, and it is looked for right after that: who is
             // polled already need not be woken.
@@ -66,10 +75,21 @@ impl Link {
         .await
     }
 
-    /// Goes on with the answer's body, or the request's.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) {
+    /// The next part of an answer's body. Goes on with the connection if there is none yet.
+    pub(super) fn poll_body(
+        &mut self,
+        body: &mut Incoming,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        // Data comes only while the connection is polled, and is looked for right after that.
+        let mut unwoken = Context::from_waker(Waker::noop());
+        if let Poll::Ready(frame) = self.driver.unheard(|| Pin::new(&mut *body).poll_frame(&mut unwoken)) {
+            return Poll::Ready(frame);
+        }
+        self.driver.drive(context.waker());
         // How it ended, the body tells.
-        let _ = Pin::new(&mut self.connection).poll(context);
+        let _ = Pin::new(&mut self.connection).poll(&mut Context::from_waker(&self.waker));
+        self.driver.unheard(|| Pin::new(body).poll_frame(&mut unwoken))
     }
 
     /// Whether somebody waits for its room.
@@ -83,10 +103,15 @@ impl Link {
         self.sender.is_ready()
     }
 
-    /// The same, with a look at what the server has done meanwhile. Whoever drove it until now is not woken by it
-    /// any more.
+    /// The same, with a look at what the server has done meanwhile.
     pub(super) fn is_still_ready(&mut self) -> bool {
-        let closed = Pin::new(&mut self.connection).poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        let closed = Pin::new(&mut self.connection).poll(&mut Context::from_waker(&self.waker)).is_ready();
         !closed && self.sender.is_ready()
+    }
+
+    /// Nobody drives it any more.
+    pub(super) fn rest(&mut self, now: Timestamp) {
+        self.driver.rest();
+        self.used = now;
     }
 }

@@ -9,6 +9,7 @@
 mod answer;
 mod link;
 mod shared;
+mod waker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -199,11 +200,11 @@ impl Lane {
 
     /// Keeps a connection whose answer has been read.
     fn take_back(&self, server: usize, mut link: Box<Link>) {
-        if link.is_wanted_elsewhere() || !link.is_still_ready() {
+        link.rest(self.clock.now());
+        if link.is_wanted_elsewhere() || !(link.is_ready() || link.is_still_ready()) {
             // Somebody waits for its room, the request is still being sent, or the server wants no more.
             return;
         }
-        link.used = self.clock.now();
         let mut idle = self.idle[server].lock();
         if idle.len() < MOST_IDLE {
             idle.push(link);
