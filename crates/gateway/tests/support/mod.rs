@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "not every test needs everything")]
 
 pub mod raw;
+pub mod scripted;
 pub mod upstream;
 
 use std::net::SocketAddr;
