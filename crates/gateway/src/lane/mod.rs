@@ -30,9 +30,6 @@ use shared::Shared;
 /// How many idle connections to one server a thread keeps.
 const MOST_IDLE: usize = 256;
 
-/// A connection that was used this lately is not closed by the other side just now; probably.
-const FRESH: Duration = Duration::from_secs(1);
-
 /// The way to one upstream.
 pub(crate) struct Lane {
     upstream: Arc<Upstream>,
@@ -203,11 +200,10 @@ impl Lane {
         }
     }
 
-    /// Whether a request may be lost on its way without anybody's fault: on a connection that the server may
-    /// have closed, or because there is another server to try.
+    /// Whether a request that is lost on its way can be sent once more: there is another server to try, or a kept
+    /// connection, which the server may close at any moment, however lately it was used.
     fn may_need_copy(&self, server: &Server) -> bool {
-        self.upstream.servers().len() > 1
-            || self.idle[server.position()].lock().last().is_none_or(|link| self.clock.now() > link.used + FRESH)
+        self.upstream.servers().len() > 1 || !self.idle[server.position()].lock().is_empty()
     }
 
     /// Closes connections that have been idle for too long, or that the server has closed.
