@@ -242,6 +242,31 @@ fn what_may_have_been_done_is_not_done_twice() {
 }
 
 #[test]
+fn a_request_that_ends_connections_does_not_end_them_all() {
+    let latch = Latch::default();
+    let server = {
+        let latch = latch.clone();
+        Scripted::new(move |caller| {
+            if caller.request() {
+                latch.wait();
+                caller.answer("once");
+            }
+            caller.request();
+        })
+    };
+    let served = Served::of(&file(&[server.at], "").replace("concurrency: 2", "concurrency: 4"));
+    let mut clients: Vec<Client> = (0..4).map(|_| Client::connect(served.at)).collect();
+    clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n"));
+    until("all are under way", || server.requests().len() == 4);
+    latch.open();
+    assert!(clients.iter_mut().all(|client| client.answer().unwrap().status == 200));
+    // Four connections are kept now. It ends one of them, and gets a new one.
+    assert_eq!(clients[0].get("/bad").status, 200);
+    assert_eq!(server.requests().iter().filter(|line| line.contains("/bad")).count(), 2);
+    assert_all_is_back(&served);
+}
+
+#[test]
 fn only_what_is_safe_is_tried_on_the_next_server() {
     let broken = Scripted::new(|caller| {
         caller.request();
@@ -411,6 +436,6 @@ fn connections_to_a_server_are_bounded_and_none_is_lost() {
         // The gateway lets four in at once; what is more waits for its turn.
         assert_eq!(client.join().unwrap(), [200; 10]);
     }
-    assert!(server.open() <= 1, "{}", server.open());
+    until("only one is left", || server.open() <= 1);
     assert_all_is_back(&served);
 }
