@@ -155,9 +155,13 @@ impl Lane {
             match link.send(request, deadline, alarm).await {
                 Ok(answer) => return Ok((answer, Some(link))),
                 Err(Lost::Unsent(unsent)) => request = unsent,
-                // Probably the server closed it at that moment, which is nobody's fault.
+                // Probably the server closed it at that moment, which is nobody's fault. If it was the request that
+                // did it, it must not end all the others too: the next try is on a new one.
                 Err(Lost::Broken) => match copy {
-                    Some(copy) => request = copy_of(copy),
+                    Some(copy) => {
+                        request = copy_of(copy);
+                        break;
+                    }
                     None => return Err(Lost::Broken),
                 },
                 Err(lost) => return Err(lost),
