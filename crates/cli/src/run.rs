@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use sluicegate_config::Loaded;
 use sluicegate_config::settings::{Servers, Settings};
 use sluicegate_gateway::{Gateway, Process, Running};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::answer::{Answer, Look};
 use crate::args;
@@ -37,12 +38,12 @@ fn served(args: &args::Run, look: Look, process: Process) -> Result<(), Answer> 
         ));
     };
     let failed = |error: &dyn std::fmt::Display| Answer::failed(&error.to_string());
+    let signals = Signals::listen().map_err(|error| failed(&error))?;
     let sluice = sluicegate::enforce(settings.clone()).map_err(|error| failed(&error))?;
     let opened = Gateway::open(&settings, &gateway, sluice, &base, process).map_err(|error| failed(&error))?;
     let running = opened.start(say).map_err(|error| failed(&error))?;
     say(&greeting(&settings, &running));
-    let stop = attend(&running).map_err(|error| failed(&error))?;
-    let report = match stop {
+    let report = match signals.attend(&running) {
         Stop::Told(how) => {
             say(&format!("{how}: no more connections are taken, requests under way are answered"));
             running.stop()
@@ -79,31 +80,50 @@ fn greeting(settings: &Settings, running: &Running) -> String {
     text.trim_end().to_owned()
 }
 
-/// Waits until the gateway is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again, SIGUSR2 starts the program anew at
-/// the same sockets.
-fn attend(running: &Running) -> io::Result<Stop> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut reopen = signal(SignalKind::user_defined1())?;
-        let mut reload = signal(SignalKind::hangup())?;
-        let mut restart = signal(SignalKind::user_defined2())?;
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => return Ok(Stop::Told("told to stop")),
-                _ = interrupt.recv() => return Ok(Stop::Told("interrupted")),
-                _ = reload.recv() => {
-                    let bad = running.reload_certificates().await;
-                    bad.iter().for_each(|error| say(&format!("a certificate stays as it was: {error}")));
+/// What the process is told by signals. Who does not listen for them is ended by them, so it is heard from before
+/// the gateway says that it serves.
+struct Signals {
+    runtime: Runtime,
+    terminate: Signal,
+    interrupt: Signal,
+    reopen: Signal,
+    reload: Signal,
+    restart: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let within = runtime.enter();
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let reopen = signal(SignalKind::user_defined1())?;
+        let (reload, restart) = (signal(SignalKind::hangup())?, signal(SignalKind::user_defined2())?);
+        drop(within);
+        Ok(Self { runtime, terminate, interrupt, reopen, reload, restart })
+    }
+
+    /// Waits until the gateway is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again,
+    /// SIGUSR2 starts the program anew at the same sockets.
+    fn attend(self, running: &Running) -> Stop {
+        let Self { runtime, mut terminate, mut interrupt, mut reopen, mut reload, mut restart } = self;
+        runtime.block_on(async {
+            loop {
+                tokio::select! {
+                    _ = terminate.recv() => return Stop::Told("told to stop"),
+                    _ = interrupt.recv() => return Stop::Told("interrupted"),
+                    _ = reopen.recv() => running.reopen_log(),
+                    _ = reload.recv() => {
+                        let bad = running.reload_certificates().await;
+                        bad.iter().for_each(|error| say(&format!("a certificate stays as it was: {error}")));
+                    }
+                    _ = restart.recv() => match running.follow().await {
+                        Ok(process) => return Stop::Followed(process),
+                        Err(error) => say(&error.to_string()),
+                    },
                 }
-                _ = reopen.recv() => running.reopen_log(),
-                _ = restart.recv() => match running.follow().await {
-                    Ok(process) => return Ok(Stop::Followed(process)),
-                    Err(error) => say(&error.to_string()),
-                },
             }
-        }
-    })
+        })
+    }
 }
 
 fn say(line: &str) {

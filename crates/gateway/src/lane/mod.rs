@@ -31,9 +31,6 @@ use shared::Shared;
 /// How many idle connections to one server a thread keeps.
 const MOST_IDLE: usize = 256;
 
-/// A connection that was used this lately is not closed by the other side just now; probably.
-const FRESH: Duration = Duration::from_secs(1);
-
 /// The way to one upstream.
 pub(crate) struct Lane {
     upstream: Arc<Upstream>,
@@ -100,7 +97,7 @@ impl Lane {
             address(&mut outgoing, server);
             // A copy is only made where it can be of use.
             let now = self.clock.now();
-            let copy = (may_repeat && self.may_need_copy(server, now)).then(|| copy_of(&outgoing));
+            let copy = (may_repeat && self.may_need_copy(server)).then(|| copy_of(&outgoing));
             let deadline = now + settings.timeouts.answer;
             let lost = match self.exchange(outgoing, copy.as_ref(), &attempt, deadline, &mut alarm).await {
                 Ok((answer, link)) => {
@@ -165,9 +162,13 @@ impl Lane {
             match link.send(request, deadline, alarm).await {
                 Ok(answer) => return Ok((answer, Some(link))),
                 Err(Lost::Unsent(unsent)) => request = unsent,
-                // Probably the server closed it at that moment, which is nobody's fault.
+                // Probably the server closed it at that moment, which is nobody's fault. If it was the request that
+                // did it, it must not end all the others too: the next try is on a new one.
                 Err(Lost::Broken) => match copy {
-                    Some(copy) => request = copy_of(copy),
+                    Some(copy) => {
+                        request = copy_of(copy);
+                        break;
+                    }
                     None => return Err(Lost::Broken),
                 },
                 Err(lost) => return Err(lost),
@@ -211,11 +212,10 @@ impl Lane {
         }
     }
 
-    /// Whether a request may be lost on its way without anybody's fault: on a connection that the server may
-    /// have closed, or because there is another server to try.
-    fn may_need_copy(&self, server: &Server, now: Timestamp) -> bool {
-        self.upstream.servers().len() > 1
-            || self.idle[server.position()].lock().last().is_none_or(|link| now > link.used + FRESH)
+    /// Whether a request that is lost on its way can be sent once more: there is another server to try, or a kept
+    /// connection, which the server may close at any moment, however lately it was used.
+    fn may_need_copy(&self, server: &Server) -> bool {
+        self.upstream.servers().len() > 1 || !self.idle[server.position()].lock().is_empty()
     }
 
     /// Closes connections that have been idle for too long, or that the server has closed.

@@ -1,9 +1,12 @@
 //! A gateway from a rule file, programs behind it, and clients before it, all over real sockets.
 #![allow(dead_code, unreachable_pub, reason = "not every test needs everything")]
 
+pub mod file;
 pub mod frames;
+pub mod nginx;
 pub mod raw;
 pub mod recorder;
+pub mod scripted;
 pub mod upstream;
 
 use std::net::SocketAddr;

@@ -136,6 +136,12 @@ impl Client {
         self.ahead.is_empty() && self.more() == 0
     }
 
+    /// All that comes until the other side closes.
+    pub fn rest(mut self) -> Vec<u8> {
+        while self.more() > 0 {}
+        self.ahead
+    }
+
     fn more(&mut self) -> usize {
         let mut buffer = [0; 16 << 10];
         match self.stream.read(&mut buffer) {
