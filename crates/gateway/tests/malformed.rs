@@ -456,6 +456,7 @@ fn streams_that_are_no_requests() {
     client.send(frames::head(1, END_STREAM, &with(&[("content-length", "5")])));
     let fate = client.fate(1);
     assert!(malformed.contains(&fate), "a length without data: {fate:?}");
+    drop(client);
     // Frames in the wrong place end the connection.
     for (name, bytes) in [
         ("data of no stream", frames::frame(DATA, 0, 0, b"a")),
