@@ -23,7 +23,7 @@ test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
-bench: bench-engine bench-rust bench-cluster ## Run every benchmark
+bench: bench-engine bench-rust bench-cluster bench-gateway ## Run every benchmark
 
 .PHONY: bench-engine
 bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
@@ -36,6 +36,11 @@ bench-rust: setup ## Measure attribute, tower layer and streams (target/bench/ru
 .PHONY: bench-cluster
 bench-cluster: setup-bench ## Measure limits shared through Redis (target/bench/cluster.json)
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- cluster
+
+.PHONY: bench-gateway
+bench-gateway: setup-bench ## Measure the gateway beside nginx (target/bench/gateway.json)
+	$(CARGO) build --release --locked -p sluicegate-cli
+	$(CARGO) run --profile bench --locked -p sluicegate-bench -- gateway
 
 .PHONY: check
 check: setup-check ## Formatting, lints, documentation, READMEs, licences; warnings are errors

@@ -2,10 +2,10 @@
 //!
 //! `sluicegate-bench engine` measures every case of the engine in one process, `sluicegate-bench rust`
 //! what stands between a Rust program and the engine, `sluicegate-bench cluster` limits that many
-//! processes share through Redis: ours and each peer in turn, round after round, and the best round of
-//! each counts. What disturbs one side of a round on a busy machine thus disturbs the other as likely. A
-//! table goes to the screen and the same figures to `target/bench/engine.json`, `target/bench/rust.json`
-//! and `target/bench/cluster.json`.
+//! processes share through Redis, `sluicegate-bench gateway` the reverse proxy: ours and each peer in turn,
+//! round after round, and the best round of each counts; of whole programs, the median. What disturbs one
+//! side of a round on a busy machine thus disturbs the other as likely. A table goes to the screen and the
+//! same figures to a file in `target/bench` with the command's name, such as `target/bench/engine.json`.
 //!
 //! A case builds both sides, proves by counting that they decide what the case says (all admitted or
 //! all refused), and leaves the timing to [`runner`]. Our side of every case is in [`ours`], the peers'
@@ -19,6 +19,7 @@
 )]
 
 mod cluster;
+mod gateway;
 mod growth;
 mod keyed;
 mod keys;
@@ -72,6 +73,14 @@ enum Command {
         choice: Choice,
         /// Where the figures go
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/cluster.json"))]
+        json: PathBuf,
+    },
+    /// The reverse proxy beside nginx, both with a limit for each client
+    Gateway {
+        #[command(flatten)]
+        choice: Choice,
+        /// Where the figures go
+        #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/gateway.json"))]
         json: PathBuf,
     },
     /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
@@ -135,11 +144,20 @@ const CLUSTER: &[Case] = &[
     ("lease-commands", cluster::lease::commands),
 ];
 
+const GATEWAY: &[Case] = &[
+    ("proxied-allow", gateway::throughput::proxied_allow),
+    ("refused", gateway::throughput::refused),
+    ("p99-half-load", gateway::latency::half_load),
+    ("memory-1m", gateway::memory::million),
+    ("idle-10k", gateway::idle::ten_thousand),
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Engine { choice, json } => measure(ENGINE, report::ENGINE_NOTES, &choice, json),
         Command::Rust { choice, json } => measure(RUST, report::RUST_NOTES, &choice, json),
         Command::Cluster { choice, json } => measure(CLUSTER, report::CLUSTER_NOTES, &choice, json),
+        Command::Gateway { choice, json } => measure(GATEWAY, report::GATEWAY_NOTES, &choice, json),
         Command::Node { port, bucket, milliseconds } => {
             Ok(cluster::run_node(port, bucket, Duration::from_millis(milliseconds))?)
         }

@@ -79,12 +79,13 @@ fn greeting(settings: &Settings, running: &Running) -> String {
     text.trim_end().to_owned()
 }
 
-/// Waits until the gateway is to stop. SIGHUP reads certificates again, SIGUSR2 starts the program anew at
+/// Waits until the gateway is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again, SIGUSR2 starts the program anew at
 /// the same sockets.
 fn attend(running: &Running) -> io::Result<Stop> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut reopen = signal(SignalKind::user_defined1())?;
         let mut reload = signal(SignalKind::hangup())?;
         let mut restart = signal(SignalKind::user_defined2())?;
         loop {
@@ -95,6 +96,7 @@ fn attend(running: &Running) -> io::Result<Stop> {
                     let bad = running.reload_certificates().await;
                     bad.iter().for_each(|error| say(&format!("a certificate stays as it was: {error}")));
                 }
+                _ = reopen.recv() => running.reopen_log(),
                 _ = restart.recv() => match running.follow().await {
                     Ok(process) => return Ok(Stop::Followed(process)),
                     Err(error) => say(&error.to_string()),

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::identity::{self, IdentityError};
 use crate::listen::{self, CertificateError, Entrance, EntranceError, ListenError, Renewal};
+use crate::log::{AccessLog, LogError};
 use crate::places;
 use crate::process::Process;
 use crate::restart::{self, Notice, RestartError};
@@ -55,6 +56,9 @@ pub enum GatewayError {
     /// A way in that cannot be.
     #[error(transparent)]
     Entrance(#[from] EntranceError),
+    /// An access log that cannot be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// A thread that cannot be had.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -92,6 +96,7 @@ impl Gateway {
             renderer: Renderer::new(settings.headers),
             sources: identity::attributes(gateway, base, &clock)?,
             workers: doorway.workers(),
+            log: gateway.access_log.as_ref().map(AccessLog::open).transpose()?,
             timeouts: gateway.timeouts,
             forwarding,
             clock,
@@ -196,6 +201,18 @@ impl Running {
     /// The rules in force.
     pub fn sluice(&self) -> &Sluice {
         &self.shared.sluice
+    }
+
+    /// Opens the access log anew, for whoever has renamed its file.
+    pub fn reopen_log(&self) {
+        if let Some(log) = &self.shared.log {
+            log.reopen();
+        }
+    }
+
+    /// How the access log fares: lines lost because the disk was too slow, and writes that failed.
+    pub fn log_losses(&self) -> (u64, u64) {
+        self.shared.log.as_ref().map_or((0, 0), |log| (log.lost(), log.failures()))
     }
 
     /// Reads all certificates again. Those that are bad are told of, and stay as they were.

@@ -10,6 +10,7 @@ use sluicegate_http::Renderer;
 use sluicegate_http::attributes::AttributeSources;
 use sluicegate_http::identity::Forwarding;
 
+use crate::log::AccessLog;
 use crate::route::Router;
 use crate::upstream::Upstreams;
 
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) places: Vec<Place>,
     pub(crate) upstreams: Upstreams,
     pub(crate) workers: Workers,
+    /// Where requests are noted, if anywhere.
+    pub(crate) log: Option<AccessLog>,
     pub(crate) timeouts: Timeouts,
 }
 

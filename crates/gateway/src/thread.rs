@@ -12,6 +12,8 @@ use crate::client::{Client, ClientService};
 use crate::head::Origin;
 use crate::lane::Lane;
 use crate::listen::Entrance;
+use crate::log::LogThread;
+use crate::log::request_id::RequestIds;
 use crate::shared::Shared;
 use crate::stream::Stream;
 
@@ -26,8 +28,16 @@ pub(crate) struct Thread {
     pub(crate) shared: Arc<Shared>,
     /// The ways to upstreams, by their numbers.
     pub(crate) lanes: Vec<Arc<Lane>>,
+    /// Where its requests are noted, if anywhere.
+    pub(crate) log: Option<ThreadLog>,
     /// Connections that have gone on in another protocol.
     tunnels: Mutex<JoinSet<()>>,
+}
+
+/// The access log as one thread has it.
+pub(crate) struct ThreadLog {
+    pub(crate) lines: LogThread,
+    pub(crate) ids: RequestIds,
 }
 
 /// How the gateway stops.
@@ -55,7 +65,8 @@ pub struct Report {
 impl Thread {
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
         let lanes = shared.upstreams.all().iter().map(|it| Lane::new(Arc::clone(it), shared.clock.clone())).collect();
-        Arc::new(Self { shared, lanes, tunnels: Mutex::default() })
+        let log = shared.log.as_ref().map(|log| ThreadLog { lines: log.thread(), ids: RequestIds::new() });
+        Arc::new(Self { shared, lanes, log, tunnels: Mutex::default() })
     }
 
     /// Serves at all its listeners until told to stop, and then until everybody has been answered, or the time

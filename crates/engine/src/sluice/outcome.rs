@@ -115,6 +115,12 @@ impl Outcome {
         })
     }
 
+    /// A hash of the key that the rule at this position counts the request under, if it was asked: for logs,
+    /// which must not show keys. The same key has another hash in another process.
+    pub fn key_hash(&self, rule: usize) -> Option<u64> {
+        self.checks.iter().find(|check| check.rule == rule).map(|check| check.key.0)
+    }
+
     /// Rules in shadow mode that would have refused.
     pub fn would_refuse(&self) -> impl Iterator<Item = (&Rule, RuleDecision)> {
         self.decisions().filter(|(_, said)| said.shadow && !said.decision.is_admitted())

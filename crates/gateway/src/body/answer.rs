@@ -12,6 +12,7 @@ use sluicegate_http::{Paced, Tally};
 
 use super::BodyFate;
 use crate::client::Client;
+use crate::exchange::Journal;
 use crate::lane::{AnswerError, ServerBody};
 
 /// What a client is sent.
@@ -32,7 +33,7 @@ pub(crate) struct Relayed {
 }
 
 /// What a request holds until its answer has been sent.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Held {
     /// Permits, and reserves to be settled.
     pub(crate) outcome: Option<Box<Outcome>>,
@@ -40,6 +41,8 @@ pub(crate) struct Held {
     tally: Option<Box<Tally>>,
     /// What becomes of the request's body, if it has one.
     fate: Option<Arc<BodyFate>>,
+    /// What is noted about it.
+    pub(crate) journal: Option<Box<Journal>>,
     /// Its place among the requests under way.
     pub(crate) turn: Option<Pass>,
 }
@@ -60,6 +63,28 @@ impl Held {
     }
 }
 
+impl Held {
+    /// A part of the answer has passed; perhaps the last.
+    fn passed(&mut self, frame: &Frame<Bytes>, has_ended: bool) {
+        let Some(data) = frame.data_ref() else { return };
+        if let Some(tally) = &mut self.tally {
+            tally.received(data);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.passed(data.len());
+            if has_ended {
+                journal.ended();
+            }
+        }
+    }
+
+    fn ended(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.ended();
+        }
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         if let (Some(mut tally), Some(outcome)) = (self.tally.take(), self.outcome.take()) {
@@ -74,7 +99,10 @@ impl AnswerBody {
         Self::Own(Some(body).filter(|body| !body.is_empty()))
     }
 
-    pub(crate) fn server(body: ServerBody, held: Held, client: Arc<Client>) -> Self {
+    pub(crate) fn server(body: ServerBody, mut held: Held, client: Arc<Client>) -> Self {
+        if body.is_end_stream() {
+            held.ended();
+        }
         let meters = held.outcome.as_ref().map(|outcome| outcome.meters()).filter(|meters| !meters.is_empty());
         let relayed = Relayed { body: Some(body), held, client };
         match meters {
@@ -107,14 +135,17 @@ impl Body for Relayed {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
         let this = self.get_mut();
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        let frame = Pin::new(body).poll_frame(context);
+        let frame = Pin::new(&mut *body).poll_frame(context);
         match &frame {
             Poll::Ready(Some(Ok(frame))) => {
-                if let (Some(tally), Some(data)) = (&mut this.held.tally, frame.data_ref()) {
-                    tally.received(data);
-                }
+                let has_ended = body.is_end_stream();
+                this.held.passed(frame, has_ended);
             }
-            Poll::Ready(None | Some(Err(_))) => this.end(),
+            Poll::Ready(None) => {
+                this.held.ended();
+                this.end();
+            }
+            Poll::Ready(Some(Err(_))) => this.end(),
             Poll::Pending => {}
         }
         frame

@@ -10,11 +10,11 @@ use http_body::Body;
 use hyper::body::Incoming;
 use sluicegate_http::normal_path;
 
-use super::upgrade;
+use super::{Journal, upgrade};
 use crate::body::{AnswerBody, Held, RequestBody};
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::head;
+use crate::head::{self, Survey};
 use crate::shared::Way;
 use crate::upstream::{Server, Upstream};
 
@@ -23,35 +23,49 @@ pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
     request: Request<Incoming>,
+    survey: Survey,
     mut held: Held,
+    journal: &mut Option<Box<Journal>>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &client.thread.shared;
     let lane = &client.thread.lanes[way.upstream];
-    if head::is_upgrade(request.headers()) && request.version() == Version::HTTP_11 {
-        return Box::pin(upgrade::forward(client, way, request, held)).await;
+    if survey.upgrade && request.version() == Version::HTTP_11 && head::is_upgrade(request.headers()) {
+        return Box::pin(upgrade::forward(client, way, request, survey, held, journal)).await;
     }
     let (mut parts, body) = request.into_parts();
     let body = RequestBody::new(body, shared.timeouts.request_body, &shared.clock);
     let fate = body.fate();
     let target = target(&parts.uri, way.strip.as_deref());
-    let host = cleaned(&mut parts, client, lane.upstream());
+    let host = cleaned(&mut parts, survey, client, lane.upstream());
     if !body.is_empty() {
-        parts.headers.remove(EXPECT);
+        if survey.expects {
+            parts.headers.remove(EXPECT);
+        }
         if body.size_hint().exact().is_none() {
             // hyper would leave the body of a GET out.
             parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
     }
     let outgoing = outgoing(parts, host, body);
+    if let Some(journal) = journal {
+        journal.sent(&way.name, fate.clone());
+    }
     let address = |outgoing: &mut Request<RequestBody>, server: &Server| {
         address(outgoing, &target, lane.upstream(), server);
     };
     match lane.send(outgoing, address, client.alarm()).await {
-        Ok(answer) => {
+        Ok((answer, server, attempts)) => {
             let (mut parts, body) = answer.into_parts();
-            head::strip(&mut parts.headers);
+            if Survey::of(&parts.headers).of_hop {
+                head::strip(&mut parts.headers);
+            }
             parts.version = Version::default();
             held.answered(&parts.headers, fate);
+            if let Some(mut journal) = journal.take() {
+                journal.answered_by(server, attempts);
+                journal.head(parts.status, &mut parts.headers);
+                held.journal = Some(journal);
+            }
             Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))))
         }
         Err((failure, alarm)) => {
@@ -66,18 +80,27 @@ pub(super) async fn forward(
 }
 
 /// Takes off the head what is not to be passed on, and says where the request comes from. Answers which host
-/// the client asked for, if the upstream is to be sent that.
-pub(super) fn cleaned(parts: &mut Parts, client: &Client, upstream: &Upstream) -> Option<HeaderValue> {
-    let sent = parts.headers.remove(HOST);
-    let named = parts.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    let host = named.or(sent).unwrap_or(HeaderValue::from_static(""));
-    head::strip(&mut parts.headers);
+/// the client asked for, if it is to be put in again.
+pub(super) fn cleaned(parts: &mut Parts, survey: Survey, client: &Client, upstream: &Upstream) -> Option<HeaderValue> {
+    // Most send a `Host`, which mostly is sent on: then it stays where it is.
+    let stays = survey.hosts > 0 && parts.uri.authority().is_none() && !upstream.sends_own_host();
+    let host = if stays { None } else { Some(taken(parts)) };
+    if survey.of_hop {
+        head::strip(&mut parts.headers);
+    }
     if parts.version == Version::HTTP_2 {
         head::join_cookies(&mut parts.headers);
     }
-    let (kept, told) = if upstream.sends_own_host() { (None, Some(host)) } else { (Some(host), None) };
-    client.origin.tell(parts.version, &mut parts.headers, told);
+    let (kept, told) = if upstream.sends_own_host() { (None, host) } else { (host, None) };
+    client.origin.tell(parts.version, &mut parts.headers, told, survey.hearsay);
     kept
+}
+
+/// The host that the client asked for, taken out of the head.
+fn taken(parts: &mut Parts) -> HeaderValue {
+    let sent = parts.headers.remove(HOST);
+    let named = parts.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    named.or(sent).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// The request as it goes on, but for its address.

@@ -9,6 +9,7 @@
 //! The rules are asked about requests without a route too: who tries paths at random is limited as well.
 
 mod forward;
+mod journal;
 mod upgrade;
 
 use std::sync::Arc;
@@ -30,24 +31,45 @@ use crate::failure::Failure;
 use crate::head;
 use crate::route::Found;
 use crate::shared::{Place, Shared};
+pub(crate) use journal::Journal;
 
 /// Serves one request.
-pub(crate) async fn serve(client: Arc<Client>, request: Request<Incoming>) -> Response<AnswerBody> {
+pub(crate) async fn serve(client: Arc<Client>, mut request: Request<Incoming>) -> Response<AnswerBody> {
     let is_head = *request.method() == Method::HEAD;
-    match answered(&client, request).await {
+    let mut journal = Journal::begin(&client, &mut request);
+    let mut answer = match answered(&client, request, &mut journal).await {
         Ok(answer) => answer,
-        Err(failure) => own(failure.render(), is_head),
+        Err(failure) => {
+            if let Some(journal) = &mut journal {
+                journal.failed(&failure);
+            }
+            own(failure.render(), is_head)
+        }
+    };
+    // What a server answers has it; what is answered here is short, and as good as sent.
+    if let Some(mut journal) = journal {
+        journal.head(answer.status(), answer.headers_mut());
+        if let AnswerBody::Own(Some(body)) = answer.body() {
+            journal.passed(body.len());
+        }
+        journal.ended();
     }
+    answer
 }
 
-async fn answered(client: &Arc<Client>, request: Request<Incoming>) -> Result<Response<AnswerBody>, Failure> {
+async fn answered(
+    client: &Arc<Client>,
+    request: Request<Incoming>,
+    journal: &mut Option<Box<Journal>>,
+) -> Result<Response<AnswerBody>, Failure> {
     let shared = &*client.thread.shared;
-    head::check(&request)?;
+    let survey = head::check(&request)?;
     let (found, mut admission) = ask(client, &request);
     let mut held = Held::default();
     // An outcome is large: it is looked at where it is, and only moved if it must be kept.
     let fields = match admission.decided() {
         Some(outcome) if outcome.is_admitted() => {
+            note(journal, outcome, false);
             let fields = shared.renderer.fields(outcome);
             if outcome.is_held()
                 && let Some(outcome) = admission.take()
@@ -56,9 +78,13 @@ async fn answered(client: &Arc<Client>, request: Request<Incoming>) -> Result<Re
             }
             fields
         }
-        Some(outcome) => return Ok(refused(shared, outcome, &request)),
+        Some(outcome) => {
+            note(journal, outcome, false);
+            return Ok(refused(shared, outcome, &request));
+        }
         None => {
             let outcome = Box::pin(admission).await;
+            note(journal, &outcome, true);
             if !outcome.is_admitted() {
                 return Ok(refused(shared, &outcome, &request));
             }
@@ -78,9 +104,15 @@ async fn answered(client: &Arc<Client>, request: Request<Incoming>) -> Result<Re
     let answer = match place {
         Place::Answer(answer) => own(answer.clone(), *request.method() == Method::HEAD),
         Place::Demo(_) => own(crate::demo::answer(&request), *request.method() == Method::HEAD),
-        Place::Upstream(way) => forward::forward(client, way, request, held).await?,
+        Place::Upstream(way) => forward::forward(client, way, request, survey, held, journal).await?,
     };
     Ok(dressed(answer, fields))
+}
+
+fn note(journal: &mut Option<Box<Journal>>, outcome: &Outcome, waited: bool) {
+    if let Some(journal) = journal {
+        journal.decided(outcome, waited);
+    }
 }
 
 /// Finds the route, and asks the rules.

@@ -21,12 +21,13 @@ use hyper_util::rt::TokioIo;
 use sluicegate_engine::clock::ClockHandle;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
+use super::Journal;
 use super::forward::{address, cleaned, outgoing, target};
 use crate::alarm::LazyAlarm;
 use crate::body::{AnswerBody, Held, RequestBody};
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::head;
+use crate::head::{self, Survey};
 use crate::lane::ServerBody;
 use crate::shared::Way;
 use crate::upstream::{Attempt, Room, Tried};
@@ -36,7 +37,9 @@ pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
     mut request: Request<Incoming>,
+    survey: Survey,
     mut held: Held,
+    journal: &mut Option<Box<Journal>>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &client.thread.shared;
     let lane = &client.thread.lanes[way.upstream];
@@ -46,13 +49,17 @@ pub(super) async fn forward(
     let (mut parts, body) = request.into_parts();
     let protocol = parts.headers.get(UPGRADE).cloned();
     let target = target(&parts.uri, way.strip.as_deref());
-    let host = cleaned(&mut parts, client, upstream);
+    let host = cleaned(&mut parts, survey, client, upstream);
     if let Some(protocol) = protocol {
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         parts.headers.insert(UPGRADE, protocol);
     }
     let body = RequestBody::new(body, shared.timeouts.request_body, &shared.clock);
+    let fate = body.fate();
     let mut outgoing = outgoing(parts, host, body);
+    if let Some(journal) = journal {
+        journal.sent(&way.name, fate.clone());
+    }
 
     let attempt = upstream.pick(&Tried::default()).ok_or_else(|| Failure::NoServer { upstream: name() })?;
     let server = attempt.server();
@@ -87,11 +94,16 @@ pub(super) async fn forward(
         }
     };
     attempt.answered();
+    if let Some(mut journal) = journal.take() {
+        journal.answered_by(Arc::clone(server), 1);
+        journal.head(answer.status(), answer.headers_mut());
+        held.journal = Some(journal);
+    }
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         let (mut parts, body) = answer.into_parts();
         head::strip(&mut parts.headers);
         parts.version = Version::default();
-        held.answered(&parts.headers, None);
+        held.answered(&parts.headers, fate);
         let body = ServerBody::detached(body, Arc::clone(lane), attempt, alarm);
         return Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))));
     }
@@ -137,7 +149,11 @@ async fn tunnel(
         })
         .await;
     }
-    drop(held);
+    let (mut request, ..) = held;
+    if let Some(journal) = &mut request.journal {
+        journal.passed(usize::try_from(moved.load(Ordering::Relaxed)).unwrap_or(usize::MAX));
+        journal.ended();
+    }
 }
 
 /// One side of a tunnel, whose bytes are counted as they come.

@@ -6,18 +6,20 @@
 use http::header::{HOST, TRANSFER_ENCODING};
 use http::{Method, Request, Version};
 
+use super::Survey;
 use crate::failure::Failure;
 
-/// Checks a head.
-pub(crate) fn check<B>(head: &Request<B>) -> Result<(), Failure> {
+/// Checks a head, and answers what else in it needs attention.
+pub(crate) fn check<B>(head: &Request<B>) -> Result<Survey, Failure> {
+    let survey = Survey::of(head.headers());
     if *head.method() == Method::CONNECT || *head.method() == Method::TRACE {
         return Err(Failure::NotDone("CONNECT and TRACE are not done here"));
     }
-    let mut hosts = head.headers().get_all(HOST).iter();
-    let host = hosts.next();
-    if hosts.next().is_some() {
-        return Err(Failure::Bad("there are two Host headers"));
-    }
+    let host = match survey.hosts {
+        0 => None,
+        1 => head.headers().get(HOST),
+        _ => return Err(Failure::Bad("there are two Host headers")),
+    };
     let target = head.uri().authority();
     match (host, target) {
         (None, None) if head.version() > Version::HTTP_10 => return Err(Failure::Bad("there is no Host header")),
@@ -37,14 +39,14 @@ pub(crate) fn check<B>(head: &Request<B>) -> Result<(), Failure> {
     if !path.starts_with('/') && !(path == "*" && *head.method() == Method::OPTIONS) {
         return Err(Failure::Bad("the target is no path"));
     }
-    if head.headers().contains_key(TRANSFER_ENCODING) {
+    if survey.coded {
         let mut codings = head.headers().get_all(TRANSFER_ENCODING).iter();
         let is_chunked = codings.next().is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
         if !is_chunked || codings.next().is_some() {
             return Err(Failure::NotDone("of transfer codings, only chunked is known here"));
         }
     }
-    Ok(())
+    Ok(survey)
 }
 
 /// Host and port that the request asks for: of its target if that has any, as HTTP/2 does, else of the header.

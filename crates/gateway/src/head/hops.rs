@@ -1,24 +1,24 @@
 //! Headers that are for the next hop only, and never go further (RFC 9110, 7.6.1).
 
 use http::header::{
-    CONNECTION, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use smallvec::SmallVec;
 
-static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-static HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+pub(super) static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+pub(super) static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+pub(super) static HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// Takes off what is for this hop only, and what `Connection` names as such.
+/// Takes off what is for this hop only, and what `Connection` names as such; but never what a request cannot do
+/// without.
+#[cold]
 pub(crate) fn strip(headers: &mut HeaderMap) {
-    // Mostly there is nothing, and looking is cheaper than asking for each.
-    if !headers.keys().any(is_of_hop) {
-        return;
-    }
     let mut named: SmallVec<[HeaderName; 4]> = SmallVec::new();
     for value in headers.get_all(CONNECTION) {
         let tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        named.extend(tokens.filter_map(|token| HeaderName::from_bytes(token).ok()));
+        let names = tokens.filter_map(|token| HeaderName::from_bytes(token).ok());
+        named.extend(names.filter(|name| *name != HOST && *name != CONTENT_LENGTH));
     }
     let takes_trailers = headers.get_all(TE).iter().any(|value| {
         let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
@@ -51,13 +51,6 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
         })
 }
 
-fn is_of_hop(name: &HeaderName) -> bool {
-    matches!(*name, CONNECTION | PROXY_AUTHENTICATE | PROXY_AUTHORIZATION | TE | TRANSFER_ENCODING | UPGRADE)
-        || *name == KEEP_ALIVE
-        || *name == PROXY_CONNECTION
-        || *name == HTTP2_SETTINGS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,7 +63,7 @@ mod tests {
     fn what_is_for_one_hop_goes_no_further() {
         let mut all = headers(&[
             ("host", "a"),
-            ("connection", "keep-alive, X-Mine ,, \u{7f}"),
+            ("connection", "keep-alive, X-Mine ,, \u{7f}, Host"),
             ("x-mine", "1"),
             ("keep-alive", "timeout=5"),
             ("proxy-connection", "keep-alive"),

@@ -4,8 +4,10 @@ mod check;
 mod cookies;
 mod hops;
 mod origin;
+mod survey;
 
 pub(crate) use check::{authority, check};
 pub(crate) use cookies::join_cookies;
 pub(crate) use hops::{is_upgrade, strip};
 pub(crate) use origin::Origin;
+pub(crate) use survey::Survey;

@@ -13,8 +13,8 @@ use sluicegate_http::identity::Forwarding;
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+pub(super) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(super) static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The other end of a connection.
 #[derive(Debug)]
@@ -39,14 +39,19 @@ impl Origin {
         self.trusted
     }
 
+    /// Whether it is encrypted.
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.tls
+    }
+
     /// Who the client is.
     pub(crate) fn client(&self, forwarding: &Forwarding, headers: &HeaderMap) -> IpAddr {
         if self.trusted { forwarding.client_ip(self.address, headers) } else { self.address }
     }
 
     /// Says in a request's head where it comes from. `host` is what the client asked for, if the upstream is
-    /// sent another.
-    pub(crate) fn tell(&self, version: Version, headers: &mut HeaderMap, host: Option<HeaderValue>) {
+    /// sent another; `hearsay` whether the head says something of it already.
+    pub(crate) fn tell(&self, version: Version, headers: &mut HeaderMap, host: Option<HeaderValue>, hearsay: bool) {
         if self.trusted {
             let told = match headers.get(&X_FORWARDED_FOR) {
                 Some(_) => self.appended(headers),
@@ -58,7 +63,7 @@ impl Origin {
                 headers.entry(&X_FORWARDED_HOST).or_insert(host);
             }
         } else {
-            if headers.keys().any(is_hearsay) {
+            if hearsay {
                 for name in [&FORWARDED, &X_REAL_IP, &X_FORWARDED_HOST] {
                     headers.remove(name);
                 }
@@ -91,15 +96,12 @@ impl Origin {
     }
 }
 
-fn is_hearsay(name: &HeaderName) -> bool {
-    *name == FORWARDED || *name == X_REAL_IP || *name == X_FORWARDED_HOST
-}
-
 #[cfg(test)]
 mod tests {
     use sluicegate_http::identity::TrustedProxies;
 
     use super::*;
+    use crate::head::Survey;
 
     fn told(
         peer: [u8; 4],
@@ -112,7 +114,8 @@ mod tests {
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), value.parse().unwrap());
         }
-        origin.tell(Version::HTTP_11, &mut headers, host.map(HeaderValue::from_static));
+        let hearsay = Survey::of(&headers).hearsay;
+        origin.tell(Version::HTTP_11, &mut headers, host.map(HeaderValue::from_static), hearsay);
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         let mut told: Vec<_> = headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
         told.sort();

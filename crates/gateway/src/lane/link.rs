@@ -76,9 +76,14 @@ impl Link {
         self.room.is_wanted()
     }
 
-    /// Whether it can carry another request, as far as can be told without sending one.
-    pub(super) fn is_ready(&mut self) -> bool {
-        // The other side may have closed it meanwhile.
+    /// Whether it can carry another request, as far as is known. If the server has closed it meanwhile, sending
+    /// will find out, and give the request back.
+    pub(super) fn is_ready(&self) -> bool {
+        self.sender.is_ready()
+    }
+
+    /// The same, with a look at what the server has done meanwhile.
+    pub(super) fn is_still_ready(&mut self) -> bool {
         let closed = Pin::new(&mut self.connection).poll(&mut Context::from_waker(Waker::noop())).is_ready();
         !closed && self.sender.is_ready()
     }

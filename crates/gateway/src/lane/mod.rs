@@ -43,6 +43,9 @@ pub(crate) struct Lane {
     shared: Vec<Shared>,
 }
 
+/// An answer, by whom, and after how many attempts.
+pub(crate) type Answered = (Response<ServerBody>, Arc<Server>, u32);
+
 /// Why there is no answer.
 pub(crate) enum Lost {
     /// Nothing of the request was sent.
@@ -83,25 +86,27 @@ impl Lane {
         mut outgoing: Request<RequestBody>,
         address: impl Fn(&mut Request<RequestBody>, &Server),
         mut alarm: LazyAlarm,
-    ) -> Result<Response<ServerBody>, (Failure, LazyAlarm)> {
+    ) -> Result<Answered, (Failure, LazyAlarm)> {
         let settings = self.upstream.settings();
         let upstream = || settings.name.clone();
         let may_repeat = settings.retries > 0 && outgoing.method().is_idempotent() && outgoing.body().is_empty();
         let mut tried = Tried::default();
         let mut failure = Failure::NoServer { upstream: upstream() };
-        for _ in 0..=settings.retries {
+        for attempts in 1..=settings.retries.saturating_add(1) {
             let Some(attempt) = self.upstream.pick(&tried) else { break };
             let server = attempt.server();
             tried.add(server);
             address(&mut outgoing, server);
             // A copy is only made where it can be of use.
-            let copy = (may_repeat && self.may_need_copy(server)).then(|| copy_of(&outgoing));
-            let deadline = self.clock.now() + settings.timeouts.answer;
+            let now = self.clock.now();
+            let copy = (may_repeat && self.may_need_copy(server, now)).then(|| copy_of(&outgoing));
+            let deadline = now + settings.timeouts.answer;
             let lost = match self.exchange(outgoing, copy.as_ref(), &attempt, deadline, &mut alarm).await {
                 Ok((answer, link)) => {
                     attempt.answered();
-                    let lane = Arc::clone(self);
-                    return Ok(answer.map(|body| ServerBody::new(body, link, lane, attempt, alarm)));
+                    let (lane, server) = (Arc::clone(self), Arc::clone(server));
+                    let answer = answer.map(|body| ServerBody::new(body, link, lane, attempt, alarm));
+                    return Ok((answer, server, attempts));
                 }
                 Err(lost) => lost,
             };
@@ -149,7 +154,8 @@ impl Lane {
     ) -> Result<(Response<hyper::body::Incoming>, Option<Box<Link>>), Lost> {
         let server = attempt.server();
         if self.upstream.settings().protocol == UpstreamProtocol::Http2 {
-            let answer = self.shared[server.position()].send(server, request, deadline, alarm).await?;
+            // On the heap, here and below: what is rarely needed must not be moved about with every request.
+            let answer = Box::pin(self.shared[server.position()].send(server, request, deadline, alarm)).await?;
             return Ok((answer, None));
         }
         let mut request = request;
@@ -166,8 +172,9 @@ impl Lane {
                 Err(lost) => return Err(lost),
             }
         }
-        let Some(room) = alarm.within(deadline, server.wait_for_room()).await else { return Err(Lost::Full) };
-        let mut link = match self.connect(server, room).await {
+        let room = Box::pin(alarm.within(deadline, server.wait_for_room())).await;
+        let Some(room) = room else { return Err(Lost::Full) };
+        let mut link = match Box::pin(self.connect(server, room)).await {
             Ok(link) => link,
             Err(late) => return Err(Lost::NoConnection { request, late }),
         };
@@ -183,7 +190,7 @@ impl Lane {
 
     fn take_idle(&self, server: usize) -> Option<Box<Link>> {
         loop {
-            let mut link = self.idle[server].lock().pop()?;
+            let link = self.idle[server].lock().pop()?;
             if link.is_ready() {
                 return Some(link);
             }
@@ -192,7 +199,7 @@ impl Lane {
 
     /// Keeps a connection whose answer has been read.
     fn take_back(&self, server: usize, mut link: Box<Link>) {
-        if link.is_wanted_elsewhere() || !link.is_ready() {
+        if link.is_wanted_elsewhere() || !(link.is_ready() || link.is_still_ready()) {
             // Somebody waits for its room, the request is still being sent, or the server wants no more.
             return;
         }
@@ -205,9 +212,9 @@ impl Lane {
 
     /// Whether a request may be lost on its way without anybody's fault: on a connection that the server may
     /// have closed, or because there is another server to try.
-    fn may_need_copy(&self, server: &Server) -> bool {
+    fn may_need_copy(&self, server: &Server, now: Timestamp) -> bool {
         self.upstream.servers().len() > 1
-            || self.idle[server.position()].lock().last().is_none_or(|link| self.clock.now() > link.used + FRESH)
+            || self.idle[server.position()].lock().last().is_none_or(|link| now > link.used + FRESH)
     }
 
     /// Closes connections that have been idle for too long, or that the server has closed.
@@ -215,7 +222,8 @@ impl Lane {
         let now = self.clock.now();
         for idle in &self.idle {
             let longest = self.upstream.settings().timeouts.idle;
-            idle.lock().retain_mut(|link| now < link.used + longest && !link.is_wanted_elsewhere() && link.is_ready());
+            idle.lock()
+                .retain_mut(|link| now < link.used + longest && !link.is_wanted_elsewhere() && link.is_still_ready());
         }
     }
 }

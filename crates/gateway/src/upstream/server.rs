@@ -89,6 +89,11 @@ impl Server {
         self.address.tls
     }
 
+    /// Its address, as the rule file has it.
+    pub(crate) fn url(&self) -> &str {
+        &self.address.url
+    }
+
     /// Connects, TLS included, within the connect timeout.
     pub(crate) async fn connect(&self) -> Result<Stream<TcpStream>, ConnectError> {
         self.connector.connect(&self.address).await

@@ -1,0 +1,188 @@
+//! What is noted about a request while it is served; its line is written when its answer has ended.
+//!
+//! Where there is no access log, nothing of this is there.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::header::{HeaderName, REFERER, USER_AGENT};
+use http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
+use sluicegate_engine::rule::Reply;
+use sluicegate_engine::sluice::Cause;
+use sluicegate_engine::{Outcome, Timestamp};
+
+use crate::body::BodyFate;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::head;
+use crate::log::request_id::RequestId;
+use crate::log::{Line, ServedBy, Verdict};
+use crate::upstream::Server;
+
+static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Notes on one request.
+pub(crate) struct Journal {
+    client: Arc<Client>,
+    id: RequestId,
+    time: SystemTime,
+    begun: Timestamp,
+    address: IpAddr,
+    method: Method,
+    target: Uri,
+    host: String,
+    version: Version,
+    referer: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+    fate: Option<Arc<BodyFate>>,
+    status: StatusCode,
+    response_bytes: u64,
+    wait: Duration,
+    sent: Option<Timestamp>,
+    upstream: Option<String>,
+    server: Option<Arc<Server>>,
+    upstream_time: Option<Duration>,
+    attempts: u32,
+    verdict: Verdict,
+    rule: Option<String>,
+    key_hash: Option<u64>,
+    shadow: Option<String>,
+    store_lost: bool,
+    /// Whether the answer has ended as it should.
+    has_ended: bool,
+}
+
+impl Journal {
+    /// Begins, if there is a log. The request is given its id, unless a trusted proxy has done so.
+    pub(super) fn begin<B>(client: &Arc<Client>, request: &mut Request<B>) -> Option<Box<Self>> {
+        let log = client.thread.log.as_ref()?;
+        let given = request.headers().get(&X_REQUEST_ID).filter(|_| client.origin.is_trusted());
+        let id = given.and_then(RequestId::accept).unwrap_or_else(|| log.ids.next());
+        request.headers_mut().insert(&X_REQUEST_ID, id.header().clone());
+        let header = |name: HeaderName| request.headers().get(name).cloned();
+        let shared = &client.thread.shared;
+        Some(Box::new(Self {
+            id,
+            time: SystemTime::now(),
+            begun: shared.clock.now(),
+            address: client.origin.client(&shared.forwarding, request.headers()),
+            method: request.method().clone(),
+            target: request.uri().clone(),
+            host: head::authority(request).to_owned(),
+            version: request.version(),
+            referer: header(REFERER),
+            user_agent: header(USER_AGENT),
+            fate: None,
+            status: StatusCode::OK,
+            response_bytes: 0,
+            wait: Duration::ZERO,
+            sent: None,
+            upstream: None,
+            server: None,
+            upstream_time: None,
+            attempts: 0,
+            verdict: Verdict::Allowed,
+            rule: None,
+            key_hash: None,
+            shadow: None,
+            store_lost: false,
+            has_ended: false,
+            client: Arc::clone(client),
+        }))
+    }
+
+    /// The rules have decided, after this wait.
+    pub(super) fn decided(&mut self, outcome: &Outcome, waited: bool) {
+        if waited {
+            self.wait = self.client.thread.shared.clock.now().saturating_since(self.begun);
+        }
+        let position = match outcome.cause() {
+            Cause::Limit(rule) | Cause::Ban(rule) => Some(rule),
+            _ => outcome.decisions().find(|(_, said)| !said.shadow).map(|(_, said)| said.rule),
+        };
+        self.rule = position.and_then(|rule| Some(outcome.rules().get(rule)?.name.clone()));
+        self.key_hash = position.and_then(|rule| outcome.key_hash(rule));
+        self.shadow = outcome.would_refuse().next().map(|(rule, _)| rule.name.clone());
+        self.store_lost = outcome.is_degraded();
+        self.verdict = match (outcome.is_admitted(), outcome.cause(), outcome.reply()) {
+            (true, ..) => Verdict::Allowed,
+            (_, Cause::DenyList(_), _) => Verdict::Denied,
+            (_, Cause::Ban(_), _) => Verdict::Banned,
+            (_, _, Some(Reply::Degrade { .. })) => Verdict::Degraded,
+            (_, _, Some(Reply::Redirect { .. })) => Verdict::Redirected,
+            _ => Verdict::Refused,
+        };
+    }
+
+    /// The request is sent on.
+    pub(super) fn sent(&mut self, upstream: &str, fate: Option<Arc<BodyFate>>) {
+        self.upstream = Some(upstream.to_owned());
+        self.sent = Some(self.client.thread.shared.clock.now());
+        self.fate = fate;
+    }
+
+    /// A server has answered, after so many attempts.
+    pub(super) fn answered_by(&mut self, server: Arc<Server>, attempts: u32) {
+        let now = self.client.thread.shared.clock.now();
+        self.upstream_time = self.sent.map(|sent| now.saturating_since(sent));
+        (self.server, self.attempts) = (Some(server), attempts);
+    }
+
+    pub(super) fn failed(&mut self, failure: &Failure) {
+        self.verdict = Verdict::Failed(failure.word());
+    }
+
+    /// The head of the answer, which is told the request's id.
+    pub(super) fn head(&mut self, status: StatusCode, headers: &mut http::HeaderMap) {
+        self.status = status;
+        headers.insert(&X_REQUEST_ID, self.id.header().clone());
+    }
+
+    /// So much of the answer's body has gone.
+    pub(crate) fn passed(&mut self, bytes: usize) {
+        self.response_bytes += bytes as u64;
+    }
+
+    /// The answer has ended as it should.
+    pub(crate) fn ended(&mut self) {
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let Some(log) = &self.client.thread.log else { return };
+        let target = self.target.path_and_query().map_or("*", http::uri::PathAndQuery::as_str);
+        log.lines.write(&Line {
+            time: self.time,
+            request_id: self.id.as_str(),
+            client: self.address,
+            peer: self.client.origin.address,
+            tls: self.client.origin.is_encrypted(),
+            method: self.method.as_str(),
+            target,
+            host: &self.host,
+            version: self.version,
+            referer: self.referer.as_ref().map(HeaderValue::as_bytes),
+            user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
+            request_bytes: self.fate.as_ref().map_or(0, |fate| fate.bytes()),
+            status: self.status.as_u16(),
+            response_bytes: self.response_bytes,
+            duration: self.client.thread.shared.clock.now().saturating_since(self.begun),
+            wait: self.wait,
+            served_by: self.upstream.as_deref().map(|upstream| ServedBy {
+                upstream,
+                server: self.server.as_ref().map(|server| server.url()),
+                time: self.upstream_time,
+                attempts: self.attempts,
+            }),
+            verdict: self.verdict,
+            rule: self.rule.as_deref(),
+            key_hash: self.key_hash,
+            shadow: self.shadow.as_deref(),
+            store_lost: self.store_lost,
+            aborted: !self.has_ended,
+        });
+    }
+}
