@@ -200,6 +200,38 @@ fn a_head_that_goes_on_and_on() {
     assert!(!upstream.seen.lock().iter().any(|it| it.uri().path() == "/flood"));
 }
 
+/// A header that was sent once can be named again in one byte: little is sent, and much is meant.
+#[test]
+fn a_head_that_is_larger_than_it_looks() {
+    let upstream = Upstream::saying("hello");
+    let served = Served::of(&before(&[upstream.at], ""));
+    let mut client = Http2::connect(served.at);
+    let mut block = frames::block(&[(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/flood")]);
+    // A header for the dynamic table, whose newest entry is number 62.
+    let header = frames::block(&[("x-bomb", &"b".repeat(4_000))]);
+    block.push(0x40);
+    block.extend(&header[1..]);
+    block.extend([0x80 | 62; 10_000]);
+    client.send(frames::frame(HEADERS, END_HEADERS | END_STREAM, 1, &block));
+    let fate = client.fate(1);
+    assert!(matches!(fate, Fate::Status(431) | Fate::Reset(_) | Fate::GoAway(1..)), "{fate:?}");
+    assert_eq!(upstream.requests(), 0);
+    others_are_served(&served);
+}
+
+#[test]
+fn thousands_of_forwarded_hops_are_walked() {
+    let upstream = Upstream::saying("hello");
+    let yaml = before(&[upstream.at], "rules: [{ name: per-ip, key: ip, limits: [1/1h] }]");
+    let served = Served::of(&yaml.replace("threads: 2", "threads: 2\n  trusted_proxies: [127.0.0.0/8, 10.0.0.0/8]"));
+    let hops = "10.1.2.3, ".repeat(5_000);
+    for (client, status) in [("192.0.2.1", 200), ("192.0.2.1", 429), ("192.0.2.2", 200), ("::ffff:192.0.2.2", 429)] {
+        let mut proxy = Client::connect(served.at);
+        proxy.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {client}, {hops}10.0.0.1\r\n\r\n"));
+        assert_eq!(proxy.answer().unwrap().status, status, "{client}");
+    }
+}
+
 /// Frames that want an answer, from somebody who reads none: at some point no more are taken, and at the
 /// deadline the connection is closed.
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::scripted::{Scripted, head};
-use super::support::frames::{self, END_STREAM, Fate, Http2};
+use super::support::frames::{self, DATA, END_STREAM, Fate, HEADERS, Http2, RESET};
 use super::support::raw::Client;
 use super::support::{Served, before};
 
@@ -33,6 +33,9 @@ fn server() -> Scripted {
                     let answer = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
                                    HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
                     (answer, false)
+                }
+                (_, "/switched") => {
+                    (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello", false)
                 }
                 _ => (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", false),
             };
@@ -126,4 +129,44 @@ fn a_client_of_http2_gets_all_of_it_too() {
         assert_eq!(frames::status(&frame.payload), status);
         assert_ne!(frame.flags & END_STREAM, 0, "{method} {path}: there is nothing more");
     }
+}
+
+#[test]
+fn a_refused_upload_over_http2_is_answered_and_no_more_of_it_wanted() {
+    let server = server();
+    let served = Served::of(&before(&[server.at], "rules: [{ name: one, limits: [1/1h] }]"));
+    let mut client = Http2::connect(served.at);
+    client.send(frames::get(1, "/length"));
+    assert_eq!(client.fate(1), Fate::Status(200));
+    for stream in (3..40).step_by(2) {
+        let upload = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/length")];
+        client.send(frames::head(stream, 0, &upload));
+        client.send(frames::frame(DATA, 0, stream, &[b'x'; 1_000]));
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|kind| *kind != RESET) {
+            let frame = client.next().unwrap();
+            if frame.stream == stream {
+                seen.push(frame.kind);
+                if frame.kind == RESET {
+                    assert_eq!(frame.payload, [0; 4], "it was no error");
+                }
+            }
+        }
+        assert_eq!(seen, [HEADERS, DATA, RESET]);
+    }
+}
+
+/// RFC 9110, 15.2.2: a server must not switch unless it was asked to.
+#[test]
+fn a_protocol_that_nobody_asked_for_is_no_answer() {
+    let server = server();
+    let served = Served::of(&before(&[server.at], ""));
+    let mut client = Client::connect(served.at);
+    assert_eq!(client.get("/switched").status, 502);
+    assert_eq!(client.get("/length").text(), "hello");
+    let mut client = Http2::connect(served.at);
+    client.send(frames::get(1, "/switched"));
+    assert_eq!(client.fate(1), Fate::Status(502));
+    client.send(frames::get(3, "/length"));
+    assert_eq!(client.fate(3), Fate::Status(200));
 }
