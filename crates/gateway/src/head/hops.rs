@@ -1,19 +1,35 @@
 //! Headers that are for the next hop only, and never go further (RFC 9110, 7.6.1).
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
 use smallvec::SmallVec;
 
-pub(super) static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-pub(super) static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-pub(super) static HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+static HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
 /// Takes off what is for this hop only, and what `Connection` names as such; but never what a request cannot do
 /// without.
-#[cold]
 pub(crate) fn strip(headers: &mut HeaderMap) {
+    let mut values = headers.get_all(CONNECTION).iter();
+    let is_usual = |value: &HeaderValue| {
+        let value = value.as_bytes();
+        value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
+    };
+    if let (Some(value), None) = (values.next(), values.next())
+        && is_usual(value)
+        && headers.keys().filter(|name| is_of_hop(name)).count() == 1
+    {
+        // Nothing else, as in most answers of servers that keep their connections.
+        headers.remove(CONNECTION);
+        return;
+    }
+    strip_all(headers);
+}
+
+fn strip_all(headers: &mut HeaderMap) {
     let mut named: SmallVec<[HeaderName; 4]> = SmallVec::new();
     for value in headers.get_all(CONNECTION) {
         let tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
@@ -32,8 +48,16 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
     if takes_trailers {
         // The one word of it that may be passed on; gRPC does not do without.
-        headers.insert(TE, http::HeaderValue::from_static("trailers"));
+        headers.insert(TE, HeaderValue::from_static("trailers"));
     }
+}
+
+/// Whether a header is always for the next hop only.
+pub(super) fn is_of_hop(name: &HeaderName) -> bool {
+    matches!(*name, CONNECTION | PROXY_AUTHENTICATE | PROXY_AUTHORIZATION | TE | TRANSFER_ENCODING | UPGRADE)
+        || *name == KEEP_ALIVE
+        || *name == PROXY_CONNECTION
+        || *name == HTTP2_SETTINGS
 }
 
 /// Whether a request asks to go on in another protocol, such as WebSocket. To go on in HTTP, also under TLS, is
@@ -76,6 +100,18 @@ mod tests {
         ]);
         strip(&mut all);
         assert_eq!(all, headers(&[("host", "a"), ("accept", "*/*"), ("te", "trailers")]));
+    }
+
+    #[test]
+    fn a_connection_that_is_kept_says_so_to_this_hop_only() {
+        for (value, left) in [("keep-alive", 1), ("Close", 1), ("x-mine", 1), ("keep-alive, x-mine", 1)] {
+            let mut all = headers(&[("connection", value), ("server", "x")]);
+            strip(&mut all);
+            assert_eq!(all.len(), left, "{value}");
+        }
+        let mut all = headers(&[("connection", "keep-alive"), ("keep-alive", "timeout=5"), ("server", "x")]);
+        strip(&mut all);
+        assert_eq!(all, headers(&[("server", "x")]));
     }
 
     #[test]

@@ -3,12 +3,9 @@
 //! Most requests have none of it. To ask a map of headers for each name would cost more than all the rest
 //! that is done to the head.
 
-use http::header::{
-    CONNECTION, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
 
-use super::hops::{HTTP2_SETTINGS, KEEP_ALIVE, PROXY_CONNECTION};
+use super::hops::is_of_hop;
 use super::origin::{X_FORWARDED_HOST, X_REAL_IP};
 
 /// What a look at the headers found.
@@ -34,7 +31,7 @@ impl Survey {
         for (name, _) in headers {
             match *name {
                 HOST => survey.hosts = survey.hosts.saturating_add(1),
-                CONNECTION | PROXY_AUTHENTICATE | PROXY_AUTHORIZATION | TE => survey.of_hop = true,
+                CONNECTION | TE => survey.of_hop = true,
                 TRANSFER_ENCODING => (survey.of_hop, survey.coded) = (true, true),
                 UPGRADE => (survey.of_hop, survey.upgrade) = (true, true),
                 EXPECT => survey.expects = true,
@@ -45,9 +42,9 @@ impl Survey {
         survey
     }
 
-    /// Looks at names that have no number of their own.
+    /// Looks at rarer names.
     fn look_at(&mut self, name: &HeaderName) {
-        if name == KEEP_ALIVE || name == PROXY_CONNECTION || name == HTTP2_SETTINGS {
+        if is_of_hop(name) {
             self.of_hop = true;
         } else if name == X_REAL_IP || name == X_FORWARDED_HOST {
             self.hearsay = true;

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -74,12 +74,14 @@ impl ServerBody {
     }
 
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+        let Some(link) = &mut self.link else { return Pin::new(&mut self.body).poll_frame(context) };
+        // Data comes only while the connection is polled, and is looked for right after that: nobody need be woken.
+        let mut unwoken = Context::from_waker(Waker::noop());
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(&mut unwoken) {
             return Poll::Ready(frame);
         }
-        let Some(link) = &mut self.link else { return Poll::Pending };
         link.poll(context);
-        Pin::new(&mut self.body).poll_frame(context)
+        Pin::new(&mut self.body).poll_frame(&mut unwoken)
     }
 }
 

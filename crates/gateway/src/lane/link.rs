@@ -49,11 +49,12 @@ impl Link {
         let mut answer = std::pin::pin!(sender.try_send_request(request));
         let mut is_over = false;
         poll_fn(|context| {
-            // The connection first: what it hands over must not wake us, as we look right after it.
             if !is_over {
                 is_over = Pin::new(&mut *connection).poll(context).is_ready();
             }
-            match answer.as_mut().poll(context) {
+            // An answer comes only while the connection is polled, and it is looked for right after that: who is
+            // polled already need not be woken.
+            match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
                 Poll::Ready(Err(mut error)) => Poll::Ready(Err(match error.take_message() {
                     Some(request) => Lost::Unsent(request),
@@ -82,7 +83,8 @@ impl Link {
         self.sender.is_ready()
     }
 
-    /// The same, with a look at what the server has done meanwhile.
+    /// The same, with a look at what the server has done meanwhile. Whoever drove it until now is not woken by it
+    /// any more.
     pub(super) fn is_still_ready(&mut self) -> bool {
         let closed = Pin::new(&mut self.connection).poll(&mut Context::from_waker(Waker::noop())).is_ready();
         !closed && self.sender.is_ready()

@@ -199,7 +199,7 @@ impl Lane {
 
     /// Keeps a connection whose answer has been read.
     fn take_back(&self, server: usize, mut link: Box<Link>) {
-        if link.is_wanted_elsewhere() || !(link.is_ready() || link.is_still_ready()) {
+        if link.is_wanted_elsewhere() || !link.is_still_ready() {
             // Somebody waits for its room, the request is still being sent, or the server wants no more.
             return;
         }
