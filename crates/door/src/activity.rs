@@ -33,7 +33,9 @@ struct State {
     tunnel: bool,
     /// Whether the last request had no body, so that nothing of it can be left to read.
     bodiless: bool,
-    /// Answers whose data was taken, and when; they have not been asked for more.
+    /// Since when the client has not taken what is to be written, if it does not.
+    blocked: Option<Timestamp>,
+    /// Answers of HTTP/2 whose data was taken, and when it last moved; they have not been asked for more.
     handed_out: SmallVec<[(u64, Timestamp); 1]>,
     next_hand_out: u64,
 }
@@ -65,6 +67,7 @@ impl Activity {
             http2: false,
             tunnel: false,
             bodiless: true,
+            blocked: None,
             handed_out: SmallVec::new(),
             next_hand_out: 0,
         };
@@ -96,8 +99,17 @@ impl Activity {
     /// bytes sent without any request, by a ping.
     pub(crate) fn written(&self) {
         let mut state = self.state.lock();
+        state.blocked = None;
         if !state.http2 || state.tunnel {
             self.used(&mut state);
+        }
+    }
+
+    /// Bytes could not go: the client does not read.
+    pub(crate) fn blocked(&self) {
+        let mut state = self.state.lock();
+        if state.blocked.is_none() {
+            state.blocked = Some(self.clock.now());
         }
     }
 
@@ -121,9 +133,19 @@ impl Activity {
         HandedOut { activity: Arc::clone(self), id }
     }
 
+    /// Some of it has moved.
+    pub(crate) fn moved(&self, id: u64) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        if let Some((_, since)) = state.handed_out.iter_mut().find(|(known, _)| *known == id) {
+            *since = now;
+        }
+    }
+
     /// Since when the client has not read on, if it does not.
     pub(crate) fn unread_since(&self) -> Option<Timestamp> {
-        self.state.lock().handed_out.iter().map(|(_, since)| *since).min()
+        let state = self.state.lock();
+        state.handed_out.iter().map(|(_, since)| *since).chain(state.blocked).min()
     }
 
     /// From now on answers say that they are the last.
@@ -141,10 +163,12 @@ impl Activity {
         }
     }
 
-    /// What it waits for, and since when. `None` while requests are under way.
+    /// What it waits for, and since when. `None` while requests are under way, or answers still to be read.
     pub(crate) fn quiet(&self) -> Option<Quiet> {
         let state = self.state.lock();
         match (state.under_way, state.head_begun) {
+            // Its last answer has not gone yet.
+            _ if state.blocked.is_some() => None,
             (0, true) => Some(Quiet::Head(state.since)),
             (0, false) => Some(Quiet::Idle { since: state.since, settled: state.bodiless && !state.http2 }),
             _ => None,
@@ -162,6 +186,12 @@ impl UnderWay {
 pub(crate) struct HandedOut {
     activity: Arc<Activity>,
     id: u64,
+}
+
+impl HandedOut {
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
+    }
 }
 
 impl Drop for HandedOut {

@@ -48,8 +48,10 @@ impl Connection {
     }
 
     fn note_written(&self, written: &Poll<io::Result<usize>>) {
-        if let (Some(activity), Poll::Ready(Ok(1..))) = (&self.activity, written) {
-            activity.written();
+        match (&self.activity, written) {
+            (Some(activity), Poll::Ready(Ok(1..))) => activity.written(),
+            (Some(activity), Poll::Pending) => activity.blocked(),
+            _ => {}
         }
     }
 }

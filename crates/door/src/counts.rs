@@ -15,6 +15,8 @@ use crate::gate::Gate;
 pub struct Counts {
     /// Connections being served now. Never above `max_connections`.
     pub open: usize,
+    /// Of those served, the ones that have been idle for a while and are kept in as little memory as they need.
+    pub resting: usize,
     /// Connections that wait for a place now. Never above `queue`.
     pub queued: usize,
     /// Requests being worked on now; counted if `in_flight` is set, and never above it.
@@ -74,6 +76,7 @@ pub(crate) enum Why {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) open: AtomicUsize,
+    pub(crate) resting: AtomicUsize,
     pub(crate) accepted: AtomicU64,
     pub(crate) entered: AtomicU64,
     pub(crate) header_timeouts: AtomicU64,
@@ -127,6 +130,7 @@ impl DoorHandle {
         let counters = &self.gate.counters;
         Counts {
             open: counters.open.load(Ordering::Relaxed),
+            resting: counters.resting.load(Ordering::Relaxed),
             queued: self.gate.queued(),
             in_flight: self.gate.workers.in_flight(),
             requests_waiting: self.gate.workers.waiting(),

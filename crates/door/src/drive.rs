@@ -15,6 +15,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -61,6 +62,22 @@ pub struct Entered<I> {
     pub client: SocketAddr,
     /// What is spoken, if that has been agreed upon already.
     pub is_http2: Option<bool>,
+}
+
+/// A connection at rest, counted until dropped.
+struct Resting(Arc<Gate>);
+
+impl Resting {
+    fn new(gate: &Arc<Gate>) -> Self {
+        gate.counters.resting.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(gate))
+    }
+}
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        self.0.counters.resting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What became of a connection of HTTP/1.
@@ -112,6 +129,7 @@ impl Host {
         let mut service = Noting::new(service(&entered), activity);
         let is_http2 = entered.is_http2.take();
         let mut io = Rewound::new(entered.io);
+        let mut resting = None;
         loop {
             let http2 = match is_http2 {
                 Some(true) => true,
@@ -120,13 +138,14 @@ impl Host {
                     None => return,
                 },
             };
+            drop(resting.take());
             if http2 {
                 // On the heap, as all that is only there while requests are: a connection at rest is small.
                 return Box::pin(self.serve_http2(io, service, &mut watchman, &mut closing)).await;
             }
             match Box::pin(self.serve_http1(io, service, &mut watchman, &mut closing)).await {
                 Served::Over => return,
-                Served::Rests(at_rest, of) => (io, service) = (at_rest, of),
+                Served::Rests(at_rest, of) => (io, service, resting) = (at_rest, of, Some(Resting::new(&self.gate))),
             }
         }
     }

@@ -74,8 +74,8 @@ where
                         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                     }
                 }
-                let activity = activity.map(Arc::clone);
-                answer.map(|body| Sending::new(Held::new(body, under_way), activity, *this.http2))
+                let activity = activity.filter(|_| *this.http2).map(Arc::clone);
+                answer.map(|body| Sending::new(Held::new(body, under_way), activity))
             })
         })
     }

@@ -20,7 +20,8 @@ impl<I> Rewound<I> {
 
     /// Takes back what was read ahead.
     pub(crate) fn rewind(&mut self, ahead: Bytes) {
-        self.ahead = ahead;
+        // Nothing may still be a part of something large.
+        self.ahead = if ahead.is_empty() { Bytes::new() } else { ahead };
     }
 }
 

@@ -3,8 +3,9 @@
 //! A body of HTTP/2 can end long before its client has room for it: what is left waits inside hyper. Among
 //! the bytes of the connection it cannot be told from answers to pings, so the data itself tells.
 //!
-//! A body whose data was taken and that is not asked for more has a client that does not read. That is
-//! noted too, with the time; a body that has no data to give is the service's affair.
+//! A body of HTTP/2 whose data was taken and that is not asked for more has a client that gives it no room.
+//! That is noted too, with the time; a body that has no data to give is the service's affair. On HTTP/1 the
+//! socket tells as much.
 
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -23,7 +24,6 @@ pin_project! {
         #[pin]
         body: B,
         activity: Option<Arc<Activity>>,
-        http2: bool,
         handed_out: Option<HandedOut>,
     }
 }
@@ -33,11 +33,13 @@ pub(crate) struct Part<D> {
     data: D,
     // Of HTTP/2 only.
     activity: Option<Arc<Activity>>,
+    handed_out: Option<u64>,
 }
 
 impl<B> Sending<B> {
-    pub(crate) const fn new(body: B, activity: Option<Arc<Activity>>, http2: bool) -> Self {
-        Self { body, activity, http2, handed_out: None }
+    /// Of HTTP/2 with the connection's activity; of HTTP/1 without.
+    pub(crate) const fn new(body: B, activity: Option<Arc<Activity>>) -> Self {
+        Self { body, activity, handed_out: None }
     }
 }
 
@@ -49,13 +51,16 @@ impl<B: Body> Body for Sending<B> {
         let mut this = self.project();
         *this.handed_out = None;
         let frame = this.body.as_mut().poll_frame(cx);
-        if let (Poll::Ready(Some(Ok(_))), Some(activity)) = (&frame, &*this.activity)
+        let Some(activity) = &*this.activity else {
+            return frame.map_ok(|frame| frame.map_data(|data| Part { data, activity: None, handed_out: None }));
+        };
+        if let Poll::Ready(Some(Ok(_))) = &frame
             && !this.body.is_end_stream()
         {
             *this.handed_out = Some(activity.hand_out());
         }
-        let activity = || this.activity.clone().filter(|_| *this.http2);
-        frame.map_ok(|frame| frame.map_data(|data| Part { data, activity: activity() }))
+        let handed_out = this.handed_out.as_ref().map(HandedOut::id);
+        frame.map_ok(|frame| frame.map_data(|data| Part { data, activity: Some(Arc::clone(activity)), handed_out }))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -84,6 +89,9 @@ impl<D: Buf> Buf for Part<D> {
         self.data.advance(count);
         if let Some(activity) = &self.activity {
             activity.answered();
+            if let Some(id) = self.handed_out {
+                activity.moved(id);
+            }
         }
     }
 }
