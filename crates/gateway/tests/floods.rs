@@ -347,7 +347,7 @@ fn bodies_that_stop_coming() {
             (0..60).for_each(|_| {
                 std::thread::sleep(Duration::from_millis(5));
                 clock.advance(Duration::from_secs(1));
-            })
+            });
         })
     };
     assert_eq!(client.fate(1), Fate::Status(408));
