@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, Uri, Version};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use sluicegate_http::normal_path;
@@ -54,6 +54,10 @@ pub(super) async fn forward(
         address(outgoing, &target, lane.upstream(), server);
     };
     match lane.send(outgoing, address, client.alarm()).await {
+        // Nobody asked for another protocol.
+        Ok((answer, ..)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            Err(Failure::BadAnswer { upstream: way.name.clone() })
+        }
         Ok((answer, server, attempts)) => {
             let (mut parts, body) = answer.into_parts();
             if Survey::of(&parts.headers).of_hop {

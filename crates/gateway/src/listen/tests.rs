@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::tls::made::Made;
 use super::*;
+use crate::stream::Stream;
 
 /// Only a guard against hanging.
 const GUARD: Duration = Duration::from_secs(60);

@@ -180,7 +180,7 @@ pub fn get(stream: u32, path: &str) -> Vec<u8> {
 }
 
 /// The status a header block begins with.
-fn status(block: &[u8]) -> u16 {
+pub fn status(block: &[u8]) -> u16 {
     // Changes of the table's size come first.
     let block = &block[block.iter().take_while(|it| **it & 0xe0 == 0x20).count()..];
     match block[0] {

@@ -123,7 +123,7 @@ fn converse(stream: TcpStream, notes: &Mutex<Notes>) {
 fn request(reading: &mut impl Read) -> Result<Seen, Fault> {
     let first = line(reading).map_err(|fault| match fault {
         // Nothing had come yet.
-        (fault, 0) if matches!(fault, Fault::Cut) => Fault::Over,
+        (Fault::Cut, 0) => Fault::Over,
         (fault, _) => fault,
     })?;
     let [method, target, "HTTP/1.1"] = first.split(' ').collect::<Vec<_>>()[..] else {

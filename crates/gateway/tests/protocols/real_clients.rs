@@ -1,0 +1,195 @@
+//! Programs that others wrote: curl and h2load; and proxies that say for whom they come.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use bytes::Bytes;
+use http::Response;
+use sluicegate_engine::clock::ClockHandle;
+
+use super::support::raw::Client;
+use super::support::upstream::Upstream;
+use super::support::{Served, before};
+
+/// A server that answers with the length of what it was sent.
+fn measuring() -> Upstream {
+    Upstream::new(|request| async move { Response::new(Bytes::from(request.body().len().to_string())) })
+}
+
+/// What curl prints, with this on its standard input.
+fn curl(words: &[&str], input: &[u8]) -> String {
+    let mut curl = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "60", "--noproxy", "*"])
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = curl.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writing = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = curl.wait_with_output().unwrap();
+    writing.join().unwrap();
+    assert!(output.status.success(), "curl {words:?}: {}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn curl_sends_large_bodies_after_a_hundred() {
+    let upstream = measuring();
+    let served = Served::of(&before(&[upstream.at], ""));
+    let url = format!("http://{}/up", served.at);
+    let body = vec![b'x'; 5 << 20];
+    for version in ["--http1.1", "--http2-prior-knowledge", "--http1.0"] {
+        for coding in ["X-A: b", "Transfer-Encoding: chunked"] {
+            if coding.starts_with('T') && version != "--http1.1" {
+                continue;
+            }
+            let said = curl(&[version, "-H", "Expect: 100-continue", "-H", coding, "--data-binary", "@-", &url], &body);
+            assert_eq!(said, body.len().to_string(), "{version} {coding}");
+        }
+    }
+    assert!(upstream.seen.lock().iter().all(|it| !it.headers().contains_key("expect")));
+}
+
+#[test]
+fn curl_asks_for_an_upgrade_to_http2_and_is_served_all_the_same() {
+    let upstream = measuring();
+    let served = Served::of(&before(&[upstream.at], ""));
+    let said = curl(&["--http2", "-w", " %{http_version} %{http_code}", &format!("http://{}/", served.at)], b"");
+    assert_eq!(said, "0 1.1 200");
+}
+
+/// A folder with a certificate; gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(std::env::temp_dir().join(format!("sluicegate-protocols-{}", std::process::id())));
+        drop(std::fs::remove_dir_all(&folder.0));
+        std::fs::create_dir(&folder.0).unwrap();
+        let words = "req -x509 -days 2 -subj /CN=a -addext subjectAltName=IP:127.0.0.1 -newkey ec -pkeyopt \
+                     ec_paramgen_curve:prime256v1 -nodes -keyout a.key -out a.pem";
+        let made = Command::new("openssl").args(words.split_whitespace()).current_dir(&folder.0).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        folder
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+#[test]
+fn curl_comes_with_tls_and_agrees_on_a_protocol() {
+    let folder = Folder::new();
+    let upstream = measuring();
+    let listen = "listen: { address: 127.0.0.1:0, tls: { certificate: a.pem, key: a.key } }";
+    let yaml = before(&[upstream.at], "").replace("listen: 127.0.0.1:0", listen);
+    let served = Served::within(&folder.0, &yaml, ClockHandle::system());
+    let (url, ca) = (format!("https://{}/x", served.at), folder.0.join("a.pem"));
+    let body = vec![b'x'; 5 << 20];
+    for (asked, spoken) in [("--http2", "2"), ("--http1.1", "1.1")] {
+        for version in ["1.2", "1.3"] {
+            let ca = ca.to_str().unwrap();
+            let said = curl(
+                &[asked, "--cacert", ca, "--tls-max", version, "-w", " %{http_version}", "--data-binary", "@-", &url],
+                &body,
+            );
+            assert_eq!(said, format!("{} {spoken}", body.len()));
+        }
+    }
+    let seen = upstream.seen.lock();
+    assert_eq!(seen.len(), 4);
+    assert!(seen.iter().all(|it| it.headers()["x-forwarded-proto"] == "https"));
+    drop(seen);
+    // Whoever does not shake hands is not served.
+    let mut plain = Client::connect(served.at);
+    plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(plain.answer().is_none());
+}
+
+#[test]
+fn h2load_gets_every_answer() {
+    let upstream = Upstream::saying("hello");
+    let served = Served::of(&before(&[upstream.at], ""));
+    for arguments in ["-n 3000 -c 10 -m 10", "-n 3000 -c 10 --h1"] {
+        let output = Command::new("h2load").args(arguments.split(' ')).arg(format!("http://{}/", served.at)).output();
+        let Ok(output) = output else { panic!("h2load is missing: run scripts/setup test") };
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("3000 succeeded, 0 failed, 0 errored, 0 timeout"), "{said}");
+        assert!(said.contains("status codes: 3000 2xx"), "{said}");
+    }
+}
+
+#[test]
+fn a_proxy_says_for_whom_it_comes() {
+    let upstream = measuring();
+    let listen = "listen: { address: 127.0.0.1:0, proxy_protocol: true }\n  trusted_proxies: [127.0.0.0/8]";
+    let served = Served::of(&before(&[upstream.at], "").replace("listen: 127.0.0.1:0", listen));
+    let v2 = {
+        let mut line = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+        line.extend([192, 0, 2, 8, 127, 0, 0, 1, 0x10, 0, 0, 80]);
+        line
+    };
+    let v6 = b"PROXY TCP6 2001:db8::7 ::1 1000 80\r\n".to_vec();
+    let v1 = b"PROXY TCP4 192.0.2.7 127.0.0.1 1000 80\r\n".to_vec();
+    for (line, client) in [(v1, "192.0.2.7"), (v2, "192.0.2.8"), (v6, "2001:db8::7")] {
+        let mut proxy = Client::connect(served.at);
+        proxy.send(line);
+        for _ in 0..2 {
+            assert_eq!(proxy.get("/").status, 200);
+            assert_eq!(upstream.seen.lock().last().unwrap().headers()["x-forwarded-for"], client);
+        }
+    }
+    let said = curl(&["--haproxy-protocol", "-w", " %{http_code}", &format!("http://{}/", served.at)], b"");
+    assert_eq!(said, "0 200");
+    // Without the line, or with one that is none, nobody is served.
+    let before = upstream.requests();
+    for line in ["", "PROXY TCP4 192.0.2.7\r\n", "PROXY TCP4 192.0.2.7 127.0.0.1 1000 80 more\r\n"] {
+        let mut client = Client::connect(served.at);
+        client.send(format!("{line}GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert!(client.answer().is_none(), "{line:?}");
+    }
+    assert_eq!(upstream.requests(), before);
+}
+
+#[test]
+fn the_word_of_a_proxy_that_is_not_trusted_does_not_count() {
+    let upstream = measuring();
+    let listen = "listen: { address: 127.0.0.1:0, proxy_protocol: true }\n  trusted_proxies: [192.0.2.0/24]";
+    let served = Served::of(&before(&[upstream.at], "").replace("listen: 127.0.0.1:0", listen));
+    let mut client = Client::connect(served.at);
+    client.send("PROXY TCP4 192.0.2.7 127.0.0.1 1000 80\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.answer().is_none());
+    assert_eq!(upstream.requests(), 0);
+}
+
+#[test]
+fn curl_is_told_that_its_upload_is_refused() {
+    let upstream = measuring();
+    let served = Served::of(&before(&[upstream.at], "rules: [{ name: one, limits: [1/1h] }]"));
+    let url = format!("http://{}/up", served.at);
+    let body = vec![b'x'; 20 << 20];
+    assert_eq!(curl(&[&url], b""), "0");
+    for expect in ["Expect:", "Expect: 100-continue"].repeat(5) {
+        let words = ["--http1.1", "-H", expect, "-o", "/dev/null", "-w", "%{http_code}", "--data-binary", "@-", &url];
+        assert_eq!(curl(&words, &body), "429", "{expect}");
+    }
+}
+
+#[test]
+fn whoever_sends_on_is_told_all_the_same() {
+    let upstream = measuring();
+    let served = Served::of(&before(&[upstream.at], "rules: [{ name: one, limits: [1/1h] }]"));
+    assert_eq!(Client::connect(served.at).get("/").status, 200);
+    for _ in 0..20 {
+        let mut client = Client::connect(served.at);
+        drop(client.stream.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n"));
+        drop(client.stream.write_all(&[b'x'; 5_000_000]));
+        assert_eq!(client.answer().unwrap().status, 429);
+    }
+}

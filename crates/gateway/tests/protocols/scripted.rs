@@ -1,0 +1,36 @@
+//! A server that says on each connection what a function says.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+/// A server of bytes.
+pub(crate) struct Scripted {
+    pub(crate) at: SocketAddr,
+}
+
+impl Scripted {
+    /// Each connection is the function's, on a thread of its own.
+    pub(crate) fn new(converse: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let converse = Arc::new(converse);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, converse) = (stream.unwrap(), Arc::clone(&converse));
+                std::thread::spawn(move || converse(stream));
+            }
+        });
+        Self { at }
+    }
+}
+
+/// The head of the next request, to the empty line; `None` if the connection ends first.
+pub(crate) fn head(stream: &mut TcpStream) -> Option<String> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    Some(String::from_utf8(head).unwrap())
+}

@@ -1,0 +1,153 @@
+//! Bodies pass as they come: nothing is gathered, and who does not read holds up who sends.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::scripted::{Scripted, head};
+use super::support::frames::{self, DATA, Fate, Http2};
+use super::support::raw::Client;
+use super::support::{Served, before, until};
+
+const ALL: usize = 64 << 20;
+
+/// What kernel and gateway may hold between them of one body; far less than there is.
+const HELD: usize = 32 << 20;
+
+fn content(at: usize) -> u8 {
+    u8::try_from(at % 251).unwrap()
+}
+
+fn contents(from: usize, length: usize) -> Vec<u8> {
+    (from..from + length).map(content).collect()
+}
+
+/// Writes until nobody has taken anything for a while, and tells how much was taken.
+fn write_until_full(stream: &mut TcpStream, from: usize) -> usize {
+    stream.set_nonblocking(true).unwrap();
+    let (mut at, mut last) = (from, Instant::now());
+    while last.elapsed() < Duration::from_millis(300) && at < ALL {
+        match stream.write(&contents(at, (64 << 10).min(ALL - at))) {
+            Ok(written) => (at, last) = (at + written, Instant::now()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    stream.set_nonblocking(false).unwrap();
+    at - from
+}
+
+#[test]
+fn a_large_body_goes_up_as_it_comes() {
+    let (may_read, reads) = channel::<()>();
+    let reads = Mutex::new(reads);
+    let first = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&first);
+    let server = Scripted::new(move |mut stream| {
+        assert!(head(&mut stream).unwrap().to_ascii_lowercase().contains(&format!("content-length: {ALL}\r\n")));
+        let mut at = 0;
+        let mut buffer = vec![0; 64 << 10];
+        while at < ALL {
+            let read = stream.read(&mut buffer).unwrap();
+            assert!(read > 0 && buffer[..read].iter().enumerate().all(|(index, byte)| *byte == content(at + index)));
+            if at == 0 {
+                seen.store(read, Ordering::SeqCst);
+                reads.lock().recv().unwrap();
+            }
+            at += read;
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+    });
+    let served = Served::of(&before(&[server.at], ""));
+    let mut client = Client::connect(served.at);
+    client.send(format!("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: {ALL}\r\n\r\n"));
+    client.send(contents(0, 1_000));
+    until("the first bytes have arrived", || first.load(Ordering::SeqCst) > 0);
+    let taken = 1_000 + write_until_full(&mut client.stream, 1_000);
+    assert!(taken < HELD, "{taken} bytes were taken that nobody had read");
+    may_read.send(()).unwrap();
+    client.send(contents(taken, ALL - taken));
+    assert_eq!(client.answer().unwrap().text(), "ok");
+}
+
+#[test]
+fn a_large_body_comes_down_as_it_is_read() {
+    let (taken, takes) = channel();
+    let server = Scripted::new(move |mut stream| {
+        head(&mut stream).unwrap();
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {ALL}\r\n\r\n").as_bytes()).unwrap();
+        let written = write_until_full(&mut stream, 0);
+        taken.send(written).unwrap();
+        stream.write_all(&contents(written, ALL - written)).unwrap();
+    });
+    let served = Served::of(&before(&[server.at], ""));
+    let mut client = Client::connect(served.at);
+    client.send("GET /down HTTP/1.1\r\nHost: a\r\n\r\n");
+    let held = takes.recv().unwrap();
+    assert!(held < HELD, "{held} bytes were taken that nobody had read");
+    assert_eq!(client.line().unwrap(), "HTTP/1.1 200 OK");
+    while !client.line().unwrap().is_empty() {}
+    for at in (0..ALL).step_by(1 << 20) {
+        assert!(client.exactly(1 << 20).unwrap() == contents(at, 1 << 20), "at {at}");
+    }
+}
+
+/// A server that sends an event whenever it is told to, and ends when nobody tells it any more.
+fn events(told: Receiver<&'static str>) -> Scripted {
+    let told = Mutex::new(told);
+    Scripted::new(move |mut stream| {
+        head(&mut stream).unwrap();
+        let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+        for event in told.lock().iter() {
+            stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).unwrap();
+        }
+        stream.write_all(b"0\r\n\r\n").unwrap();
+    })
+}
+
+#[test]
+fn events_arrive_as_they_are_sent() {
+    let (tell, told) = channel();
+    let server = events(told);
+    let served = Served::of(&before(&[server.at], ""));
+    let mut client = Client::connect(served.at);
+    client.send("GET /events HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n");
+    assert_eq!(client.line().unwrap(), "HTTP/1.1 200 OK");
+    while !client.line().unwrap().is_empty() {}
+    for event in ["data: 1\n\n", "data: two\n\n"] {
+        tell.send(event).unwrap();
+        assert_eq!(client.line().unwrap(), format!("{:X}", event.len()));
+        assert_eq!(client.exactly(event.len()).unwrap(), event.as_bytes());
+        assert_eq!(client.line().unwrap(), "");
+    }
+    drop(tell);
+    assert_eq!((client.line().unwrap(), client.line().unwrap()), ("0".to_owned(), String::new()));
+}
+
+#[test]
+fn events_arrive_as_they_are_sent_over_http2() {
+    let (tell, told) = channel();
+    let server = events(told);
+    let served = Served::of(&before(&[server.at], ""));
+    let mut client = Http2::connect(served.at);
+    client.send(frames::get(1, "/events"));
+    assert_eq!(client.fate(1), Fate::Status(200));
+    for event in ["data: 1\n\n", "data: two\n\n"] {
+        tell.send(event).unwrap();
+        let frame = loop {
+            let frame = client.next().unwrap();
+            if frame.kind == DATA {
+                break frame;
+            }
+        };
+        assert_eq!(frame.payload, event.as_bytes());
+    }
+    drop(tell);
+    assert_eq!(client.body(1), b"");
+}
