@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use sluicegate_config::Loaded;
-use sluicegate_config::settings::{Servers, Settings};
 use sluicegate_gateway::{Gateway, Process, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::answer::{Answer, Look};
 use crate::args;
+use crate::greeting::greeting;
 use crate::rules;
 
 /// The rules without a file.
@@ -40,7 +40,7 @@ fn served(args: &args::Run, look: Look, process: Process) -> Result<(), Answer> 
     let sluice = sluicegate::enforce(settings.clone()).map_err(|error| failed(&error))?;
     let opened = Gateway::open(&settings, &gateway, sluice, &base, process).map_err(|error| failed(&error))?;
     let running = opened.start(say).map_err(|error| failed(&error))?;
-    say(&greeting(&settings, &running));
+    say(&greeting(&settings, &gateway, running.addresses()));
     let stop = attend(&running).map_err(|error| failed(&error))?;
     let report = match stop {
         Stop::Told(how) => {
@@ -66,21 +66,8 @@ enum Stop {
     Followed(u32),
 }
 
-fn greeting(settings: &Settings, running: &Running) -> String {
-    let demo = settings.gateway.iter().flat_map(|gateway| &gateway.upstreams);
-    let demo = demo.filter(|upstream| upstream.servers == Servers::Builtin).count() > 0;
-    let mut text = String::new();
-    for address in running.addresses() {
-        text.push_str(&format!("listening at {address}\n"));
-    }
-    if demo {
-        text.push_str("requests go to the built-in demo\n");
-    }
-    text.trim_end().to_owned()
-}
-
-/// Waits until the gateway is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again, SIGUSR2 starts the program anew at
-/// the same sockets.
+/// Waits until the gateway is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again, SIGUSR2
+/// starts the program anew at the same sockets.
 fn attend(running: &Running) -> io::Result<Stop> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
