@@ -66,8 +66,8 @@ enum Stop {
     Followed(u32),
 }
 
-/// Waits until the gateway is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again, SIGUSR2
-/// starts the program anew at the same sockets.
+/// Waits until the gateway is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again, SIGUSR2 starts the program anew at
+/// the same sockets.
 fn attend(running: &Running) -> io::Result<Stop> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
