@@ -15,8 +15,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: setup ## Show the engine at work on a sample rule file
-	$(CARGO) run --release --locked -p sluicegate-cli -- demo
+run: setup ## Run the gateway at 127.0.0.1:8080, before a built-in program
+	$(CARGO) run --release --locked -p sluicegate-cli -- run
 
 .PHONY: test
 test: setup-test ## Run all tests and documentation examples

@@ -16,6 +16,7 @@ mod check;
 mod demo;
 mod describe;
 mod explain;
+mod greeting;
 mod import;
 mod mismatch;
 mod playback;

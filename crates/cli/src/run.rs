@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use sluicegate_config::Loaded;
-use sluicegate_config::settings::{Servers, Settings};
 use sluicegate_gateway::{Gateway, Process, Running};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::answer::{Answer, Look};
 use crate::args;
+use crate::greeting::greeting;
 use crate::rules;
 
 /// The rules without a file.
@@ -42,7 +42,7 @@ fn served(args: &args::Run, look: Look, process: Process) -> Result<(), Answer> 
     let sluice = sluicegate::enforce(settings.clone()).map_err(|error| failed(&error))?;
     let opened = Gateway::open(&settings, &gateway, sluice, &base, process).map_err(|error| failed(&error))?;
     let running = opened.start(say).map_err(|error| failed(&error))?;
-    say(&greeting(&settings, &running));
+    say(&greeting(&settings, &gateway, running.addresses()));
     let report = match signals.attend(&running) {
         Stop::Told(how) => {
             say(&format!("{how}: no more connections are taken, requests under way are answered"));
@@ -65,19 +65,6 @@ enum Stop {
     Told(&'static str),
     /// This process serves instead.
     Followed(u32),
-}
-
-fn greeting(settings: &Settings, running: &Running) -> String {
-    let demo = settings.gateway.iter().flat_map(|gateway| &gateway.upstreams);
-    let demo = demo.filter(|upstream| upstream.servers == Servers::Builtin).count() > 0;
-    let mut text = String::new();
-    for address in running.addresses() {
-        text.push_str(&format!("listening at {address}\n"));
-    }
-    if demo {
-        text.push_str("requests go to the built-in demo\n");
-    }
-    text.trim_end().to_owned()
 }
 
 /// What the process is told by signals. Who does not listen for them is ended by them, so it is heard from before

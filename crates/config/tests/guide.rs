@@ -1,4 +1,4 @@
-//! What the guide shows of the rule file can be used as it stands.
+//! What the guides show of the rule file can be used as it stands.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
@@ -7,12 +7,21 @@ use std::path::Path;
 
 #[test]
 fn every_file_the_guide_shows_is_a_good_one() {
+    shown_in("docs/rules.md", 3);
+}
+
+#[test]
+fn every_file_the_gateways_page_shows_is_a_good_one() {
+    shown_in("docs/gateway.md", 4);
+}
+
+fn shown_in(page: &str, least: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let guide = fs::read_to_string(root.join("docs/rules.md")).unwrap();
+    let guide = fs::read_to_string(root.join(page)).unwrap();
     let shown: Vec<&str> = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(shown.len() >= 3, "only {} files are shown", shown.len());
+    assert!(shown.len() >= least, "{page} shows only {} files", shown.len());
     for text in shown {
-        let loaded = sluicegate_config::parse("guide", text).unwrap_or_else(|report| panic!("{text}{report}"));
+        let loaded = sluicegate_config::parse(page, text).unwrap_or_else(|report| panic!("{text}{report}"));
         assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
     }
 }
