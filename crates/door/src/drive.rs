@@ -36,7 +36,7 @@ use crate::doorway::Doorway;
 use crate::gate::Gate;
 use crate::noting::Noting;
 use crate::rewound::Rewound;
-use crate::watchman::{Late, Watchman};
+use crate::watchman::{Late, Watchman, rest_after};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -175,7 +175,7 @@ impl Host {
     where
         I: AsyncRead + Unpin,
     {
-        watchman.tell_rest(false);
+        watchman.tell_rest(None);
         let mut ahead = Vec::new();
         let mut closes = pin!(closing.changed());
         let mut told = watchman.is_closing();
@@ -228,7 +228,7 @@ impl Host {
         let mut served = self.http1.serve_connection(TokioIo::new(io), service).with_upgrades();
         let mut closes = pin!(closing.changed());
         let mut told = watchman.is_closing();
-        watchman.tell_rest(true);
+        watchman.tell_rest(Some(rest_after(self.gate.counters.open.load(Ordering::Relaxed))));
         let rests = poll_fn(|context| {
             if !told && closes.as_mut().poll(context).is_ready() {
                 told = true;

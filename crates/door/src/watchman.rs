@@ -27,7 +27,18 @@ pub(crate) struct Patience {
 
 /// How long a connection is kept ready for its next request before it is put away in as little memory as
 /// it can do with.
-pub(crate) const REST_AFTER: Duration = Duration::from_secs(3);
+const REST_AFTER: Duration = Duration::from_secs(3);
+
+/// The same where there are many: to put one together again costs less than the memory of all of them.
+const REST_AFTER_IN_CROWD: Duration = Duration::from_millis(50);
+
+/// How many are many.
+const CROWD: usize = 500;
+
+/// After how long a connection may rest, if there are so many.
+pub(crate) const fn rest_after(connections: usize) -> Duration {
+    if connections > CROWD { REST_AFTER_IN_CROWD } else { REST_AFTER }
+}
 
 /// What took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +69,8 @@ pub(crate) struct Watchman {
     asked: Option<Timestamp>,
     /// When the door began to close, if it has.
     closing: Option<Timestamp>,
-    /// Whether it is of use to know that the connection may rest.
-    rests: bool,
+    /// After how long the connection may rest, if that is of use.
+    rests: Option<Duration>,
 }
 
 /// Wakes whom, and when.
@@ -71,7 +82,7 @@ struct Alarm {
 
 impl Watchman {
     pub(crate) const fn new(activity: Arc<Activity>, patience: Patience, clock: ClockHandle) -> Self {
-        Self { activity, patience, clock, alarm: None, asked: None, closing: None, rests: false }
+        Self { activity, patience, clock, alarm: None, asked: None, closing: None, rests: None }
     }
 
     /// The door closes: whoever is idle gets a last moment for a request that is on its way.
@@ -84,9 +95,9 @@ impl Watchman {
         self.closing.is_some()
     }
 
-    /// Whether to tell of connections that may rest.
-    pub(crate) fn tell_rest(&mut self, rests: bool) {
-        self.rests = rests;
+    /// After how long to tell that the connection may rest, if at all.
+    pub(crate) fn tell_rest(&mut self, after: Option<Duration>) {
+        self.rests = after.filter(|after| *after < self.patience.idle);
     }
 
     /// What is late, once something is.
@@ -137,10 +148,10 @@ impl Watchman {
             (Quiet::Idle { since, .. }, None, Some(closing)) => {
                 (since.max(closing) + self.patience.parting, Late::Idle)
             }
-            (Quiet::Idle { since, settled: true }, None, None) if self.rests && REST_AFTER < self.patience.idle => {
-                (since + REST_AFTER, Late::Rest)
-            }
-            (Quiet::Idle { since, .. }, None, None) => (since + self.patience.idle, Late::Idle),
+            (Quiet::Idle { since, settled }, None, None) => match self.rests.filter(|_| settled) {
+                Some(after) => (since + after, Late::Rest),
+                None => (since + self.patience.idle, Late::Idle),
+            },
         })
     }
 }
