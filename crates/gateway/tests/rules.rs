@@ -110,11 +110,16 @@ fn a_burst_passes_at_once_and_comes_back_at_the_rate() {
 fn a_leaky_bucket_lets_its_line_out_at_its_pace() {
     let bench = Bench::with("rules: [{ name: line, limits: [{ leaky_bucket: 2/s, queue: 3 }] }]");
     assert_eq!(bench.statuses(1), [200]);
-    let mut line = [bench.wait_in_line(), bench.wait_in_line()];
+    let admitted = || bench.served.running().sluice().counts()[0].admitted;
+    let mut line = [bench.client(), bench.client()];
+    for (number, client) in (2..).zip(&mut line) {
+        client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
+        until("it has its place in the line", || admitted() == number);
+    }
     assert_eq!(bench.statuses(1), [429], "the line is full");
-    for (nth, client) in line.iter_mut().enumerate() {
+    for (sent, client) in (1..).zip(&mut line) {
         bench.clock.advance(SECOND / 2 - Duration::from_nanos(1));
-        assert_eq!(bench.waiting(), 2 - nth);
+        assert_eq!(bench.upstream.requests(), sent);
         bench.clock.advance(Duration::from_nanos(1));
         assert_eq!(client.answer().unwrap().status, 200);
     }
@@ -179,7 +184,6 @@ fn a_permit_is_held_until_the_answer_has_ended() {
     other.send("GET / HTTP/1.1\r\nHost: shop\r\nX-Account: b\r\n\r\n");
     until("another key is served", || server.requests().len() == 2);
     latch.open();
-    assert!(String::from_utf8(first.exactly(60).unwrap_or_default()).unwrap_or_default().len() <= 60);
     assert_eq!(other.answer().unwrap().text(), "begunended");
     until("the permit is back", || ask(&mut second, "GET", "/", "X-Account: a\r\n", "").status == 200);
 }
@@ -283,14 +287,15 @@ fn bytes_of_a_key_are_paced_on_all_its_connections_together() {
     let paced = || usize::try_from(bench.served.running().sluice().counts()[0].bytes).unwrap();
     for second in 0..4 {
         let bound = (2 + second) << 10;
-        until("all that may pass has passed", || more() >= bound.min(3 * BODY));
+        // A few bytes are not worth a piece of their own.
+        until("what may pass has passed", || more() + 64 >= bound);
         assert!(more() <= bound && paced() <= bound, "after {second} s");
         bench.clock.advance(SECOND);
     }
     // Somebody else is not slowed down by it.
     let mut other = bench.client();
     other.send("GET / HTTP/1.1\r\nHost: shop\r\nX-Account: b\r\n\r\n");
-    until("the other key has its own", || paced() > 6 << 10);
+    until("the other key has its own", || paced() > 7 << 10);
 }
 
 #[test]
