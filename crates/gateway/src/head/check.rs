@@ -36,7 +36,8 @@ pub(crate) fn check<B>(head: &Request<B>) -> Result<Survey, Failure> {
         return Err(Failure::Bad("the host is no host"));
     }
     let path = head.uri().path();
-    if !path.starts_with('/') && !(path == "*" && *head.method() == Method::OPTIONS) {
+    let is_path = path.starts_with('/') || (path == "*" && *head.method() == Method::OPTIONS);
+    if !is_path {
         return Err(Failure::Bad("the target is no path"));
     }
     if survey.coded {

@@ -66,7 +66,7 @@ impl Link {
             match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
                 Poll::Ready(Err(mut error)) => Poll::Ready(Err(match error.take_message() {
-                    Some(request) => Lost::Unsent(request),
+                    Some(request) => Lost::Unsent(Box::new(request)),
                     None => Lost::Broken,
                 })),
                 Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),

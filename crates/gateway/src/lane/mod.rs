@@ -36,6 +36,7 @@ pub(crate) struct Lane {
     upstream: Arc<Upstream>,
     clock: ClockHandle,
     /// Idle connections by server, the last used last.
+    #[expect(clippy::vec_box, reason = "they are large, and move in and out with every request")]
     idle: Vec<Mutex<Vec<Box<Link>>>>,
     /// Connections that carry many requests at once, by server.
     shared: Vec<Shared>,
@@ -47,10 +48,10 @@ pub(crate) type Answered = (Response<ServerBody>, Arc<Server>, u32);
 /// Why there is no answer.
 pub(crate) enum Lost {
     /// Nothing of the request was sent.
-    Unsent(Request<RequestBody>),
+    Unsent(Box<Request<RequestBody>>),
     /// Nothing of the request was sent, as no connection could be made.
     NoConnection {
-        request: Request<RequestBody>,
+        request: Box<Request<RequestBody>>,
         /// Whether that took too long.
         late: bool,
     },
@@ -118,11 +119,11 @@ impl Lane {
                 }
                 Lost::Unsent(request) | Lost::NoConnection { request, late: false } => {
                     failure = Failure::NoConnection { upstream: upstream() };
-                    Some(request)
+                    Some(*request)
                 }
                 Lost::NoConnection { request, late: true } => {
                     failure = Failure::Late { upstream: upstream() };
-                    Some(request)
+                    Some(*request)
                 }
                 Lost::Broken => {
                     failure = Failure::BadAnswer { upstream: upstream() };
@@ -161,7 +162,7 @@ impl Lane {
         while let Some(mut link) = self.take_idle(server.position()) {
             match link.send(request, deadline, alarm).await {
                 Ok(answer) => return Ok((answer, Some(link))),
-                Err(Lost::Unsent(unsent)) => request = unsent,
+                Err(Lost::Unsent(unsent)) => request = *unsent,
                 // Probably the server closed it at that moment, which is nobody's fault. If it was the request that
                 // did it, it must not end all the others too: the next try is on a new one.
                 Err(Lost::Broken) => match copy {
@@ -178,7 +179,7 @@ impl Lane {
         let Some(room) = room else { return Err(Lost::Full) };
         let mut link = match Box::pin(self.connect(server, room)).await {
             Ok(link) => link,
-            Err(late) => return Err(Lost::NoConnection { request, late }),
+            Err(late) => return Err(Lost::NoConnection { request: Box::new(request), late }),
         };
         let answer = link.send(request, deadline, alarm).await?;
         Ok((answer, Some(link)))

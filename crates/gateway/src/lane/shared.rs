@@ -37,7 +37,7 @@ impl Shared {
             let Some(unsent) = request.take() else { break };
             let mut sender = match self.sender(server).await {
                 Ok(sender) => sender,
-                Err(late) => return Err(Lost::NoConnection { request: unsent, late }),
+                Err(late) => return Err(Lost::NoConnection { request: Box::new(unsent), late }),
             };
             let mut answer = std::pin::pin!(sender.try_send_request(unsent));
             let fared = poll_fn(|context| match answer.as_mut().poll(context) {
@@ -53,7 +53,7 @@ impl Shared {
                 }
             }
         }
-        request.map_or(Err(Lost::Broken), |unsent| Err(Lost::Unsent(unsent)))
+        request.map_or(Err(Lost::Broken), |unsent| Err(Lost::Unsent(Box::new(unsent))))
     }
 
     /// The connection that is there, or a new one; if there is none, whether it was a matter of time.
