@@ -227,7 +227,7 @@ impl Load {
                             }
                         },
                     };
-                    let keep = number % 2 == 0;
+                    let keep = number.is_multiple_of(2);
                     let close = if keep { "" } else { "Connection: close\r\n" };
                     talk.send(&format!("GET /{number} HTTP/1.1\r\nHost: shop\r\n{close}\r\n"));
                     match talk.answer() {

@@ -169,7 +169,7 @@ fn only_verified_tokens_say_anything() {
     std::fs::write(folder.join("secret"), [SECRET, b"\n"].concat()).unwrap();
     let upstream = Upstream::saying("hello");
     let fields = format!(
-        "jwt: {{ key: secret, algorithm: HS256, issuer: login, audience: shop }}\nattributes: {{ account: jwt['sub'] }}\n{}",
+        "jwt: {{ key: secret, algorithm: HS256, issuer: login, audience: shop }}\nattributes: {{ account: \"jwt['sub']\" }}\n{}",
         all_to(&upstream)
     );
     let rules = "rules: [{ name: one, key: account, limits: [1/1h] }, { name: plan, when: \"jwt.plan == 'free'\", key: jwt.sub, limits: [1/1h] }, \

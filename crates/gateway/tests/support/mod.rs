@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use sluicegate_config::settings::Settings;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_gateway::{Gateway, Process, Running};
@@ -45,9 +46,13 @@ impl Served {
             Err(report) => panic!("{report}"),
         };
         let rules = Sluice::builder().rules(settings.rules.clone()).lists(settings.lists.conditions());
-        let sluice = rules.clock(clock).build().unwrap();
+        Self::enforcing(base, &settings, rules.clock(clock).build().unwrap())
+    }
+
+    /// As the settings say, by these rules.
+    pub fn enforcing(base: &Path, settings: &Settings, sluice: Sluice) -> Self {
         let gateway = settings.gateway.clone().unwrap();
-        let opened = Gateway::open(&settings, &gateway, sluice, base, Process::alone()).unwrap();
+        let opened = Gateway::open(settings, &gateway, sluice, base, Process::alone()).unwrap();
         let running = opened.start(|line| eprintln!("gateway: {line}")).unwrap();
         let all = running.addresses().to_vec();
         Self { at: all[0], all, running: Some(running) }
