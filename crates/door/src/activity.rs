@@ -27,6 +27,8 @@ struct State {
     head_begun: bool,
     /// Since when that is so, or when something was last written.
     since: Timestamp,
+    /// Whether no request has come yet, so that nothing that is written can be an answer.
+    is_new: bool,
     /// Bytes of HTTP/2 need not belong to a head, nor to an answer.
     http2: bool,
     /// Bytes of HTTP/2 may belong to a stream that was handed over, of which we see nothing else.
@@ -64,6 +66,7 @@ impl Activity {
             under_way: 0,
             head_begun: true,
             since: clock.now(),
+            is_new: true,
             http2: false,
             tunnel: false,
             bodiless: true,
@@ -79,6 +82,7 @@ impl Activity {
         let mut state = self.state.lock();
         state.under_way += 1;
         state.head_begun = false;
+        state.is_new = false;
         state.http2 = http2;
         state.bodiless = bodiless;
         UnderWay(Arc::clone(self))
@@ -167,8 +171,9 @@ impl Activity {
     pub(crate) fn quiet(&self) -> Option<Quiet> {
         let state = self.state.lock();
         match (state.under_way, state.head_begun) {
-            // Its last answer has not gone yet.
-            _ if state.blocked.is_some() => None,
+            // Its last answer has not gone yet. Of HTTP/2 answers tell that themselves: what is blocked may be the
+            // answers to pings, with which nobody may put off a deadline.
+            _ if state.blocked.is_some() && !state.http2 && !state.is_new => None,
             (0, true) => Some(Quiet::Head(state.since)),
             (0, false) => Some(Quiet::Idle { since: state.since, settled: state.bodiless && !state.http2 }),
             _ => None,
@@ -275,5 +280,23 @@ mod tests {
         activity.tunnelled();
         activity.read();
         assert_eq!(activity.quiet(), Some(Quiet::Idle { since: clock.now(), settled: false }));
+    }
+    #[test]
+    fn pings_whose_answers_nobody_reads_put_off_nothing() {
+        let clock = ManualClock::new();
+        let activity = Activity::new(clock.clone().into());
+        let begun = clock.now();
+        clock.advance(Duration::from_secs(1));
+        activity.blocked();
+        assert_eq!(activity.quiet(), Some(Quiet::Head(begun)));
+        drop(activity.begin(true, true));
+        let idle = clock.now();
+        clock.advance(Duration::from_secs(1));
+        activity.written();
+        activity.blocked();
+        assert_eq!(activity.quiet(), Some(Quiet::Idle { since: idle, settled: false }));
+        // On HTTP/1 it is an answer.
+        drop(activity.begin(false, true));
+        assert_eq!(activity.quiet(), None);
     }
 }

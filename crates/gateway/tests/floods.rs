@@ -336,11 +336,13 @@ fn bodies_that_stop_coming() {
     assert!(client.is_closed());
     the_permit_is_given_back(&served);
 
+    let before = taken();
     let mut client = Http2::connect(served.at);
     let head = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/one/body")];
     client.send(frames::head(1, 0, &head));
     client.send(frames::frame(DATA, 0, 1, b"hello"));
-    until("it has the permit", || Client::connect(served.at).get("/one/small").status == 429);
+    until("its beginning has arrived", || taken() > before);
+    assert_eq!(Client::connect(served.at).get("/one/small").status, 429);
     let ticking = {
         let clock = clock.clone();
         std::thread::spawn(move || {
