@@ -1,7 +1,7 @@
 //! `sluicegate run`: does what a rule file says, until it is told to stop.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sluicegate_config::Loaded;
 use sluicegate_gateway::{Gateway, Process, Running};
@@ -23,12 +23,12 @@ pub(crate) fn run(args: &args::Run, look: Look, process: Process) -> Answer {
     }
 }
 
-fn served(args: &args::Run, look: Look, process: Process) -> Result<(), Answer> {
-    let (base, loaded): (PathBuf, Loaded) = match &args.file {
-        Some(path) => (path.parent().map(Path::to_owned).unwrap_or_default(), rules::load(path, look)?),
+fn served(args: &args::Run, look: Look, mut process: Process) -> Result<(), Answer> {
+    let loaded: Loaded = match &args.file {
+        Some(path) => rules::load(path, look)?,
         None => {
             let parsed = sluicegate_config::parse("the built-in rules", FIRST_RUN);
-            (PathBuf::new(), parsed.map_err(|report| Answer::bad_rules(&report, look))?)
+            parsed.map_err(|report| Answer::bad_rules(&report, look))?
         }
     };
     let settings = loaded.settings;
@@ -39,8 +39,10 @@ fn served(args: &args::Run, look: Look, process: Process) -> Result<(), Answer> 
     };
     let failed = |error: &dyn std::fmt::Display| Answer::failed(&error.to_string());
     let signals = Signals::listen().map_err(|error| failed(&error))?;
-    let sluice = sluicegate::enforce(settings.clone()).map_err(|error| failed(&error))?;
-    let opened = Gateway::open(&settings, &gateway, sluice, &base, process).map_err(|error| failed(&error))?;
+    let remembered = process.take_remembered();
+    let sluice = sluicegate::resume(settings.clone(), remembered).map_err(|error| failed(&error))?;
+    // The reader has looked up all files from the folder of the rule file.
+    let opened = Gateway::open(&settings, &gateway, sluice, Path::new(""), process).map_err(|error| failed(&error))?;
     let running = opened.start(say).map_err(|error| failed(&error))?;
     say(&greeting(&settings, &gateway, running.addresses()));
     let report = match signals.attend(&running) {

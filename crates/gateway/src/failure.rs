@@ -2,7 +2,7 @@
 //!
 //! | failure | status |
 //! |---|---|
-//! | the request makes no sense | 400, 417, 501 |
+//! | the request makes no sense, or took too long to come | 400, 408, 501 |
 //! | there is no route for it | 404, 405 |
 //! | nobody can be reached behind the route | 502, 503 |
 //! | the answer took too long | 504 |

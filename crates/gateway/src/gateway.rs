@@ -227,11 +227,13 @@ impl Running {
         bad
     }
 
-    /// Starts this program anew at the same sockets. Once the new process serves, this one is to be
+    /// Starts this program anew at the same sockets, with what the rules remember at this moment. Once the new process serves, this one is to be
     /// [stopped](Self::hand_over); if it does not, this one goes on.
     pub async fn follow(&self) -> Result<u32, RestartError> {
         let Some(program) = &self.process.program else { return Err(RestartError::Unnamed) };
-        let successor = restart::take_over(program, &self.sockets, &self.process.notices, &self.shared.clock).await?;
+        let (notices, clock) = (&self.process.notices, &self.shared.clock);
+        let remembered = self.shared.sluice.save().to_bytes();
+        let successor = restart::take_over(program, &self.sockets, notices, &remembered, clock).await?;
         Ok(successor.process)
     }
 

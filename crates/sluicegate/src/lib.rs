@@ -179,7 +179,7 @@ pub use attribute::Limited;
 pub use installed::{install, installed};
 
 #[cfg(feature = "config")]
-pub use load::{LoadError, enforce, load};
+pub use load::{LoadError, enforce, load, resume};
 
 #[cfg(all(feature = "config", feature = "tower"))]
 pub use load::layer;

@@ -6,7 +6,7 @@ use sluicegate_config::Report;
 use sluicegate_config::settings::{Settings, Store};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::rule::Scope;
-use sluicegate_engine::sluice::RuleSetError;
+use sluicegate_engine::sluice::{RuleSetError, SavedRules};
 use thiserror::Error;
 
 /// Why a rule file could not be put in force.
@@ -81,9 +81,18 @@ pub fn layer(path: impl AsRef<Path>) -> Result<sluicegate_tower::LimitLayerBuild
 
 /// Puts the rules and lists of settings in force, within the memory they allow.
 pub fn enforce(settings: Settings) -> Result<Sluice, LoadError> {
+    resume(settings, None)
+}
+
+/// [`enforce`], going on with what the rules remembered before a restart.
+pub fn resume(settings: Settings, remembered: Option<SavedRules>) -> Result<Sluice, LoadError> {
     let lists = settings.lists.conditions();
     let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);
     let builder = Sluice::builder().lists(lists).memory(memory);
+    let builder = match remembered {
+        Some(remembered) => builder.restore(remembered),
+        None => builder,
+    };
     let clustered = settings.rules.iter().find(|rule| matches!(rule.scope, Scope::Cluster { .. }));
     let (Store::Redis(store), Some(_clustered)) = (&settings.store, clustered) else {
         return Ok(builder.rules(settings.rules).build()?);

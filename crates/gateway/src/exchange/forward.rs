@@ -15,6 +15,7 @@ use crate::body::{AnswerBody, Held, RequestBody};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head::{self, Survey};
+use crate::lane::Unanswered;
 use crate::shared::Way;
 use crate::upstream::{Server, Upstream};
 
@@ -72,8 +73,11 @@ pub(super) async fn forward(
             }
             Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))))
         }
-        Err((failure, alarm)) => {
+        Err(Unanswered { failure, last, alarm }) => {
             client.keep_alarm(alarm);
+            if let (Some(journal), Some((server, attempts))) = (journal, last) {
+                journal.tried(server, attempts);
+            }
             Err(match fate {
                 Some(fate) if fate.is_slow() => Failure::Slow,
                 Some(fate) if fate.is_broken() => Failure::Bad("the request's body broke off"),

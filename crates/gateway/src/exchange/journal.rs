@@ -129,6 +129,11 @@ impl Journal {
         (self.server, self.attempts) = (Some(server), attempts);
     }
 
+    /// A server was tried last, after so many attempts, and did not answer.
+    pub(super) fn tried(&mut self, server: Arc<Server>, attempts: u32) {
+        (self.server, self.attempts) = (Some(server), attempts);
+    }
+
     pub(super) fn failed(&mut self, failure: &Failure) {
         self.verdict = Verdict::Failed(failure.word());
     }

@@ -45,6 +45,14 @@ pub(crate) struct Lane {
 /// An answer, by whom, and after how many attempts.
 pub(crate) type Answered = (Response<ServerBody>, Arc<Server>, u32);
 
+/// A request that was not answered.
+pub(crate) struct Unanswered {
+    pub(crate) failure: Failure,
+    /// The server that was tried last, and after how many attempts.
+    pub(crate) last: Option<(Arc<Server>, u32)>,
+    pub(crate) alarm: LazyAlarm,
+}
+
 /// Why there is no answer.
 pub(crate) enum Lost {
     /// Nothing of the request was sent.
@@ -85,16 +93,18 @@ impl Lane {
         mut outgoing: Request<RequestBody>,
         address: impl Fn(&mut Request<RequestBody>, &Server),
         mut alarm: LazyAlarm,
-    ) -> Result<Answered, (Failure, LazyAlarm)> {
+    ) -> Result<Answered, Unanswered> {
         let settings = self.upstream.settings();
         let upstream = || settings.name.clone();
         let may_repeat = settings.retries > 0 && outgoing.method().is_idempotent() && outgoing.body().is_empty();
         let mut tried = Tried::default();
         let mut failure = Failure::NoServer { upstream: upstream() };
+        let mut last = None;
         for attempts in 1..=settings.retries.saturating_add(1) {
             let Some(attempt) = self.upstream.pick(&tried) else { break };
             let server = attempt.server();
             tried.add(server);
+            last = Some((Arc::clone(server), attempts));
             address(&mut outgoing, server);
             // A copy is only made where it can be of use.
             let now = self.clock.now();
@@ -139,7 +149,7 @@ impl Lane {
                 None => break,
             }
         }
-        Err((failure, alarm))
+        Err(Unanswered { failure, last, alarm })
     }
 
     /// Sends a request to one server.

@@ -27,7 +27,7 @@ mod tests;
 pub(crate) use notices::{Notice, Notices};
 pub(crate) use program::Program;
 pub use successor::RestartError;
-pub(crate) use successor::take_over;
+pub(crate) use successor::{STATE, take_over};
 
 #[cfg(test)]
 pub(crate) use folder::PrivateFolder;

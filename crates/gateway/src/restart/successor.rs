@@ -1,5 +1,6 @@
 //! Starts a successor, hands it the sockets, and waits until it serves.
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use super::folder::PrivateFolder;
 use super::notices::{self, NOTIFY_SOCKET, Notice, Notices, SERVICE};
 use super::program::Program;
 
+/// Names the file with what the rules of the predecessor remembered.
+pub(crate) const STATE: &str = "SLUICEGATE_STATE";
 /// How long a successor may take until it serves.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked whether the successor is still there.
@@ -67,7 +70,7 @@ pub(crate) struct Successor {
     pub(crate) process: u32,
 }
 
-/// Starts `program` with all listening sockets, and waits until it serves. Then the caller stops accepting and drains.
+/// Starts `program` with all listening sockets and what the rules remember, and waits until it serves. Then the caller stops accepting and drains.
 ///
 /// Dropping the future stops what was started. Only one at a time is of use: the caller does not begin a second while
 /// the first is under way.
@@ -75,6 +78,7 @@ pub(crate) async fn take_over<S: AsFd>(
     program: &Program,
     sockets: &[S],
     notices: &Notices,
+    remembered: &[u8],
     clock: &ClockHandle,
 ) -> Result<Successor, RestartError> {
     if process::id() == 1 {
@@ -89,6 +93,9 @@ pub(crate) async fn take_over<S: AsFd>(
     let mut command = program.command();
     hand_over(&mut command, sockets).map_err(cannot("the sockets cannot be handed over"))?;
     introduce(&mut command, &path, notices);
+    let state = folder.path().join("state");
+    fs::write(&state, remembered).map_err(cannot("what the rules remember cannot be handed over"))?;
+    command.env(STATE, &state);
     let child = command.spawn();
     drop(command);
     let child = child.map_err(|source| RestartError::Start { program: program.file.clone(), source })?;

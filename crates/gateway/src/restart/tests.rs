@@ -49,7 +49,7 @@ fn child() {
             let sockets = open(&addresses, THREADS, 16, inherited).unwrap().remove(0);
             notices.tell(Notice::Ready).unwrap();
             let (next, clock) = (program("serves"), ClockHandle::system());
-            runtime.block_on(take_over(&next, &sockets, &notices, &clock)).unwrap();
+            runtime.block_on(take_over(&next, &sockets, &notices, b"", &clock)).unwrap();
             process::exit(0);
         }
         "serves" => runtime.block_on(async {
@@ -137,7 +137,7 @@ async fn a_successor_takes_over_and_nobody_who_waits_is_lost() {
     let (address, sockets) = sockets();
     // They wait in the queues of both sockets, which nobody here accepts from.
     let early: Vec<_> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let successor = take_over(&program("serves"), &sockets, &notices, &ClockHandle::system()).await.unwrap();
+    let successor = take_over(&program("serves"), &sockets, &notices, b"", &ClockHandle::system()).await.unwrap();
     let between: Vec<_> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
     drop(sockets);
     let late: Vec<_> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
@@ -179,7 +179,8 @@ async fn under_load_nobody_is_lost() {
     for _ in 0..100 {
         assert_eq!(told.recv().await.unwrap(), ours);
     }
-    let successor = take_over(&program("serves"), &sockets, &Notices::default(), &ClockHandle::system()).await.unwrap();
+    let successor =
+        take_over(&program("serves"), &sockets, &Notices::default(), b"", &ClockHandle::system()).await.unwrap();
     stop.send(true).unwrap();
     drop(sockets);
     for task in old {
@@ -202,7 +203,7 @@ async fn a_successor_can_have_a_successor() {
     let (systemd, notices) = service(&folder);
     let (address, sockets) = sockets();
     let early: Vec<_> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let successor = take_over(&program("hands on"), &sockets, &notices, &ClockHandle::system()).await.unwrap();
+    let successor = take_over(&program("hands on"), &sockets, &notices, b"", &ClockHandle::system()).await.unwrap();
     drop(sockets);
     // Both tell at about the same time.
     let told = [heard(&systemd), heard(&systemd)];
@@ -221,7 +222,7 @@ async fn a_successor_can_have_a_successor() {
 async fn a_successor_that_ends_changes_nothing() {
     let (address, sockets) = sockets();
     for (behaviour, status) in [("ends", "exit status: 7"), ("boasts", "exit status: 0")] {
-        let taken = take_over(&program(behaviour), &sockets, &Notices::default(), &ClockHandle::system()).await;
+        let taken = take_over(&program(behaviour), &sockets, &Notices::default(), b"", &ClockHandle::system()).await;
         match taken {
             Err(error) => assert!(error.to_string().contains(status), "{error}"),
             // It had said so, and its end was not to be seen yet.
@@ -271,7 +272,7 @@ async fn a_successor_that_says_nothing_is_stopped() {
         clock.advance(Duration::from_nanos(1));
         started[0]
     };
-    let (taken, started) = tokio::join!(take_over(&program, &sockets, &notices, &handle), turn);
+    let (taken, started) = tokio::join!(take_over(&program, &sockets, &notices, b"", &handle), turn);
     assert_eq!(
         taken.unwrap_err().to_string(),
         "the new process did not serve within 30 s and was stopped; the old one goes on",
@@ -292,7 +293,7 @@ async fn whoever_gives_up_waiting_leaves_no_process_behind() {
         }
     };
     let started = tokio::select! {
-        taken = take_over(&program, &sockets, &notices, &clock) => panic!("{taken:?}"),
+        taken = take_over(&program, &sockets, &notices, b"", &clock) => panic!("{taken:?}"),
         started = started => started,
     };
     until_forgotten(started);
@@ -302,7 +303,7 @@ async fn whoever_gives_up_waiting_leaves_no_process_behind() {
 async fn a_program_that_is_not_there_is_told() {
     let program = Program { file: "/nowhere/sluicegate".into(), arguments: Vec::new() };
     let (_, sockets) = sockets();
-    let error = take_over(&program, &sockets, &Notices::default(), &ClockHandle::system()).await.unwrap_err();
+    let error = take_over(&program, &sockets, &Notices::default(), b"", &ClockHandle::system()).await.unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("cannot restart: /nowhere/sluicegate does not start: No such file"), "{text}");
 }
