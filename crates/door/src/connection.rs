@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::activity::Activity;
 use crate::gate::Place;
+use crate::gather::write_gathered;
 
 /// A connection that has a place at the door, and keeps it until it is dropped.
 pub struct Connection {
@@ -89,7 +90,7 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        let written = write_gathered(Pin::new(&mut self.stream), cx, bufs);
         self.note_written(&written);
         written
     }

@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use sluicegate_door::write_gathered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsStream;
 
@@ -50,7 +51,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<T> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        whichever!(self, io => Pin::new(io).poll_write_vectored(cx, bufs))
+        match self.get_mut() {
+            Stream::Plain(io) => write_gathered(Pin::new(io), cx, bufs),
+            Stream::Tls(io) => Pin::new(io).poll_write_vectored(cx, bufs),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
