@@ -1,7 +1,8 @@
 //! Who a connection is from, and what upstreams are told of it.
 //!
 //! `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are made anew. What a trusted proxy said
-//! in them is kept and added to; what anybody else said is dropped, and so are `Forwarded` and `X-Real-IP`:
+//! in them is kept and added to; what anybody else said is dropped, and so are `Forwarded`, `X-Real-IP` and all
+//! else that begins with `X-Forwarded-`:
 //! a program behind the gateway may believe what it reads there.
 
 use std::net::{IpAddr, SocketAddr};
@@ -10,11 +11,12 @@ use bytes::BytesMut;
 use http::Version;
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
 use sluicegate_http::identity::Forwarding;
+use smallvec::SmallVec;
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-pub(super) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-pub(super) static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The other end of a connection.
 #[derive(Debug)]
@@ -64,7 +66,8 @@ impl Origin {
             }
         } else {
             if hearsay {
-                for name in [&FORWARDED, &X_REAL_IP, &X_FORWARDED_HOST] {
+                let said: SmallVec<[HeaderName; 4]> = headers.keys().filter(|name| is_hearsay(name)).cloned().collect();
+                for name in said {
                     headers.remove(name);
                 }
             }
@@ -94,6 +97,12 @@ impl Origin {
         line.extend_from_slice(self.told.as_bytes());
         HeaderValue::from_maybe_shared(line.freeze()).unwrap_or_else(|_| self.told.clone())
     }
+}
+
+/// Whether a header says what only a proxy may say. Two of them are made anew in any case.
+pub(super) fn is_hearsay(name: &HeaderName) -> bool {
+    let is_made_anew = || *name == X_FORWARDED_FOR || *name == X_FORWARDED_PROTO;
+    *name == FORWARDED || *name == X_REAL_IP || (name.as_str().starts_with("x-forwarded-") && !is_made_anew())
 }
 
 #[cfg(test)]
@@ -126,13 +135,15 @@ mod tests {
         lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    const SAID: [(&str, &str); 6] = [
+    const SAID: [(&str, &str); 8] = [
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-for", "192.0.2.2"),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-host", "evil"),
         ("forwarded", "for=192.0.2.1"),
         ("x-real-ip", "192.0.2.1"),
+        ("x-forwarded-port", "1"),
+        ("x-forwarded-prefix", "/evil"),
     ];
 
     #[test]
@@ -154,6 +165,8 @@ mod tests {
             ("via", "1.1 sluicegate"),
             ("x-forwarded-for", "192.0.2.1, 192.0.2.2, 10.0.0.1"),
             ("x-forwarded-host", "evil"),
+            ("x-forwarded-port", "1"),
+            ("x-forwarded-prefix", "/evil"),
             ("x-forwarded-proto", "http"),
             ("x-real-ip", "192.0.2.1"),
         ]);

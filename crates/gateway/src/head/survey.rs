@@ -6,7 +6,7 @@
 use http::header::{CONNECTION, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
 
 use super::hops::is_of_hop;
-use super::origin::{X_FORWARDED_HOST, X_REAL_IP};
+use super::origin::is_hearsay;
 
 /// What a look at the headers found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -46,7 +46,7 @@ impl Survey {
     fn look_at(&mut self, name: &HeaderName) {
         if is_of_hop(name) {
             self.of_hop = true;
-        } else if name == X_REAL_IP || name == X_FORWARDED_HOST {
+        } else if is_hearsay(name) {
             self.hearsay = true;
         }
     }
