@@ -4,10 +4,11 @@
 //! call with several pieces it takes its time, more than it takes to put short ones together here.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncWrite, ReadBuf};
 
 /// How much is put together at most.
 const SHORT: usize = 2 << 10;
@@ -36,14 +37,13 @@ pub fn write_gathered<W: AsyncWrite>(
     if let [only] = pieces {
         return to.poll_write(context, only);
     }
-    let mut together = [0; SHORT];
-    let mut length = 0;
+    let mut space = [MaybeUninit::uninit(); SHORT];
+    let mut together = ReadBuf::uninit(&mut space);
     for piece in pieces {
-        let Some(place) = together.get_mut(length..length + piece.len()) else {
+        if piece.len() > together.remaining() {
             return to.poll_write_vectored(context, pieces);
-        };
-        place.copy_from_slice(piece);
-        length += piece.len();
+        }
+        together.put_slice(piece);
     }
-    to.poll_write(context, &together[..length])
+    to.poll_write(context, together.filled())
 }
