@@ -28,7 +28,8 @@ use crate::upstream::Room;
 /// A connection that carries one request at a time.
 pub(crate) struct Link {
     sender: http1::SendRequest<RequestBody>,
-    connection: http1::Connection<TokioIo<Stream<TcpStream>>, RequestBody>,
+    /// Gone once it has ended: with it go requests that it has not looked at, back to who sent them.
+    connection: Option<http1::Connection<TokioIo<Stream<TcpStream>>, RequestBody>>,
     /// What sockets and channels know it by, and whom that wakes.
     waker: Waker,
     driver: Arc<DriverWaker>,
@@ -43,7 +44,14 @@ impl Link {
     pub(super) async fn new(stream: Stream<TcpStream>, room: Room, used: Timestamp) -> Result<Box<Self>, hyper::Error> {
         let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
         let driver = Arc::<DriverWaker>::default();
-        Ok(Box::new(Self { sender, connection, waker: Waker::from(Arc::clone(&driver)), driver, used, room }))
+        Ok(Box::new(Self {
+            sender,
+            connection: Some(connection),
+            waker: Waker::from(Arc::clone(&driver)),
+            driver,
+            used,
+            room,
+        }))
     }
 
     /// Sends a request and waits for the head of the answer, until the deadline.
@@ -55,12 +63,9 @@ impl Link {
     ) -> Result<Response<Incoming>, Lost> {
         let Self { sender, connection, waker, driver, .. } = self;
         let mut answer = std::pin::pin!(sender.try_send_request(request));
-        let mut is_over = false;
         poll_fn(|context| {
-            if !is_over {
-                driver.drive(context.waker());
-                is_over = Pin::new(&mut *connection).poll(&mut Context::from_waker(waker)).is_ready();
-            }
+            driver.drive(context.waker());
+            poll_to_its_end(connection, &mut Context::from_waker(waker));
             // An answer comes only while the connection is polled, and it is looked for right after that: who is
             // polled already need not be woken.
             match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -87,8 +92,7 @@ impl Link {
             return Poll::Ready(frame);
         }
         self.driver.drive(context.waker());
-        // How it ended, the body tells.
-        let _ = Pin::new(&mut self.connection).poll(&mut Context::from_waker(&self.waker));
+        poll_to_its_end(&mut self.connection, &mut Context::from_waker(&self.waker));
         self.driver.unheard(|| Pin::new(body).poll_frame(&mut unwoken))
     }
 
@@ -105,13 +109,22 @@ impl Link {
 
     /// The same, with a look at what the server has done meanwhile.
     pub(super) fn is_still_ready(&mut self) -> bool {
-        let closed = Pin::new(&mut self.connection).poll(&mut Context::from_waker(&self.waker)).is_ready();
-        !closed && self.sender.is_ready()
+        poll_to_its_end(&mut self.connection, &mut Context::from_waker(&self.waker));
+        self.connection.is_some() && self.sender.is_ready()
     }
 
     /// Nobody drives it any more.
     pub(super) fn rest(&mut self, now: Timestamp) {
         self.driver.rest();
         self.used = now;
+    }
+}
+
+/// Goes on with a connection, and drops it when it has ended. How it ended, answers and bodies tell.
+fn poll_to_its_end<C: Future + Unpin>(connection: &mut Option<C>, context: &mut Context<'_>) {
+    if let Some(open) = connection
+        && Pin::new(open).poll(context).is_ready()
+    {
+        *connection = None;
     }
 }
