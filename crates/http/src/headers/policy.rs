@@ -8,8 +8,10 @@ use super::number::{LARGEST, seconds};
 
 /// One limit of a rule, as clients are told of it.
 pub(crate) struct Policy {
-    /// Its name: the rule's, and where the rule has several limits also which.
-    pub(crate) name: String,
+    /// Its name as JSON: the rule's, and where the rule has several limits also which.
+    pub(crate) quoted_name: String,
+    /// What is wrong when it refuses, as it stands within a text of JSON.
+    pub(crate) refusal: String,
     /// The most that can be had.
     pub(crate) quota: u64,
     pub(super) has_window: bool,
@@ -26,12 +28,12 @@ impl Policy {
         let is_shared = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
         let limits = rule.limits.iter().zip(&names).zip(1..);
         let own_name = |name: &String, at: usize| if is_shared(name) { format!("{name}/{at}") } else { name.clone() };
-        limits.map(|((limit, name), at)| Self::new(own_name(name, at), limit)).collect()
+        limits.map(|((limit, name), at)| Self::new(&own_name(name, at), limit, rule)).collect()
     }
 
-    fn new(name: String, limit: &Limit) -> Self {
+    fn new(name: &str, limit: &Limit, rule: &Rule) -> Self {
         let quota = quota(limit).min(LARGEST);
-        let mut opening = quoted(&name);
+        let mut opening = quoted(name);
         let mut item = opening.clone();
         item.extend_from_slice(b";q=");
         item.extend_from_slice(quota.to_string().as_bytes());
@@ -45,7 +47,10 @@ impl Policy {
             item.extend_from_slice(seconds(window).max(1).to_string().as_bytes());
         }
         opening.extend_from_slice(b";r=");
-        Self { name, quota, has_window: limit.window().is_some(), opening, item }
+        let refusal = json(&format!("over the limit {limit} of '{}'", rule.name));
+        // Without its quotes: more comes behind it.
+        let refusal = refusal[1..refusal.len() - 1].to_owned();
+        Self { quoted_name: json(name), refusal, quota, has_window: limit.window().is_some(), opening, item }
     }
 
     /// What is left, as a part of the quota.
@@ -57,6 +62,10 @@ impl Policy {
     pub(crate) fn list(policies: &[Self]) -> Vec<u8> {
         policies.iter().map(|policy| policy.item.as_slice()).collect::<Vec<_>>().join(&b", "[..])
     }
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// The rule's name, and where it has several limits also the window or the algorithm.

@@ -4,43 +4,66 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 use sluicegate_engine::Outcome;
-use sluicegate_engine::sluice::Cause;
+use sluicegate_engine::sluice::{Cause, RuleDecision};
 
 use super::retry_after;
 use crate::faces::Faces;
 
-/// The registered type of refusals over a quota.
-const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+/// How such a document begins, up to its status.
+const OPENING: &str = concat!(
+    r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","#,
+    r#""title":"Request cannot be satisfied as assigned quota has been exceeded","status":"#,
+);
+
+/// Room for the document of a usual refusal.
+const USUAL_LENGTH: usize = 384;
 
 pub(super) fn render(faces: &Faces, outcome: &Outcome, status: StatusCode) -> Response<Bytes> {
-    let detail = detail(outcome);
-    let problem = match outcome.cause() {
-        Cause::Limit(_) => json!({
-            "type": QUOTA_EXCEEDED,
-            "title": "Request cannot be satisfied as assigned quota has been exceeded",
-            "status": status.as_u16(),
-            "detail": detail,
-            "violated-policies": violated(faces, outcome),
-        }),
-        _ => json!({
+    let problem = over_quota(faces, outcome, status).unwrap_or_else(|| {
+        let problem = json!({
             "type": "about:blank",
             "title": status.canonical_reason().unwrap_or("Refused"),
             "status": status.as_u16(),
-            "detail": detail,
-        }),
-    };
-    let mut response = Response::new(Bytes::from(problem.to_string()));
+            "detail": detail(outcome),
+        });
+        problem.to_string()
+    });
+    let mut response = Response::new(Bytes::from(problem));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/problem+json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 
-/// The policies that refuse.
-fn violated<'a>(faces: &'a Faces, outcome: &'a Outcome) -> Vec<&'a str> {
-    let refusing = outcome.decisions().filter(|(_, said)| !said.shadow && !said.decision.is_admitted());
-    let policies = refusing.filter_map(|(_, said)| faces.rule(said.rule)?.policies.get(said.decision.limit));
-    policies.map(|policy| policy.name.as_str()).collect()
+/// The document of a refusal by a limit; `None` if it was something else. Put together of what each rule has
+/// ready: under a flood, nothing is rendered more often.
+fn over_quota(faces: &Faces, outcome: &Outcome, status: StatusCode) -> Option<String> {
+    let Cause::Limit(refusing) = outcome.cause() else { return None };
+    let policy = |said: &RuleDecision| faces.rule(said.rule)?.policies.get(said.decision.limit);
+    let mut text = String::with_capacity(USUAL_LENGTH);
+    text.push_str(OPENING);
+    text.push_str(itoa::Buffer::new().format(status.as_u16()));
+    text.push_str(r#","detail":""#);
+    let (_, said) = outcome.decisions().find(|(_, said)| said.rule == refusing)?;
+    text.push_str(&policy(&said)?.refusal);
+    match retry_after(outcome) {
+        Some(wait) => {
+            text.push_str(": try again in ");
+            text.push_str(itoa::Buffer::new().format(crate::headers::seconds(wait).max(1)));
+            text.push_str(" s");
+        }
+        None => text.push_str(": it will never be admitted"),
+    }
+    text.push_str(r#"","violated-policies":["#);
+    let violated = outcome.decisions().filter(|(_, said)| !said.shadow && !said.decision.is_admitted());
+    for (nth, policy) in violated.filter_map(|(_, said)| policy(&said)).enumerate() {
+        if nth > 0 {
+            text.push(',');
+        }
+        text.push_str(&policy.quoted_name);
+    }
+    text.push_str("]}");
+    Some(text)
 }
 
 /// What is wrong, in a sentence.
