@@ -44,8 +44,10 @@ fn over_quota(faces: &Faces, outcome: &Outcome, status: StatusCode) -> Option<St
     text.push_str(OPENING);
     text.push_str(itoa::Buffer::new().format(status.as_u16()));
     text.push_str(r#","detail":""#);
-    let (_, said) = outcome.decisions().find(|(_, said)| said.rule == refusing)?;
-    text.push_str(&policy(&said)?.refusal);
+    // A rule that refused has said so. Should it not have, the client is told less, and still what it is about.
+    let said = outcome.decisions().find(|(_, said)| said.rule == refusing);
+    let refusal = said.and_then(|(_, said)| policy(&said)).map_or("over the limit", |policy| &policy.refusal);
+    text.push_str(refusal);
     match retry_after(outcome) {
         Some(wait) => {
             text.push_str(": try again in ");
