@@ -227,6 +227,27 @@ mod tests {
     }
 
     #[test]
+    fn who_is_settled_may_rest_and_in_a_crowd_sooner() {
+        assert!(rest_after(CROWD + 1) < rest_after(CROWD));
+        for connections in [CROWD, CROWD + 1] {
+            let (clock, activity, mut watchman) = watched();
+            let after = rest_after(connections);
+            watchman.tell_rest(Some(after));
+            drop(activity.begin(false, true));
+            assert!(look(&mut watchman).is_pending());
+            clock.advance(after - Duration::from_nanos(1));
+            assert!(look(&mut watchman).is_pending());
+            // What waits to be read is no rest.
+            activity.blocked();
+            clock.advance(Duration::from_nanos(1));
+            assert!(look(&mut watchman).is_pending());
+            activity.written();
+            clock.advance(after);
+            assert_eq!(look(&mut watchman), Poll::Ready(Late::Rest));
+        }
+    }
+
+    #[test]
     fn no_request_is_late_and_the_alarm_after_it_is_in_time() {
         let (clock, activity, mut watchman) = watched();
         let request = activity.begin(false, true);
