@@ -23,8 +23,10 @@
 //! - [`limiter`]: limits with their state; the table of keys behind them
 //! - [`rule`]: which requests, by which key, and what then
 //! - [`sluice`]: rules with their state, deciding requests
+//! - [`adhoc`]: limits whose numbers come with each call
 //! - [`clock`]: time, injected
 
+pub mod adhoc;
 pub mod algorithm;
 pub mod clock;
 mod decision;

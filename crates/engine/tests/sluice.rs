@@ -9,8 +9,8 @@ use std::time::Duration;
 use sluicegate_engine::algorithm::Status;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{
-    Attribute, AttributeMap, Ban, Cost, Expr, KeyPart, ListHit, Lists, Mode, Priority, Queue, Reply, Request, Rule,
-    Side, Target,
+    Actual, Attribute, AttributeMap, Ban, Cost, Expr, KeyPart, ListHit, Lists, Mode, Priority, Queue, Reply, Request,
+    Rule, Side, Target,
 };
 use sluicegate_engine::sluice::{Cause, RuleSetError};
 use sluicegate_engine::{Limit, Outcome, Sluice, Verdict};
@@ -332,6 +332,35 @@ fn an_estimate_is_settled_and_anything_can_be_given_back() {
     drop(sluice.decide(&get("/")));
     assert_eq!(remaining(), [0, 2], "dropped: the estimate stands");
     assert!(!sluice.decide(&get("/")).is_admitted());
+}
+
+#[test]
+fn a_request_whose_own_cost_was_an_estimate_is_settled_by_every_rule_in_its_unit() {
+    let clock = ManualClock::new();
+    let told = Rule { cost: Cost::estimate(100), ..rule("told", [bucket("1/s", 1_000)]) };
+    let read = Cost::Estimate { reserve: 70, actual: Actual::ResponseBytes };
+    let sizes = Cost::Attribute(Attribute::custom("size"));
+    let rules = [
+        rule("single", [bucket("1/s", 1_000), permits(50)]),
+        Rule { cost: Cost::Fixed(3), ..rule("triple", [fixed(1_000, secs(60))]) },
+        told,
+        Rule { cost: read, ..rule("read", [bucket("1/s", 1_000)]) },
+        Rule { cost: sizes, ..rule("sized", [bucket("1/s", 1_000)]) },
+    ];
+    let sluice = sluice(&clock, rules);
+    let attributes = AttributeMap::new().with(Attribute::custom("size"), "9");
+    let look = get("/").with_cost(0).with_attributes(&attributes);
+    let remaining = || left(&sluice, &look).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>();
+    let asked = get("/").with_cost(40).with_attributes(&attributes);
+
+    let held = sluice.decide(&asked);
+    assert_eq!(remaining(), [49, 880, 900, 930, 991]);
+    held.settle_request(25);
+    assert_eq!(remaining(), [50, 925, 975, 930, 991], "less than was thought, and the permit is back");
+    sluice.decide(&asked).settle_request(45);
+    assert_eq!(remaining(), [50, 790, 930, 860, 982], "more than was thought");
+    sluice.decide(&asked).settle_request(u64::MAX);
+    assert_eq!(remaining()[1..3], [0, 0], "no overflow");
 }
 
 #[test]

@@ -203,6 +203,13 @@ impl Inner {
         }
     }
 
+    /// Gives back what somebody took from a key, nobody knows when. A key that is not known has nothing to get back.
+    pub(crate) fn refund(&self, key: KeyHash, amount: u64) {
+        let now = self.clock.now();
+        self.at_place(key, Place::Own, now, &mut |plan, state| plan.refund(state, now, amount));
+        self.room.wake(key);
+    }
+
     /// The present core of a keyed limiter, for callers who ask often and can live with its being
     /// replaced.
     pub(crate) fn core(&self) -> Option<Arc<KeyedCore>> {

@@ -46,6 +46,8 @@ pub enum Attribute {
     Cookie(String),
     /// A parameter of the matched path pattern: `param['id']`.
     Param(String),
+    /// An entry of a descriptor, by its key: `descriptor['remote_address']`.
+    Descriptor(String),
     /// Anything else the adapter provides, by name: `account`, `api_key`, `jwt.sub`.
     Custom(String),
 }
@@ -68,7 +70,7 @@ const PLAIN: [(&str, Attribute); 5] = [
 ];
 
 /// The attributes that take a name in brackets.
-const NAMED: [&str; 4] = ["header", "query", "cookie", "param"];
+const NAMED: [&str; 5] = ["header", "query", "cookie", "param", "descriptor"];
 
 /// Words of the condition notation, which cannot name an attribute too.
 const RESERVED: [&str; 4] = ["has", "in", "true", "false"];
@@ -145,9 +147,12 @@ fn bracketed(text: &str, head: &str) -> Result<Attribute, AttributeError> {
         "query" => Ok(Attribute::Query(name)),
         "cookie" => Ok(Attribute::Cookie(name)),
         "param" => Ok(Attribute::Param(name)),
+        "descriptor" => Ok(Attribute::Descriptor(name)),
         _ => match named_like(head) {
             Some(known) => error(format!("unknown attribute '{head}': did you mean {known}[{}]?", Quoted(&name))),
-            None => error(format!("{} takes no brackets: only header, query, cookie and param do", Shown(head))),
+            None => {
+                error(format!("{} takes no brackets: only header, query, cookie, param and descriptor do", Shown(head)))
+            }
         },
     }
 }
@@ -225,6 +230,7 @@ impl fmt::Display for Attribute {
             Self::Query(name) => write!(f, "query[{}]", Quoted(name)),
             Self::Cookie(name) => write!(f, "cookie[{}]", Quoted(name)),
             Self::Param(name) => write!(f, "param[{}]", Quoted(name)),
+            Self::Descriptor(name) => write!(f, "descriptor[{}]", Quoted(name)),
             Self::Custom(name) => f.write_str(name),
         }
     }
@@ -252,6 +258,7 @@ mod tests {
             "query['q']",
             "cookie['sid']",
             "param['id']",
+            "descriptor['remote_address']",
             "account",
             "api_key",
             "jwt.sub",

@@ -69,7 +69,7 @@ impl RuleIndex {
     /// Arranges rules. A rule whose path is no pattern (which [`Target::check`](super::Target::check)
     /// tells, and reading one from text never gives) matches nothing.
     pub fn build(rules: &[Rule]) -> Self {
-        let mut index = Self { nodes: vec![Node::default(), Node::default()], captures: vec![None; rules.len()] };
+        let mut index = Self { nodes: vec![Node::default(); 3], captures: vec![None; rules.len()] };
         for (position, rule) in rules.iter().enumerate() {
             let root = root(rule.side);
             match rule.target.path.as_deref().map(PathPattern::parse) {
@@ -161,6 +161,7 @@ const fn root(side: Side) -> usize {
     match side {
         Side::Inbound => 0,
         Side::Outbound => 1,
+        Side::Descriptor => 2,
     }
 }
 

@@ -37,6 +37,9 @@ pub enum Side {
     Inbound,
     /// We call somebody.
     Outbound,
+    /// A proxy asks about a request it describes by entries, as Envoy's rate limit filter does. Rules of the
+    /// other sides never see it: one request may be described several times.
+    Descriptor,
 }
 
 /// Where a request's further attributes are looked up: headers, query, cookies, whatever an adapter
@@ -135,9 +138,11 @@ impl<'a> Request<'a> {
             Attribute::Host => self.host_name(),
             Attribute::Path => Cow::Borrowed(self.path),
             Attribute::Param(name) => Cow::Borrowed(params.get(name)?),
-            Attribute::Header(_) | Attribute::Query(_) | Attribute::Cookie(_) | Attribute::Custom(_) => {
-                self.attributes.get(attribute)?
-            }
+            Attribute::Header(_)
+            | Attribute::Query(_)
+            | Attribute::Cookie(_)
+            | Attribute::Descriptor(_)
+            | Attribute::Custom(_) => self.attributes.get(attribute)?,
         };
         (!value.is_empty()).then_some(value)
     }

@@ -61,7 +61,7 @@ use crate::clock::ClockHandle;
 use crate::fleet::FleetStore;
 use crate::limit::LimitError;
 use crate::rule::{Expr, Lists, Request, Rule};
-use decide::Deciding;
+use decide::{Asking, Deciding};
 use snapshot::{Means, Snapshot};
 
 /// Rules in force. Clones are the same sluice.
@@ -151,13 +151,35 @@ impl Sluice {
     /// Decides about a request and, where its rule says so, waits for its turn. A pause that a leaky
     /// bucket asks for is sat out too: whoever is admitted may go on at once.
     pub fn admit(&self, request: &Request<'_>) -> Admission {
-        Admission::new(self.shared.snapshot.load_full(), Deciding::Matching, request, &self.shared.clock)
+        self.admission(self.shared.snapshot.load_full(), Deciding::Matching, request, Asking::ToWait)
     }
 
     /// [`Sluice::decide_named`], waiting where the rule says so, as [`Sluice::admit`] does.
     pub fn admit_named(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
         let (snapshot, only) = self.named(rule)?;
-        Some(Admission::new(snapshot, only, request, &self.shared.clock))
+        Some(self.admission(snapshot, only, request, Asking::ToWait))
+    }
+
+    /// [`Sluice::decide`] for servers that must not stand still: what is waited for is the store, if a rule is
+    /// counted there, and nothing else. No line is stood in and no pause sat out: the verdict tells of them.
+    pub fn ask(&self, request: &Request<'_>) -> Admission {
+        self.admission(self.shared.snapshot.load_full(), Deciding::Matching, request, Asking::AtOnce)
+    }
+
+    /// [`Sluice::ask`] by the rule of this name alone, as [`Sluice::decide_named`].
+    pub fn ask_named(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
+        let (snapshot, only) = self.named(rule)?;
+        Some(self.admission(snapshot, only, request, Asking::AtOnce))
+    }
+
+    fn admission(
+        &self,
+        snapshot: Arc<Snapshot>,
+        deciding: Deciding,
+        request: &Request<'_>,
+        asking: Asking,
+    ) -> Admission {
+        Admission::new(snapshot, deciding, request, &self.shared.clock, asking)
     }
 
     /// Which rules match a request, with which key, and what they would decide. Takes nothing.

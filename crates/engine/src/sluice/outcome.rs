@@ -7,6 +7,7 @@ use super::decide::{Check, Checks, Source};
 use super::fleet::FleetHeld;
 use super::meter::{Meters, Pacer};
 use super::snapshot::Snapshot;
+use crate::algorithm::{Entry, Status};
 use crate::decision::{Decision, Verdict};
 use crate::limit::Limit;
 use crate::plan::Taking;
@@ -174,10 +175,56 @@ impl Outcome {
         });
     }
 
+    /// Ends the request with what it really cost, where [the request's own cost](crate::rule::Request::cost) was
+    /// the estimate. Rules with a fixed cost are settled to that many times `actual`, rules with an estimate that
+    /// are [told](Actual::Told) to `actual` itself; for all others what was taken stands.
+    ///
+    /// Windows are put right exactly, and so are rules with an estimate. A bucket of a rule with a fixed cost gives
+    /// back what was too much only if nobody has taken from it since: what came later could not be told apart from it.
+    pub fn settle_request(mut self, actual: u64) {
+        self.end(|rule, taken| match rule.cost {
+            Cost::Fixed(cost) => cost.saturating_mul(actual),
+            Cost::Estimate { actual: Actual::Told, .. } => actual,
+            Cost::Estimate { .. } | Cost::Attribute(_) => taken,
+        });
+    }
+
     /// Undoes it: what was taken from every rule goes back, as far as that can be told apart from what
     /// others took since.
     pub fn give_back(mut self) {
         self.end(|_, _| 0);
+    }
+
+    /// Gives back what somebody took before under the same keys, nobody knows when: for callers who were told what
+    /// a request really cost only after its outcome was gone. Ask with a cost of zero first.
+    ///
+    /// Windows and buckets take it back; a log tells apart who took what, and keeps it. Slices of a limit that the
+    /// fleet shares may have been taken elsewhere, and keep it too. Nobody gets more than the limit. What is left
+    /// is told by the [decisions](Self::decisions) from then on.
+    pub fn refund(&mut self, amount: u64) {
+        for held in std::mem::take(&mut self.fleet) {
+            held.taken.refund(amount);
+        }
+        for check in &mut self.checks {
+            let Some(said) = check.said.as_mut().filter(|said| said.ruling.admits()) else { continue };
+            let state = self.snapshot.state(check.rule);
+            let limiter = match said.source {
+                Source::Local => state.limiter.clone(),
+                Source::Share => state.fleet.as_ref().and_then(|fleet| fleet.share()),
+                Source::Store => {
+                    // What becomes of it there is not waited for.
+                    let Status { limit, remaining, .. } = said.status;
+                    said.status.remaining = remaining.saturating_add(amount).min(limit);
+                    None
+                }
+                Source::Lease(_) | Source::Assumed => None,
+            };
+            if let Some(limiter) = limiter {
+                limiter.refund(check.key, amount);
+                let look = limiter.take(check.key, limiter.clock.now(), 0, Entry::Enqueue).decision;
+                said.status = look.status;
+            }
+        }
     }
 
     /// Ends everything that was taken; `actual` says what it really cost.

@@ -73,21 +73,28 @@ struct RuleTurn {
 }
 
 impl Admission {
-    pub(super) fn new(snapshot: Arc<Snapshot>, deciding: Deciding, request: &Request<'_>, clock: &ClockHandle) -> Self {
+    pub(super) fn new(
+        snapshot: Arc<Snapshot>,
+        deciding: Deciding,
+        request: &Request<'_>,
+        clock: &ClockHandle,
+        asking: Asking,
+    ) -> Self {
         // Decided where it stays: an outcome is large, and most need not be moved.
         let mut admission = Self(State::Decided(Some(Outcome::new(snapshot))));
         if let State::Decided(Some(outcome)) = &mut admission.0 {
-            let now = decide::decide_uncounted(outcome, deciding, request, clock, Asking::ToWait);
+            let now = decide::decide_uncounted(outcome, deciding, request, clock, asking);
             let is_open = fleet::decide_at_once(outcome, now);
             if !outcome.is_admitted() {
                 name_for_bans(outcome, deciding, request);
             }
-            if is_open || (!outcome.is_admitted() && outcome.may_wait()) {
+            let waits = asking == Asking::ToWait;
+            if is_open || (waits && !outcome.is_admitted() && outcome.may_wait()) {
                 let questions = fleet::questions(outcome, deciding, request);
-                admission.hold_up(questions, is_open, now, clock);
+                admission.hold_up(questions, is_open, asking, now, clock);
             } else {
                 outcome.count(now);
-                if matches!(outcome.verdict, Verdict::Wait(_)) {
+                if waits && matches!(outcome.verdict, Verdict::Wait(_)) {
                     admission.pause(now, clock);
                 }
             }
@@ -97,10 +104,17 @@ impl Admission {
 
     /// Lets a decided request wait for its turn here, or for what the store says.
     #[cold]
-    fn hold_up(&mut self, questions: Vec<Question>, is_open: bool, now: Timestamp, clock: &ClockHandle) {
+    fn hold_up(
+        &mut self,
+        questions: Vec<Question>,
+        is_open: bool,
+        asking: Asking,
+        now: Timestamp,
+        clock: &ClockHandle,
+    ) {
         let Some(mut outcome) = self.take() else { return };
         self.0 = if is_open {
-            State::Asking(Box::new(FleetAsking::begin(outcome, questions, Asking::ToWait, clock)))
+            State::Asking(Box::new(FleetAsking::begin(outcome, questions, asking, clock)))
         } else if outcome.is_refused_by_fleet() {
             State::Asking(Box::new(FleetAsking::refused(outcome, questions, clock)))
         } else if let Some(Line { limiter, key, cost, longest }) = line_of(&outcome) {
@@ -246,8 +260,10 @@ impl Future for Admission {
                 State::Asking(asking) => match Pin::new(&mut **asking).poll(context) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready((outcome, now)) => {
-                        let clock = asking.clock().clone();
-                        self.0 = State::of(outcome, now, &clock);
+                        self.0 = match asking.waits() {
+                            true => State::of(outcome, now, &asking.clock().clone()),
+                            false => State::Decided(Some(outcome)),
+                        };
                     }
                 },
             }

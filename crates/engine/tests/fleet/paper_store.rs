@@ -254,4 +254,8 @@ impl FleetTaken for PaperTaken {
             pass.settle(*actual);
         }
     }
+
+    fn refund(self: Box<Self>, amount: u64) {
+        self.ended.lock().unwrap().push(vec![amount]);
+    }
 }

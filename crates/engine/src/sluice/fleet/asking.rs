@@ -64,6 +64,11 @@ impl FleetAsking {
         Self { outcome: Some(outcome), questions, asked: Vec::new(), asking, clock, waiting: None }
     }
 
+    /// Whether a pause is to be sat out.
+    pub(in crate::sluice) fn waits(&self) -> bool {
+        self.asking == Asking::ToWait
+    }
+
     pub(in crate::sluice) const fn clock(&self) -> &ClockHandle {
         &self.clock
     }
