@@ -5,6 +5,7 @@ mod support;
 
 use std::time::Duration;
 
+use sluicegate_engine::algorithm::Alignment;
 use sluicegate_engine::rule::{Ban, Cost, OnStoreFailure, Rule};
 use sluicegate_engine::sluice::Cause;
 use sluicegate_engine::{Limit, Outcome, Rate, Verdict};
@@ -179,4 +180,18 @@ fn what_the_store_cannot_keep_is_refused_with_a_reason() {
     let error = process.sluice.replace(vec![rule], sluicegate_engine::rule::Lists::default()).unwrap_err().to_string();
     assert!(error.contains("huge") && error.contains("too large"), "{error}");
     assert!(process.sluice.decide(&get()).is_admitted(), "the last good rules go on");
+}
+
+/// A process that knows only afterwards that a request cost nothing gives back what another has taken.
+#[test]
+fn what_another_process_took_can_be_given_back() {
+    let server = RedisServer::start().unwrap();
+    let window = Limit::fixed_window(5, Duration::from_secs(86_400), Alignment::Epoch).unwrap();
+    let rule = with_policy(OnStoreFailure::Closed, Rule::new("daily", [window]));
+    let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
+    assert!(one.sluice.decide(&get().with_cost(5)).is_admitted());
+    assert!(!other.sluice.decide(&get()).is_admitted());
+    other.sluice.decide(&get().with_cost(0)).refund(2);
+    eventually("two are given back", || one.sluice.decide(&get().with_cost(2)).is_admitted());
+    assert!(!one.sluice.decide(&get()).is_admitted());
 }

@@ -23,7 +23,7 @@ pub(crate) struct Ending {
     pub(crate) limits: Arc<PreparedLimits>,
     /// What was taken.
     pub(crate) taken: u64,
-    /// When, as [`Said`](crate::ask::Said) told it.
+    /// When, as [`Said`](crate::ask::Said) told it; 0 if nobody knows, and it was somebody else's.
     pub(crate) at: u64,
     /// What it really cost; zero gives all back. Permits are given back whatever it is.
     pub(crate) actual: u64,

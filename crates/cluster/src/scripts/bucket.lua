@@ -70,7 +70,7 @@ algorithms[1] = function()
       if state[2] > 0 then return state[1] + 1 end
       return state[1]
     end,
-    settle = function(numbers, state, at, taken, actual, now)
+    settle = function(numbers, state, at, taken, actual, now, refund)
       if actual > taken then
         -- A line may have been empty long before.
         charge(numbers, state, numbers[7] == 1 and at or now, actual - taken)
@@ -81,7 +81,7 @@ algorithms[1] = function()
       -- was in it.
       local micros, ticks = span(numbers, taken)
       local alone = state[1] == at + micros and state[2] == ticks
-      if actual == taken or state[3] ~= at or (numbers[7] == 1 and not alone) then return false end
+      if actual == taken or (state[3] ~= at and not refund) or (numbers[7] == 1 and not alone) then return false end
       micros, ticks = span(numbers, taken - actual)
       local arrival, fraction = state[1] - micros, state[2] - ticks
       if fraction < 0 then arrival, fraction = arrival - 1, fraction + 16000 end

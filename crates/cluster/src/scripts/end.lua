@@ -3,7 +3,7 @@
 -- KEYS     as for take
 -- ARGV[1]  as for take
 -- ARGV[2]  how many units' keys there are, then the units: key, set of limits (an index into ARGV), what was
---          taken, when, what it really cost; where the set has second keys, the first of them; where it has
+--          taken, when (0 if nobody knows), what it really cost; where the set has second keys, the first of them; where it has
 --          permits, their id
 -- ARGV[n]  a set of limits
 -- Answers  the moment, how many foreign values were replaced, then per unit 1 if its permits were still

@@ -10,6 +10,9 @@ return function(place)
     place = place + 16
   end
   local state = loaded(key, limits, second)
+  -- At no moment: nobody knows when it was taken, and it goes back as if that were now.
+  local refund = at == 0
+  if refund then at = now end
   local permits = limits.only_permits and taken or (taken > 0 and 1 or 0)
   local released = 0
   for limit = 1, limits.limits do
@@ -17,7 +20,7 @@ return function(place)
     local algorithm = part.algorithm
     if algorithm.permits then
       if algorithm.release(part.numbers, state[limit], permits, permit) then released = 1 end
-    elseif algorithm.settle(part.numbers, state[limit], at, taken, actual, now) then
+    elseif algorithm.settle(part.numbers, state[limit], at, taken, actual, now, refund) then
       changed[key] = true
     end
   end

@@ -19,6 +19,9 @@ use crate::exact::{Ending, decode_end, encode_end};
 use crate::keys::StoreKey;
 use crate::lease::{LeaseTable, Local, Outcome, Slip};
 
+/// The most that is given back at once: beyond it the numbers of a script are not exact, and no limit is as high.
+const MOST_REFUNDED: u64 = 1 << 50;
+
 /// How long giving back may take. What is lost by then comes back with time.
 const GIVING_BACK: Duration = Duration::from_secs(1);
 
@@ -239,6 +242,15 @@ impl FleetTaken for Taken {
 
     fn end(mut self: Box<Self>, actual: &[u64]) {
         self.finish(|want, cost| actual.get(want).copied().unwrap_or(cost));
+    }
+
+    /// What was taken from leases may have been another process's, and is not given back.
+    fn refund(mut self: Box<Self>, amount: u64) {
+        let amount = amount.min(MOST_REFUNDED);
+        let before = |(_, unit, said): &(usize, Unit, Said)| Ending { taken: amount, at: 0, ..ending(unit, said, 0) };
+        let endings = self.units.iter().filter(|(_, unit, _)| unit.permit.is_none()).map(before).collect();
+        self.exact.end(endings);
+        self.finish(|_, cost| cost);
     }
 }
 
