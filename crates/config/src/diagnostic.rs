@@ -56,10 +56,11 @@ pub struct Diagnostic {
     pub severity: Severity,
 }
 
-/// Everything found in one rule file, in the order of the file.
+/// Everything found in one rule file, in the order of the file; or in several, one file after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    source: Arc<Source>,
+    /// The files, each with how many of the diagnostics are about it or those before it.
+    sources: Vec<(usize, Arc<Source>)>,
     diagnostics: Vec<Diagnostic>,
     /// Found, but not kept.
     further: usize,
@@ -187,7 +188,20 @@ impl Report {
                 diagnostics.push(diagnostic);
             }
         }
-        Self { source, diagnostics, further }
+        Self { sources: vec![(diagnostics.len(), source)], diagnostics, further }
+    }
+
+    /// What was found in several files, as one.
+    pub(crate) fn joined(reports: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        for report in reports {
+            let before = all.diagnostics.len();
+            let kept = report.diagnostics.len().min(MOST_KEPT - before);
+            all.further += report.further + report.diagnostics.len() - kept;
+            all.sources.extend(report.sources.into_iter().map(|(end, source)| (before + end.min(kept), source)));
+            all.diagnostics.extend(report.diagnostics.into_iter().take(kept));
+        }
+        all
     }
 
     /// What was found, in the order of the file; at most ten thousand.
@@ -215,7 +229,8 @@ impl Report {
             .diagnostics
             .iter()
             .take(MOST_SHOWN)
-            .map(|diagnostic| renderer.render(&[self.group(diagnostic)]))
+            .enumerate()
+            .map(|(index, diagnostic)| renderer.render(&[group(self.source_of(index), diagnostic)]))
             .collect();
         if let Some(more) = self.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
             shown.push(format!("and {more} more"));
@@ -223,53 +238,9 @@ impl Report {
         shown.join("\n\n")
     }
 
-    fn group<'a>(&'a self, diagnostic: &'a Diagnostic) -> Group<'a> {
-        let level = match diagnostic.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-        };
-        let title = level.primary_title(&*diagnostic.message);
-        let mut group = match self.snippet(diagnostic) {
-            Some(snippet) => title.element(snippet),
-            None if diagnostic.line == 0 => title.element(Origin::path(&*diagnostic.file)),
-            None => title.element(Origin::path(&*diagnostic.file).line(diagnostic.line).char_column(diagnostic.column)),
-        };
-        if let Some(help) = &diagnostic.help {
-            group = group.element(Level::HELP.message(&**help));
-        }
-        group
-    }
-
-    /// The lines a diagnostic is about, cut out of the file so that the file's size does not matter.
-    fn snippet<'a>(&'a self, diagnostic: &'a Diagnostic) -> Option<Snippet<'a, annotate_snippets::Annotation<'a>>> {
-        if diagnostic.line == 0 {
-            return None;
-        }
-        let marks = std::iter::once((diagnostic.span, &*diagnostic.label))
-            .chain(diagnostic.related.iter().map(|(span, label)| (*span, &**label)));
-        let lines = marks.clone().map(|(span, _)| self.source.position(span.start).0);
-        let (first, last) = (lines.clone().min()?, lines.max()?);
-        // Far apart, the related place is named by its line instead of being shown.
-        let near = last - first <= 2_000;
-        let (first, last) = if near { (first, last) } else { (diagnostic.line, diagnostic.line) };
-        let cut = Span::new(self.source.line(first).start, self.source.line(last).end);
-        let text = self.source.text.get(cut.start..cut.end)?;
-        if text.lines().any(|line| line.len() > LONGEST_SHOWN_LINE) {
-            return None;
-        }
-        let mut snippet = Snippet::source(masked(text)).line_start(first).path(&*diagnostic.file);
-        for (index, (span, label)) in marks.enumerate() {
-            if index > 0 && !near {
-                continue;
-            }
-            let line_end = self.source.line(self.source.position(span.start).0).end;
-            let start = span.start.min(line_end);
-            let end = span.end.min(line_end).max(start);
-            let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-            let label = (!label.is_empty()).then_some(label);
-            snippet = snippet.annotation(kind.span(start - cut.start..end - cut.start).label(label));
-        }
-        Some(snippet)
+    /// The file that the diagnostic at this position is about.
+    fn source_of(&self, index: usize) -> Option<&Source> {
+        self.sources.iter().find(|(end, _)| index < *end).map(|(_, source)| &**source)
     }
 }
 
@@ -297,6 +268,58 @@ impl fmt::Display for Diagnostic {
             None => Ok(()),
         }
     }
+}
+
+fn group<'a>(source: Option<&'a Source>, diagnostic: &'a Diagnostic) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(&*diagnostic.message);
+    let mut group = match source.and_then(|source| snippet(source, diagnostic)) {
+        Some(snippet) => title.element(snippet),
+        None if diagnostic.line == 0 => title.element(Origin::path(&*diagnostic.file)),
+        None => title.element(Origin::path(&*diagnostic.file).line(diagnostic.line).char_column(diagnostic.column)),
+    };
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(&**help));
+    }
+    group
+}
+
+/// The lines a diagnostic is about, cut out of the file so that the file's size does not matter.
+fn snippet<'a>(
+    source: &'a Source,
+    diagnostic: &'a Diagnostic,
+) -> Option<Snippet<'a, annotate_snippets::Annotation<'a>>> {
+    if diagnostic.line == 0 {
+        return None;
+    }
+    let marks = std::iter::once((diagnostic.span, &*diagnostic.label))
+        .chain(diagnostic.related.iter().map(|(span, label)| (*span, &**label)));
+    let lines = marks.clone().map(|(span, _)| source.position(span.start).0);
+    let (first, last) = (lines.clone().min()?, lines.max()?);
+    // Far apart, the related place is named by its line instead of being shown.
+    let near = last - first <= 2_000;
+    let (first, last) = if near { (first, last) } else { (diagnostic.line, diagnostic.line) };
+    let cut = Span::new(source.line(first).start, source.line(last).end);
+    let text = source.text.get(cut.start..cut.end)?;
+    if text.lines().any(|line| line.len() > LONGEST_SHOWN_LINE) {
+        return None;
+    }
+    let mut snippet = Snippet::source(masked(text)).line_start(first).path(&*diagnostic.file);
+    for (index, (span, label)) in marks.enumerate() {
+        if index > 0 && !near {
+            continue;
+        }
+        let line_end = source.line(source.position(span.start).0).end;
+        let start = span.start.min(line_end);
+        let end = span.end.min(line_end).max(start);
+        let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let label = (!label.is_empty()).then_some(label);
+        snippet = snippet.annotation(kind.span(start - cut.start..end - cut.start).label(label));
+    }
+    Some(snippet)
 }
 
 fn locate(source: &Source, finding: Finding) -> Diagnostic {

@@ -27,6 +27,7 @@ mod grammar;
 mod lint;
 pub mod nginx;
 mod notation;
+pub mod ratelimit;
 mod read;
 pub mod settings;
 mod source;

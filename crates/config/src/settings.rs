@@ -13,10 +13,10 @@
 //! ```
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use sluicegate_engine::rule::{self, Expr, Rule};
 pub use sluicegate_http::HeaderStyle;
 
@@ -287,6 +287,9 @@ pub struct Certificate {
     pub certificate: String,
     /// The private key, in PEM; relative to the rule file.
     pub key: String,
+    /// Authorities, in PEM, one of which must have signed the certificate that a client shows. `None`: clients
+    /// need none.
+    pub client_ca: Option<String>,
 }
 
 /// Which header trusted proxies say in who the client is.
@@ -567,14 +570,67 @@ pub enum Destination {
 }
 
 /// The decision server.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Envoy's rate limit service.
-    pub rls: Option<SocketAddr>,
+    pub rls: Option<Service>,
     /// Decisions over HTTP.
-    pub http: Option<SocketAddr>,
+    pub http: Option<Service>,
     /// Decisions over the Redis protocol.
-    pub resp: Option<SocketAddr>,
+    pub resp: Option<Service>,
+    /// A folder of files as envoyproxy/ratelimit reads them.
+    pub ratelimit: Option<String>,
+    /// How many connections are held at once, over all protocols.
+    pub connections: Connections,
+    /// How many threads serve; `None`: one for each core.
+    pub threads: Option<u32>,
+    /// Which proxies that ask by forward auth say who the client is.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The most bytes of one request.
+    pub max_request: u32,
+    /// The most checks or descriptors of one request.
+    pub max_checks: u32,
+    /// The most reservations and permits held for clients at once.
+    pub max_held: u32,
+    /// How many keys of limits that come with the calls are remembered.
+    pub max_keys: u32,
+    /// How long everything may take.
+    pub timeouts: Timeouts,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            rls: None,
+            http: None,
+            resp: None,
+            ratelimit: None,
+            connections: Connections::default(),
+            threads: None,
+            trusted_proxies: vec![
+                IpNet::from(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
+                IpAddr::V6(Ipv6Addr::LOCALHOST).into(),
+            ],
+            max_request: 1 << 20,
+            max_checks: 1_000,
+            max_held: 100_000,
+            max_keys: 1_000_000,
+            timeouts: Timeouts { idle: Duration::from_secs(3_600), ..Timeouts::default() },
+        }
+    }
+}
+
+/// Where one protocol of the decision server listens, and who may ask.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Service {
+    /// The address.
+    pub address: Option<SocketAddr>,
+    /// The path of a Unix socket.
+    pub unix: Option<String>,
+    /// Encrypts what comes over the address.
+    pub tls: Option<Certificate>,
+    /// A file with the secret that clients must show.
+    pub secret: Option<String>,
 }
 
 /// Dashboard, metrics and admin API.

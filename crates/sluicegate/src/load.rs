@@ -94,7 +94,9 @@ pub fn resume(settings: Settings, remembered: Option<SavedRules>) -> Result<Slui
         None => builder,
     };
     let clustered = settings.rules.iter().find(|rule| matches!(rule.scope, Scope::Cluster { .. }));
-    let (Store::Redis(store), Some(_clustered)) = (&settings.store, clustered) else {
+    // Numbers that come with calls to a decision server are counted in the store as well.
+    let needs_store = clustered.is_some() || settings.server.is_some();
+    let (Store::Redis(store), true) = (&settings.store, needs_store) else {
         return Ok(builder.rules(settings.rules).build()?);
     };
     #[cfg(feature = "cluster")]
@@ -107,6 +109,9 @@ pub fn resume(settings: Settings, remembered: Option<SavedRules>) -> Result<Slui
     #[cfg(not(feature = "cluster"))]
     {
         let _ = store;
-        Err(LoadError::NoCluster { rule: _clustered.name.clone() })
+        match clustered {
+            Some(rule) => Err(LoadError::NoCluster { rule: rule.name.clone() }),
+            None => Ok(builder.rules(settings.rules).build()?),
+        }
     }
 }

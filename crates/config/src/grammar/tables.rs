@@ -8,13 +8,14 @@ macro_rules! fields {
         &[$(Field { name: $name, doc: $doc, shape: $shape, presence: $presence, example: $example }),*]
     };
 }
+pub(crate) use fields;
 
 mod gateway;
 
 use gateway::GATEWAY;
 
 /// No default worth a word: the thing is just not there.
-const ABSENT: super::Presence = Default("");
+pub(crate) const ABSENT: super::Presence = Default("");
 const ANY: u64 = u64::MAX;
 
 /// The whole file.
@@ -87,9 +88,13 @@ pub(crate) static RULE: Section = Section {
     fields: fields! {
         "name": Shape::Name, Required, "per-ip",
             "Its name, unique in the file. A rule that keeps its name keeps its counts when the file changes.";
-        "side": Shape::Word(&[("inbound", "requests coming in"), ("outbound", "requests going out")]),
+        "side": Shape::Word(&[
+            ("inbound", "requests coming in"),
+            ("outbound", "requests going out"),
+            ("descriptor", "descriptors that a proxy sends to the decision server; the domain is the service"),
+        ]),
             Default("inbound; outbound with `match: caller-of ...`"), "outbound",
-            "Whether it looks at requests coming in or going out.";
+            "Whether it looks at requests coming in, going out, or described by a proxy.";
         "match": Shape::Target, Default("everything"), "POST /api/orders",
             "Which requests it is for: methods, host, path pattern or service.";
         "when": Shape::Condition, Default("always"), "\"header['x-tier'] != 'vip'\"",
@@ -159,7 +164,8 @@ pub(crate) static COST: Section = Section {
     },
 };
 
-const LIMIT: Shape = Shape::Either(&[Shape::Rate, Shape::OneOf(ALGORITHMS)]);
+/// One of `limits`.
+pub(crate) const LIMIT: Shape = Shape::Either(&[Shape::Rate, Shape::OneOf(ALGORITHMS)]);
 
 /// The long forms of a limit. The first field of each is its name.
 pub(crate) static ALGORITHMS: &[&Section] = &[
@@ -401,9 +407,48 @@ pub(crate) static SERVER: Section = Section {
     name: "server",
     doc: "The decision server; each protocol runs if it has an address.",
     fields: fields! {
-        "rls": Shape::Address, Default("off"), "127.0.0.1:8081", "Envoy's rate limit service (gRPC).";
-        "http": Shape::Address, Default("off"), "127.0.0.1:8082", "Decisions over HTTP.";
-        "resp": Shape::Address, Default("off"), "127.0.0.1:6380", "Decisions over the Redis protocol.";
+        "rls": SERVICE_SHAPE, Default("off"), "127.0.0.1:8081", "Envoy's rate limit service (gRPC).";
+        "http": SERVICE_SHAPE, Default("off"), "127.0.0.1:8082", "Decisions over HTTP.";
+        "resp": SERVICE_SHAPE, Default("off"), "127.0.0.1:6380", "Decisions over the Redis protocol.";
+        "ratelimit": Shape::Text, Default("none"), "ratelimit/config",
+            "A folder of files as envoyproxy/ratelimit reads them; relative to the rule file. Descriptors are then \
+             decided by them, and those of domains they do not have by the rules with `side: descriptor`.";
+        "connections": Shape::Section(&gateway::CONNECTIONS), ABSENT, "{ max: 10000, per_client: 100 }",
+            "How many connections are held at once, over all protocols.";
+        "threads": Shape::Count(1, 1024), Default("one for each core"), "2",
+            "How many threads serve.";
+        "trusted_proxies": Shape::List(&Shape::Network), Default("this machine: 127.0.0.0/8 and ::1"), "[10.0.0.0/8]",
+            "Which proxies that ask by forward auth say who the client is.";
+        "max_request": Shape::Size, Default("1MiB"), "64KiB",
+            "The most bytes of one request, from 1KiB to 64MiB.";
+        "max_checks": Shape::Count(1, 100_000), Default("1000"), "100",
+            "The most checks or descriptors of one request.";
+        "max_held": Shape::Count(1, u32::MAX as u64), Default("100000"), "10000",
+            "The most reservations and permits that are held for clients at once.";
+        "max_keys": Shape::Count(1, u32::MAX as u64), Default("1000000"), "100000",
+            "How many keys are remembered of limits that come with the calls: CL.THROTTLE and Envoy's overrides. \
+             Memory for them is taken when the first of them comes.";
+        "timeouts": Shape::Section(&gateway::TIMEOUTS), ABSENT, "{ idle: 1h }",
+            "How long clients may take. `idle` is an hour unless said otherwise: clients keep connections.";
+    },
+};
+
+const SERVICE_SHAPE: Shape = Shape::Either(&[Shape::Address, Shape::Section(&SERVICE)]);
+
+/// One protocol of `server` in its long form.
+pub(crate) static SERVICE: Section = Section {
+    name: "a service",
+    doc: "Where a protocol of the decision server listens, and who may ask.",
+    fields: fields! {
+        "address": Shape::Address, Default("only at `unix`"), "0.0.0.0:8081",
+            "The address.";
+        "unix": Shape::Text, Default("no such socket"), "/run/sluicegate/rls.sock",
+            "A Unix socket to listen at, too; relative to the rule file.";
+        "tls": Shape::Section(&gateway::TLS), Default("not encrypted"), "{ certificate: cert.pem, key: key.pem }",
+            "Encrypts what comes over the address, by this certificate.";
+        "secret": Shape::Text, Default("everybody may ask"), "secret.txt",
+            "A file with the secret that clients must show: a bearer token over HTTP and gRPC, the password of AUTH \
+             over the Redis protocol. Relative to the rule file.";
     },
 };
 
@@ -456,5 +501,6 @@ pub(crate) static ALL: &[&Section] = &[
     &gateway::ANSWER,
     &gateway::ANSWER_REDIRECT,
     &SERVER,
+    &SERVICE,
     &ADMIN,
 ];

@@ -35,7 +35,7 @@ gateway:
   access_log: {}
   upstreams: { a: { health: {}, timeouts: {} } }
   routes: [{ answer: { redirect: {} } }]
-server: {}
+server: { rls: { tls: {} }, connections: {}, timeouts: {} }
 admin: {}
 ";
 

@@ -6,6 +6,7 @@
 mod bandwidth;
 mod binding;
 mod contradiction;
+mod descriptors;
 mod provided;
 
 use std::collections::HashMap;
@@ -34,6 +35,7 @@ const BYTES_PER_KEY: u64 = 16;
 pub(crate) fn rules(context: &Context<'_>, rules: &[ReadRule], memory: u64, store: &Store) {
     for read @ ReadRule { rule, places, .. } in rules {
         bandwidth::look_at(context, read);
+        descriptors::look_at(context, read);
         never_admitted(context, rule, places);
         never_matches(context, rule, places);
         binding::never_binds(context, rule, places);

@@ -59,7 +59,7 @@ fn report<'a>(context: &Context<'_>, name: &str, span: Span, provided: impl Iter
 }
 
 /// The attributes a rule asks for, and where.
-fn asked_by<'r>(rule: &'r Rule, places: &Places) -> Vec<(&'r Attribute, Span)> {
+pub(super) fn asked_by<'r>(rule: &'r Rule, places: &Places) -> Vec<(&'r Attribute, Span)> {
     let mut asked: Vec<_> = rule.key.iter().map(|part| (&part.attribute, places.key)).collect();
     let mut attributes = Vec::new();
     if let Some(when) = &rule.when {

@@ -29,10 +29,12 @@ use crate::diagnostic::{Finding, Findings};
 use crate::source::Span;
 use crate::tree::{Node, Value};
 
-pub(crate) use file::read;
-#[cfg(test)]
+pub(crate) use fields::Fields;
+pub(crate) use file::{MOST_RULES, read};
+pub(crate) use item::Item;
+pub(crate) use limit::{limit, short_form};
 pub(crate) use reply::json;
-pub(crate) use rule::{Places, ReadRule};
+pub(crate) use rule::{MOST_LIMITS, Places, ReadRule};
 
 /// What all readers share.
 pub(crate) struct Context<'s> {

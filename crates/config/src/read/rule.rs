@@ -25,7 +25,7 @@ use crate::tree::Value;
 const LONGEST_NAME: usize = 128;
 
 /// The most limits one rule may have.
-const MOST_LIMITS: usize = 16;
+pub(crate) const MOST_LIMITS: usize = 16;
 
 /// A rule with the places of what it says, for warnings.
 pub(crate) struct ReadRule {
@@ -130,15 +130,20 @@ fn target(item: &Item<'_>) -> Option<(Target, bool)> {
 
 fn side(fields: &Fields<'_>, called: bool) -> Side {
     let said = fields.word("side");
-    if called && said == Some("inbound") {
+    if called && said.is_some_and(|side| side != "outbound") {
         fields.context.report(
             Finding::error(fields.value_span("side"), "`caller-of` is about requests going out")
-                .label("says they come in")
+                .label("says otherwise")
                 .also(fields.value_span("match"), "calls of ours")
                 .help("remove `side`, or write `side: outbound`"),
         );
     }
-    if called || said == Some("outbound") { Side::Outbound } else { Side::Inbound }
+    match said {
+        _ if called => Side::Outbound,
+        Some("outbound") => Side::Outbound,
+        Some("descriptor") => Side::Descriptor,
+        _ => Side::Inbound,
+    }
 }
 
 fn key(item: Item<'_>) -> Vec<KeyPart> {

@@ -2,18 +2,89 @@
 
 use std::net::SocketAddr;
 
+use super::beside::file_path;
 use super::fields::Fields;
-use super::listener::{Listener, listener};
+use super::gateway::listen::certificate;
+use super::gateway::{connections, timeouts};
+use super::item::Item;
+use super::listener::{Listener, address, listener};
 use crate::diagnostic::Finding;
-use crate::settings::{Admin, Server};
+use crate::grammar::Shape;
+use crate::settings::{Admin, Server, Service};
+
+/// What one request may have, in bytes.
+const REQUEST: std::ops::RangeInclusive<u64> = 1 << 10..=64 << 20;
 
 /// Reads `server`.
 pub(crate) fn server(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Server {
-    Server {
-        rls: listener(fields, "rls", listeners),
-        http: listener(fields, "http", listeners),
-        resp: listener(fields, "resp", listeners),
+    let usual = Server::default();
+    let mut service = |name| fields.get(name).and_then(|it| service(it.narrow(), listeners));
+    let (rls, http, resp) = (service("rls"), service("http"), service("resp"));
+    if !["rls", "http", "resp"].iter().any(|name| fields.has(name) || fields.has_slip_of(name)) {
+        fields.context.report(
+            Finding::warning(fields.head(), "the decision server listens nowhere")
+                .label("no protocol has an address")
+                .help("add one, such as `http: 127.0.0.1:8082`, or remove `server`"),
+        );
     }
+    let networks = fields.get("trusted_proxies").and_then(|it| it.items());
+    let trusted = networks.map(|items| items.into_iter().filter_map(|it| it.network()).collect());
+    Server {
+        rls,
+        http,
+        resp,
+        ratelimit: fields.get("ratelimit").and_then(|it| file_path(&it)),
+        connections: fields.section("connections").map(|it| connections(&it)).unwrap_or_default(),
+        threads: fields.count32("threads"),
+        trusted_proxies: trusted.unwrap_or(usual.trusted_proxies),
+        max_request: fields.get("max_request").and_then(|it| max_request(&it)).unwrap_or(usual.max_request),
+        max_checks: fields.count32("max_checks").unwrap_or(usual.max_checks),
+        max_held: fields.count32("max_held").unwrap_or(usual.max_held),
+        max_keys: fields.count32("max_keys").unwrap_or(usual.max_keys),
+        timeouts: fields.section("timeouts").map_or(usual.timeouts, |it| timeouts(&it, usual.timeouts)),
+    }
+}
+
+/// One protocol: an address, or the long form.
+fn service(item: Item<'_>, listeners: &mut Vec<Listener>) -> Option<Service> {
+    if !matches!(item.shape, Shape::Section(_)) {
+        let address = address(&item, listeners)?;
+        return Some(Service { address: Some(address), ..Service::default() });
+    }
+    let fields = item.section()?;
+    let file = |name| fields.get(name).and_then(|it| file_path(&it));
+    let service = Service {
+        address: listener(&fields, "address", listeners),
+        unix: file("unix"),
+        tls: fields.section("tls").and_then(|it| certificate(&it)),
+        secret: file("secret"),
+    };
+    if !["address", "unix"].iter().any(|name| fields.has(name) || fields.has_slip_of(name)) {
+        fields.context.report(
+            Finding::error(item.span(), format!("`{}` listens nowhere", item.name))
+                .label("neither `address` nor `unix`")
+                .help(format!("give it an address: `{}: 127.0.0.1:PORT`", item.name)),
+        );
+        return None;
+    }
+    Some(service)
+}
+
+fn max_request(item: &Item<'_>) -> Option<u32> {
+    let size = item.size()?;
+    if !REQUEST.contains(&size) {
+        item.context.report(
+            Finding::error(item.span(), "`max_request` is out of bounds")
+                .label(if size < *REQUEST.start() {
+                    "good requests would be refused"
+                } else {
+                    "more than any request needs"
+                })
+                .help("give it a size from 1KiB to 64MiB"),
+        );
+        return None;
+    }
+    u32::try_from(size).ok()
 }
 
 /// Reads `admin`.

@@ -80,6 +80,8 @@ pub(crate) static TLS: Section = Section {
             "A file with the certificate and those above it, in PEM; relative to the rule file.";
         "key": Shape::Text, Required, "key.pem",
             "A file with its private key, in PEM; relative to the rule file.";
+        "client_ca": Shape::Text, Default("clients need no certificate"), "clients.pem",
+            "A file with the authorities, in PEM, one of which must have signed the certificate that a client shows.";
     },
 };
 

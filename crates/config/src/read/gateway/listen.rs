@@ -77,10 +77,11 @@ fn one(item: Item<'_>, listeners: &mut Vec<Listener>) -> Option<settings::Listen
     }
 }
 
-fn certificate(fields: &Fields<'_>) -> Option<settings::Certificate> {
+pub(crate) fn certificate(fields: &Fields<'_>) -> Option<settings::Certificate> {
     let certificate = fields.get("certificate").and_then(|it| file_path(&it));
     let key = fields.get("key").and_then(|it| file_path(&it));
-    Some(settings::Certificate { certificate: certificate?, key: key? })
+    let client_ca = fields.get("client_ca").map(|it| file_path(&it));
+    Some(settings::Certificate { certificate: certificate?, key: key?, client_ca: client_ca.unwrap_or_default() })
 }
 
 /// A PROXY line is believed from trusted proxies only: where nobody is trusted, nobody could connect.

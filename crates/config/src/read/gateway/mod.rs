@@ -1,7 +1,7 @@
 //! `gateway`.
 
 mod identity;
-mod listen;
+pub(super) mod listen;
 mod path;
 mod route;
 mod upstream;
@@ -41,7 +41,7 @@ pub(crate) fn gateway(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Gat
         forwarded: identity::forwarded(fields),
         attributes: identity::attributes(fields),
         jwt,
-        timeouts: fields.section("timeouts").map(|it| timeouts(&it)).unwrap_or_default(),
+        timeouts: fields.section("timeouts").map(|it| timeouts(&it, Timeouts::default())).unwrap_or_default(),
         max_head: fields.get("max_head").and_then(|it| max_head(&it)).unwrap_or(USUAL_HEAD),
         access_log: fields.get("access_log").and_then(|it| access_log(it.narrow())),
         upstreams: upstreams.into_iter().map(|(upstream, _)| upstream).collect(),
@@ -49,7 +49,7 @@ pub(crate) fn gateway(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Gat
     }
 }
 
-fn connections(fields: &Fields<'_>) -> Connections {
+pub(super) fn connections(fields: &Fields<'_>) -> Connections {
     let usual = Connections::default();
     Connections {
         max: fields.count32("max").unwrap_or(usual.max),
@@ -58,8 +58,8 @@ fn connections(fields: &Fields<'_>) -> Connections {
     }
 }
 
-fn timeouts(fields: &Fields<'_>) -> Timeouts {
-    let usual = Timeouts::default();
+/// Reads `timeouts`; what is not said is as usual.
+pub(super) fn timeouts(fields: &Fields<'_>, usual: Timeouts) -> Timeouts {
     Timeouts {
         head: time(fields, "head", usual.head),
         idle: time(fields, "idle", usual.idle),
