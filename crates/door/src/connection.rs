@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::activity::Activity;
 use crate::gate::Place;
 use crate::gather::write_gathered;
+use crate::socket::Socket;
 
 /// A connection that has a place at the door, and keeps it until it is dropped.
 pub struct Connection {
     // Closed first: whoever gets the place next must find the file given back.
-    stream: TcpStream,
+    stream: Socket,
     peer: SocketAddr,
     activity: Option<Arc<Activity>>,
     // Given back last, by being dropped.
@@ -25,21 +25,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, place: Place) -> Self {
-        // An answer must not wait for the client's acknowledgement of what was sent before it. A connection
-        // that cannot be told so is as good as gone, which the first read will find.
-        drop(stream.set_nodelay(true));
+    pub(crate) fn new(stream: Socket, peer: SocketAddr, place: Place) -> Self {
+        stream.send_at_once();
         Self { stream, peer, activity: None, _place: place }
     }
 
-    /// The address at the other end.
+    /// The address at the other end; over a Unix socket, that of this machine.
     pub const fn peer_addr(&self) -> SocketAddr {
         self.peer
-    }
-
-    /// The socket, to set options of it.
-    pub const fn stream(&self) -> &TcpStream {
-        &self.stream
     }
 
     /// Has what is read and written noted.

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 
 use crate::counts::DoorHandle;
 use crate::gate::Gate;
 use crate::listener::FrontDoor;
 use crate::refusal::Refusal;
+use crate::socket::Listening;
 use crate::workers::Workers;
 
 /// What all listeners of a door share. Made by [`Builder::doorway`](crate::Builder::doorway), for servers
@@ -25,7 +26,12 @@ pub struct Doorway {
 impl Doorway {
     /// A door at this listener. All bounds and counts are for all of them together.
     pub fn at(&self, listener: TcpListener) -> FrontDoor {
-        FrontDoor::new(listener, self.clone())
+        FrontDoor::new(Listening::Tcp(listener), self.clone())
+    }
+
+    /// A door at this Unix socket, under the same bounds. All who come through it are one client.
+    pub fn at_unix(&self, listener: UnixListener) -> FrontDoor {
+        FrontDoor::new(Listening::Unix(listener), self.clone())
     }
 
     /// The counts, for whoever looks on.

@@ -58,6 +58,7 @@ mod refusal;
 mod rewound;
 mod sending;
 mod serve;
+mod socket;
 mod watchman;
 mod workers;
 

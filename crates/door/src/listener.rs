@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sluicegate_engine::clock::Sleep;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::builder::Builder;
 use crate::connection::Connection;
@@ -20,6 +20,7 @@ use crate::drive::Host;
 use crate::gate::{Arrival, Gate, Queue};
 use crate::refusal::Porter;
 use crate::serve::Serve;
+use crate::socket::{Listening, Socket};
 use crate::workers::Workers;
 
 /// How long nothing is taken from a kernel that has nothing to give, for example because this process has
@@ -31,9 +32,9 @@ const MOST_TOLD: usize = 4_096;
 
 /// A listener with a bound on everything. See the [crate's head](crate).
 pub struct FrontDoor {
-    listener: TcpListener,
+    listener: Listening,
     doorway: Doorway,
-    queue: Queue<(TcpStream, SocketAddr)>,
+    queue: Queue<(Socket, SocketAddr)>,
     porter: Porter,
     pause: Option<Sleep>,
 }
@@ -44,7 +45,7 @@ impl FrontDoor {
         Builder::default()
     }
 
-    pub(crate) fn new(listener: TcpListener, doorway: Doorway) -> Self {
+    pub(crate) fn new(listener: Listening, doorway: Doorway) -> Self {
         let porter = Porter::new(doorway.refusal, doorway.gate.clock.clone());
         Self { listener, doorway, queue: Queue::new(), porter, pause: None }
     }
@@ -68,7 +69,7 @@ impl FrontDoor {
         self.doorway.at(listener)
     }
 
-    /// Where it listens.
+    /// Where it listens; at a Unix socket, the address of this machine without a port.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -162,7 +163,7 @@ impl FrontDoor {
         self.into_porter().all_gone().await;
     }
 
-    fn refuse(&mut self, stream: TcpStream, why: Why) {
+    fn refuse(&mut self, stream: Socket, why: Why) {
         self.doorway.gate.counters.refused(why);
         self.porter.refuse(stream);
     }

@@ -5,15 +5,16 @@
 //! for a moment until the client has closed its side too. How many are read at once is bounded; beyond that
 //! the answer is written, what has already arrived is read, and the socket is closed.
 
-use std::io::{Read, Write};
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::time::Duration;
 
 use sluicegate_engine::clock::ClockHandle;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+
+use crate::socket::Socket;
 
 /// How many refused connections are seen off at once.
 pub(crate) const MOST_LINGERING: usize = 256;
@@ -60,7 +61,7 @@ impl Porter {
     }
 
     /// Refuses a connection, without waiting for it.
-    pub(crate) fn refuse(&mut self, stream: TcpStream) {
+    pub(crate) fn refuse(&mut self, stream: Socket) {
         if self.refusal == Refusal::Close {
             return;
         }
@@ -73,8 +74,8 @@ impl Porter {
                     () = clock.sleep(LINGER) => {}
                 }
             });
-        } else if let Ok(stream) = stream.into_std() {
-            turn_away(stream);
+        } else {
+            turn_away(&stream);
         }
     }
 
@@ -92,7 +93,7 @@ impl Drop for Porter {
 }
 
 /// Answers and waits until the other side is closed. Whatever fails, there is nobody left to tell.
-async fn see_off(mut stream: TcpStream) {
+async fn see_off(mut stream: Socket) {
     if stream.write_all(ANSWER).await.is_err() || stream.shutdown().await.is_err() {
         return;
     }
@@ -106,15 +107,16 @@ async fn see_off(mut stream: TcpStream) {
     }
 }
 
-/// The same without waiting for anything. The socket does not block, as it was tokio's.
-fn turn_away(mut stream: std::net::TcpStream) {
+/// The same without waiting for anything.
+fn turn_away(stream: &Socket) {
+    let stream = stream.as_it_is();
     // An answer this short fits into the buffer of a fresh socket.
-    if stream.write(ANSWER).is_err() || stream.shutdown(Shutdown::Write).is_err() {
+    if stream.send(ANSWER).is_err() || stream.shutdown(Shutdown::Write).is_err() {
         return;
     }
-    let mut bytes = [0; 1_024];
+    let mut bytes = [MaybeUninit::uninit(); 1_024];
     for _ in 0..LINGER_BYTES / bytes.len() {
-        if !matches!(stream.read(&mut bytes), Ok(1..)) {
+        if !matches!(stream.recv(&mut bytes), Ok(1..)) {
             return;
         }
     }
