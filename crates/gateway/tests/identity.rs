@@ -335,13 +335,13 @@ fn files_of_the_gateway_are_looked_up_beside_the_rule_file() {
         gateway("jwt: { key: no-such-key, algorithm: HS256 }\nroutes: [{ path: /, answer: { status: 200 } }]", "");
     let settings = sluicegate_config::parse("rules.yaml", &text).unwrap().settings;
     let sluice = sluicegate_engine::Sluice::builder().build().unwrap();
-    let process = sluicegate_gateway::Process::alone();
+    let mut process = sluicegate_listen::Process::alone();
     let opened = sluicegate_gateway::Gateway::open(
         &settings,
         settings.gateway.as_ref().unwrap(),
         sluice,
         Path::new("/nowhere"),
-        process,
+        &mut process,
     );
     let error = opened.err().expect("there is no key").to_string();
     assert!(error.starts_with("gateway.jwt: /nowhere/no-such-key cannot be read"), "{error}");

@@ -16,13 +16,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use sluicegate_engine::Timestamp;
+use sluicegate_listen::Stream;
 use tokio::net::TcpStream;
 
 use super::Lost;
 use super::waker::DriverWaker;
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
-use crate::stream::Stream;
 use crate::upstream::Room;
 
 /// A connection that carries one request at a time.

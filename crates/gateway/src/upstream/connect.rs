@@ -7,6 +7,7 @@ use std::time::Duration;
 use sluicegate_config::settings::UpstreamProtocol;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
+use sluicegate_listen::Stream;
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsConnector, TlsStream};
@@ -14,7 +15,6 @@ use tokio_rustls::{TlsConnector, TlsStream};
 use super::address::Address;
 use super::error::ConnectError;
 use super::tls::{H2, distrust};
-use crate::stream::Stream;
 
 /// The way to one server.
 pub(super) struct Connector {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::HeaderValue;
 use sluicegate_config::settings;
 use sluicegate_engine::clock::ClockHandle;
+use sluicegate_listen::Stream;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -16,7 +17,6 @@ use super::rest::Rests;
 use super::room::{Room, Rooms};
 use super::status::{Health, ServerStatus};
 use super::watched::Watched;
-use crate::stream::Stream;
 
 /// One server of an upstream, shared by all threads.
 pub(crate) struct Server {

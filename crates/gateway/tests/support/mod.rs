@@ -16,7 +16,8 @@ use std::time::Duration;
 use sluicegate_config::settings::Settings;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_gateway::{Gateway, Process, Running};
+use sluicegate_gateway::{Gateway, Running};
+use sluicegate_listen::{Process, Report, Stop};
 
 /// Guards against hanging; nothing is ever measured by it.
 pub const GUARD: Duration = Duration::from_secs(60);
@@ -52,7 +53,7 @@ impl Served {
     /// As the settings say, by these rules.
     pub fn enforcing(base: &Path, settings: &Settings, sluice: Sluice) -> Self {
         let gateway = settings.gateway.clone().unwrap();
-        let opened = Gateway::open(settings, &gateway, sluice, base, Process::alone()).unwrap();
+        let opened = Gateway::open(settings, &gateway, sluice, base, &mut Process::alone()).unwrap();
         let running = opened.start(|line| eprintln!("gateway: {line}")).unwrap();
         let all = running.addresses().to_vec();
         Self { at: all[0], all, running: Some(running) }
@@ -63,8 +64,8 @@ impl Served {
     }
 
     /// Stops it gracefully.
-    pub fn stop(mut self) -> sluicegate_gateway::Report {
-        self.running.take().unwrap().stop()
+    pub fn stop(mut self) -> Report {
+        self.running.take().unwrap().stop(Stop::Close)
     }
 }
 
@@ -73,7 +74,7 @@ impl Drop for Served {
         if let Some(running) = self.running.take() {
             // A test that failed must not wait for the connections it left open.
             if !std::thread::panicking() {
-                running.stop();
+                running.stop(Stop::Close);
             }
         }
     }

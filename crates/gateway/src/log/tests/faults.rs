@@ -12,7 +12,7 @@ use sluicegate_config::settings::{self, LogFormat};
 use super::super::destination::Destination;
 use super::super::{AccessLog, Line, LogError, LogThread};
 use super::{plain, until};
-use crate::restart::PrivateFolder;
+use sluicegate_listen::PrivateFolder;
 
 const LONG: Duration = Duration::from_secs(60);
 

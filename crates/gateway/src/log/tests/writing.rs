@@ -9,7 +9,7 @@ use sluicegate_config::settings::{self, LogFormat};
 use super::super::request_id::RequestIds;
 use super::super::{AccessLog, Line, LogThread};
 use super::{plain, until};
-use crate::restart::PrivateFolder;
+use sluicegate_listen::PrivateFolder;
 
 fn log(path: &Path) -> AccessLog {
     let file = path.to_str().unwrap().to_owned();

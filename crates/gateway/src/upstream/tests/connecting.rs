@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sluicegate_config::settings::{self, UpstreamTimeouts};
 use sluicegate_engine::clock::{Clock, ClockHandle, ManualClock};
+use sluicegate_listen::Stream;
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,7 +14,6 @@ use super::super::connect::Connector;
 use super::super::error::ConnectError;
 use super::super::{Server, address::Address};
 use super::{in_time, plain, until, upstream};
-use crate::stream::Stream;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sluicegate_config::settings::{self, UpstreamProtocol};
 use sluicegate_engine::clock::{ClockHandle, ManualClock};
+use sluicegate_listen::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -14,7 +15,6 @@ use super::super::error::ConnectError;
 use super::super::{Server, Upstreams};
 use super::certificates::Certificates;
 use super::{in_time, plain, until};
-use crate::stream::Stream;
 
 /// A server that greets once; what came of it.
 async fn greeter(certificates: &Certificates, protocols: &[&str]) -> (u16, JoinHandle<io::Result<()>>) {

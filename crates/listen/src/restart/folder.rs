@@ -7,10 +7,11 @@ use std::{env, fs, io, process};
 
 /// A folder of its own below the system's one for such things.
 #[derive(Debug)]
-pub(crate) struct PrivateFolder(PathBuf);
+pub struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    pub(crate) fn new(name: &str) -> io::Result<Self> {
+    /// Makes one, with this in its name.
+    pub fn new(name: &str) -> io::Result<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         loop {
             let nth = MADE.fetch_add(1, Ordering::Relaxed);
@@ -24,7 +25,8 @@ impl PrivateFolder {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -107,7 +107,7 @@ impl Pair {
         contents: &Contents,
         provider: &CryptoProvider,
     ) -> Result<CertifiedKey, CertificateError> {
-        let chain = self.chain(&contents.certificate)?;
+        let chain = certificates(&self.certificate, &contents.certificate)?;
         let bad_key = || CertificateError::BadKey { file: self.key.clone() };
         let key = provider.key_provider.load_private_key(self.key(&contents.key)?).map_err(|_| bad_key())?;
         let certified = CertifiedKey::new(chain, key);
@@ -116,18 +116,6 @@ impl Pair {
             .keys_match()
             .map_err(|_| CertificateError::Mismatch { certificate: self.certificate.clone(), key: self.key.clone() })?;
         Ok(certified)
-    }
-
-    fn chain(&self, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-        let file = || self.certificate.clone();
-        let chain = CertificateDer::pem_slice_iter(pem).enumerate().map(|(index, certificate)| {
-            let bad = || CertificateError::BadCertificate { file: file(), nth: index + 1 };
-            let certificate = certificate.map_err(|_| bad())?;
-            ParsedCertificate::try_from(&certificate).map_err(|_| bad())?;
-            Ok(certificate)
-        });
-        let chain = chain.collect::<Result<Vec<_>, _>>()?;
-        if chain.is_empty() { Err(CertificateError::NoCertificate { file: file() }) } else { Ok(chain) }
     }
 
     fn key(&self, pem: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> {
@@ -150,7 +138,20 @@ impl Contents {
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, CertificateError> {
+/// The certificates in a file, at least one.
+pub(super) fn certificates(file: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let file = || file.to_owned();
+    let read = CertificateDer::pem_slice_iter(pem).enumerate().map(|(index, certificate)| {
+        let bad = || CertificateError::BadCertificate { file: file(), nth: index + 1 };
+        let certificate = certificate.map_err(|_| bad())?;
+        ParsedCertificate::try_from(&certificate).map_err(|_| bad())?;
+        Ok(certificate)
+    });
+    let read = read.collect::<Result<Vec<_>, _>>()?;
+    if read.is_empty() { Err(CertificateError::NoCertificate { file: file() }) } else { Ok(read) }
+}
+
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, CertificateError> {
     let read = || {
         let opened = File::open(file)?;
         let mut bytes = Vec::new();

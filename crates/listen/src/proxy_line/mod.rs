@@ -32,7 +32,7 @@ pub(super) enum Claim {
 
 /// Why there is no line.
 #[derive(Debug, Error)]
-pub(crate) enum ProxyLineError {
+pub enum ProxyLineError {
     /// Closed before the first byte, as load balancers do to see whether somebody listens.
     #[error("the connection was closed before the PROXY line")]
     Closed,

@@ -1,5 +1,6 @@
 //! TLS towards clients: 1.2 and 1.3, HTTP/2 or HTTP/1.1 as ALPN agrees on, tickets for whoever comes back.
 
+mod authorities;
 mod certificate;
 mod pair;
 
@@ -16,10 +17,11 @@ use sluicegate_engine::clock::ClockHandle;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-pub(crate) use certificate::Renewal;
+pub use certificate::Renewal;
 use certificate::{Certificate, Look};
 pub use pair::CertificateError;
 use pair::Pair;
@@ -50,9 +52,11 @@ impl Tls {
         let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
         let pair = Pair::new(base.join(&files.certificate), base.join(&files.key));
         let certificate = Arc::new(Certificate::new(pair, Arc::clone(&provider))?);
+        let authorities = files.client_ca.as_ref().map(|file| base.join(file));
+        let clients = authorities.map(|file| authorities::verifier(file, Arc::clone(&provider))).transpose()?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(rustls::ALL_VERSIONS)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
             .with_cert_resolver(Arc::clone(&certificate) as _);
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
         config.ticketer = ring::Ticketer::new()?;

@@ -11,9 +11,9 @@ use sluicegate_http::identity::TrustedProxies;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::proxy_line::{self, Claim, ProxyLineError};
-use super::tls::{self, CertificateError, Renewal, Tls, TlsError};
+use crate::proxy_line::{self, Claim, ProxyLineError};
 use crate::stream::Stream;
+use crate::tls::{self, CertificateError, Renewal, Tls, TlsError};
 
 /// Why an address cannot be entered by anybody.
 #[derive(Debug, Error)]
@@ -36,7 +36,7 @@ pub enum EntranceError {
 
 /// Why a connection does not get in.
 #[derive(Debug, Error)]
-pub(crate) enum EnterError {
+pub enum EnterError {
     /// Only a trusted proxy may say who the client is, and this is none.
     #[error("{0} is no trusted proxy: only those in trusted_proxies may connect where proxy_protocol is on")]
     NotTrusted(SocketAddr),
@@ -49,7 +49,7 @@ pub(crate) enum EnterError {
 }
 
 /// The way in at one address.
-pub(crate) struct Entrance {
+pub struct Entrance {
     /// Who must begin with a PROXY line; `None`: nobody does.
     proxies: Option<TrustedProxies>,
     tls: Option<Tls>,
@@ -57,22 +57,18 @@ pub(crate) struct Entrance {
 
 /// A connection that is in.
 #[derive(Debug)]
-pub(crate) struct Entered<T> {
+pub struct Entered<T> {
     /// What HTTP is spoken over.
-    pub(crate) stream: Stream<T>,
+    pub stream: Stream<T>,
     /// Who is at the other end, or whom a trusted proxy speaks for. IPv4 in its own form, never mapped into IPv6.
-    pub(crate) client: SocketAddr,
+    pub client: SocketAddr,
     /// Whether both agreed on HTTP/2, if they agreed on anything.
-    pub(crate) http2: Option<bool>,
+    pub http2: Option<bool>,
 }
 
 impl Entrance {
     /// Reads the certificate, if there is one; its files are relative to `base`.
-    pub(crate) fn new(
-        listener: &settings::Listener,
-        trusted: &TrustedProxies,
-        base: &Path,
-    ) -> Result<Self, EntranceError> {
+    pub fn new(listener: &settings::Listener, trusted: &TrustedProxies, base: &Path) -> Result<Self, EntranceError> {
         let address = listener.address;
         if listener.proxy_protocol && trusted.is_empty() {
             return Err(EntranceError::NobodyTrusted { address });
@@ -84,18 +80,23 @@ impl Entrance {
         })
     }
 
+    /// One where there is nothing to pass.
+    pub const fn plain() -> Self {
+        Self { proxies: None, tls: None }
+    }
+
     /// Whether there is nothing to pass: whoever connects is in.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.proxies.is_none() && self.tls.is_none()
     }
 
     /// Whether connections are encrypted.
-    pub(crate) const fn is_encrypted(&self) -> bool {
+    pub const fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
 
     /// Reads the PROXY line, then shakes hands. The caller bounds the time.
-    pub(crate) async fn enter<T>(&self, mut io: T, peer: SocketAddr) -> Result<Entered<T>, EnterError>
+    pub async fn enter<T>(&self, mut io: T, peer: SocketAddr) -> Result<Entered<T>, EnterError>
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
@@ -117,7 +118,7 @@ impl Entrance {
     }
 
     /// Reads the certificate's files again. What is bad is told and changes nothing.
-    pub(crate) async fn reload(&self) -> Result<Renewal, CertificateError> {
+    pub async fn reload(&self) -> Result<Renewal, CertificateError> {
         match &self.tls {
             Some(tls) => tls.reload().await,
             None => Ok(Renewal::Unchanged),
@@ -126,7 +127,7 @@ impl Entrance {
 
     /// Looks every few seconds, for ever, whether the certificate's files have changed, and tells each renewal, and
     /// each change for the worse once.
-    pub(crate) async fn watch(&self, clock: &ClockHandle, tell: impl FnMut(Result<Renewal, CertificateError>)) {
+    pub async fn watch(&self, clock: &ClockHandle, tell: impl FnMut(Result<Renewal, CertificateError>)) {
         match &self.tls {
             Some(tls) => tls.watch(clock, tell).await,
             None => pending().await,

@@ -44,7 +44,7 @@ impl Made {
 
     /// The files of this name, as settings have them.
     pub(crate) fn files(&self, name: &str) -> settings::Certificate {
-        settings::Certificate { certificate: format!("{name}.pem"), key: format!("{name}.key") }
+        settings::Certificate { certificate: format!("{name}.pem"), key: format!("{name}.key"), client_ca: None }
     }
 
     /// Puts one file in the place of another, whole, as programs that renew certificates do.

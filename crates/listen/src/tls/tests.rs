@@ -80,7 +80,7 @@ async fn a_client_without_a_protocol_in_common_is_refused() {
 fn what_is_wrong_with_the_files_is_said() {
     let made = Made::new(&["a", "b"]);
     let wrong = |certificate: &str, key: &str| {
-        let files = settings::Certificate { certificate: certificate.to_owned(), key: key.to_owned() };
+        let files = settings::Certificate { certificate: certificate.to_owned(), key: key.to_owned(), client_ca: None };
         let error = Tls::new(&files, made.folder()).map(drop).unwrap_err().to_string();
         error.replace(&format!("{}/", made.folder().display()), "")
     };
@@ -128,7 +128,8 @@ fn keys_of_every_usual_kind_and_both_in_one_file_are_taken() {
     }
     let both = [fs::read(made.path("rsa.key")).unwrap(), fs::read(made.path("rsa.pem")).unwrap()].concat();
     fs::write(made.path("both.pem"), both).unwrap();
-    let files = settings::Certificate { certificate: "both.pem".to_owned(), key: "both.pem".to_owned() };
+    let files =
+        settings::Certificate { certificate: "both.pem".to_owned(), key: "both.pem".to_owned(), client_ca: None };
     assert!(Tls::new(&files, made.folder()).is_ok());
 }
 

@@ -18,7 +18,7 @@ pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// What came of a look at the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Renewal {
+pub enum Renewal {
     /// They hold what is in force.
     Unchanged,
     /// What they hold is in force from the next connection on.

@@ -10,7 +10,7 @@ use tokio_rustls::TlsStream;
 
 /// A connection, in the clear or encrypted.
 #[derive(Debug)]
-pub(crate) enum Stream<T> {
+pub enum Stream<T> {
     /// In the clear.
     Plain(T),
     /// Encrypted. Rarer, and large: on the heap, so that the others stay small.

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Something worth telling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub enum Notice {
     /// This process serves: after it started, and after it read its rules again.
     Ready,
     /// It reads its rules again.

@@ -14,9 +14,11 @@ use sluicegate_http::identity::TrustedProxies;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::tls::made::Made;
 use super::*;
+use crate::inherited::Inherited;
+use crate::sockets;
 use crate::stream::Stream;
+use crate::tls::made::Made;
 
 /// Only a guard against hanging.
 const GUARD: Duration = Duration::from_secs(60);
@@ -25,9 +27,21 @@ fn any_port() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
 }
 
+pub(super) fn open(
+    addresses: &[SocketAddr],
+    threads: usize,
+    mut inherited: Inherited,
+) -> Result<Vec<Vec<TcpListener>>, ListenError> {
+    let opened = sockets::open(addresses, NonZeroUsize::new(threads).unwrap(), 128, &mut inherited)?;
+    let tcp = |socket| match socket {
+        Socket::Tcp(socket) => socket,
+        Socket::Unix(_) => panic!("of the network"),
+    };
+    Ok(opened.into_iter().map(|sockets| sockets.into_iter().map(tcp).collect()).collect())
+}
+
 fn open_at(address: SocketAddr, threads: usize) -> Result<Vec<TcpListener>, ListenError> {
-    let opened = open(&[address], NonZeroUsize::new(threads).unwrap(), 128, Inherited::none());
-    opened.map(|mut all| all.remove(0))
+    open(&[address], threads, Inherited::none()).map(|mut all| all.remove(0))
 }
 
 /// Opens and closes an address that nobody listens at any more. Another test that starts a process at this moment has
@@ -113,7 +127,7 @@ fn addresses_may_overlap_and_the_most_exact_one_gets_the_connection() {
         let port = open_at("[::]:0".parse().unwrap(), 1).unwrap()[0].local_addr().unwrap().port();
         let addresses = ["[::]", "0.0.0.0", "127.0.0.5"].map(|ip| format!("{ip}:{port}").parse().unwrap());
         // Another test may have been given the port meanwhile.
-        let opened = open(&addresses, NonZeroUsize::new(2).unwrap(), 16, Inherited::none()).ok()?;
+        let opened = open(&addresses, 2, Inherited::none()).ok()?;
         Some((port, opened))
     };
     let (port, opened) = (0..1_000).find_map(attempt).unwrap();
@@ -128,7 +142,7 @@ fn addresses_may_overlap_and_the_most_exact_one_gets_the_connection() {
 fn an_address_that_is_listed_twice_is_refused() {
     let addresses =
         ["127.0.0.1:0", "127.0.0.1:9", "127.0.0.1:0", "127.0.0.1:9"].map(|address| address.parse().unwrap());
-    let error = open(&addresses, NonZeroUsize::MIN, 16, Inherited::none()).unwrap_err().to_string();
+    let error = open(&addresses, 1, Inherited::none()).unwrap_err().to_string();
     assert!(error.starts_with("127.0.0.1:9 is listed more than once"), "{error}");
 }
 
@@ -145,11 +159,11 @@ fn an_address_of_another_machine_is_refused() {
 #[ignore = "is run by other tests, in a process of its own"]
 fn child() {
     let Ok(wanted) = env::var("TEST_LISTEN") else { return };
-    let threads = env::var("TEST_THREADS").unwrap().parse().unwrap();
+    let threads: NonZeroUsize = env::var("TEST_THREADS").unwrap().parse().unwrap();
     let wanted: Vec<SocketAddr> = wanted.split(',').map(|address| address.parse().unwrap()).collect();
     let opened = Inherited::from_env().map_err(|error| error.to_string()).and_then(|inherited| {
         assert!(env::var_os("LISTEN_FDS").is_none(), "what is taken is not passed on");
-        open(&wanted, threads, 16, inherited).map_err(|error| error.to_string())
+        open(&wanted, threads.get(), inherited).map_err(|error| error.to_string())
     });
     match opened {
         Err(error) => println!("<{error}>"),
@@ -167,7 +181,7 @@ fn ask_child(handed: &[&TcpListener], wanted: &[SocketAddr], threads: usize, env
 
     let wanted: Vec<_> = wanted.iter().map(SocketAddr::to_string).collect();
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "--nocapture", "listen::tests::child"]);
+    command.args(["--ignored", "--exact", "--nocapture", "tests::child"]);
     command.env("TEST_LISTEN", wanted.join(",")).env("TEST_THREADS", threads.to_string());
     command.env("LISTEN_FDS", handed.len().to_string()).envs(env.iter().copied());
     let mapping = |(child_fd, socket): (i32, &&TcpListener)| FdMapping {
@@ -235,7 +249,7 @@ fn what_was_handed_over_wrongly_is_told() {
     let connected = TcpStream::connect(socket.local_addr().unwrap()).unwrap();
     let connected = TcpListener::from(std::os::fd::OwnedFd::from(connected));
     let said = ask_child(&[&socket, &connected], &[any_port()], 1, &[]).remove(0);
-    assert!(said.starts_with("file 4 was handed over in LISTEN_FDS but is no listening TCP socket"), "{said}");
+    assert!(said.starts_with("file 4 was handed over in LISTEN_FDS but is no listening socket"), "{said}");
 }
 
 fn listener(tls: Option<settings::Certificate>, proxy_protocol: bool) -> settings::Listener {
@@ -295,7 +309,8 @@ async fn a_proxy_line_is_believed_from_trusted_proxies_only() {
 fn an_entrance_for_nobody_is_refused() {
     let error = Entrance::new(&listener(None, true), &TrustedProxies::none(), "".as_ref()).map(drop).unwrap_err();
     assert!(error.to_string().contains("name the proxies in trusted_proxies"), "{error}");
-    let files = settings::Certificate { certificate: "none.pem".to_owned(), key: "none.key".to_owned() };
+    let files =
+        settings::Certificate { certificate: "none.pem".to_owned(), key: "none.key".to_owned(), client_ca: None };
     let error = Entrance::new(&listener(Some(files), false), &TrustedProxies::none(), "/nowhere".as_ref());
     let error = error.map(drop).unwrap_err().to_string();
     assert!(error.starts_with("127.0.0.1:0: cannot read /nowhere/none.pem: "), "{error}");

@@ -24,10 +24,9 @@ mod successor;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use notices::{Notice, Notices};
+pub use folder::PrivateFolder;
+pub use notices::Notice;
+pub(crate) use notices::Notices;
 pub(crate) use program::Program;
 pub use successor::RestartError;
 pub(crate) use successor::{STATE, take_over};
-
-#[cfg(test)]
-pub(crate) use folder::PrivateFolder;

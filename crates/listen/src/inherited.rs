@@ -6,6 +6,8 @@
 use std::env;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use listenfd::ListenFd;
 use socket2::SockRef;
@@ -25,8 +27,8 @@ pub enum InheritedError {
     },
     /// A file is something else.
     #[error(
-        "file {file} was handed over in LISTEN_FDS but is no listening TCP socket: give only sockets with \
-         ListenStream=ADDRESS:PORT and Accept=no ({reason})"
+        "file {file} was handed over in LISTEN_FDS but is no listening socket: give only sockets with \
+         ListenStream= and Accept=no ({reason})"
     )]
     NotListening {
         /// Its number.
@@ -38,7 +40,10 @@ pub enum InheritedError {
 
 /// Sockets that were handed over and that nobody has taken yet. Dropping it closes them.
 #[derive(Debug, Default)]
-pub(crate) struct Inherited(Vec<(SocketAddr, TcpListener)>);
+pub(crate) struct Inherited {
+    network: Vec<(SocketAddr, TcpListener)>,
+    unix: Vec<UnixListener>,
+}
 
 impl Inherited {
     /// None.
@@ -55,17 +60,48 @@ impl Inherited {
             return Err(InheritedError::Count { value: value.to_string_lossy().escape_debug().to_string() });
         }
         let mut files = ListenFd::from_env();
-        let sockets = (0..files.len()).map(|index| {
-            let not_listening = |reason| InheritedError::NotListening { file: index + 3, reason };
-            take(&mut files, index).map_err(not_listening)
-        });
-        sockets.collect::<Result<_, _>>().map(Self)
+        let mut inherited = Self::none();
+        for index in 0..files.len() {
+            let taken = inherited.take(&mut files, index);
+            taken.map_err(|reason| InheritedError::NotListening { file: index + 3, reason })?;
+        }
+        Ok(inherited)
+    }
+
+    fn take(&mut self, files: &mut ListenFd, index: usize) -> io::Result<()> {
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "it is not there");
+        // What is of another kind is left where it is.
+        if let Ok(Some(socket)) = files.take_unix_listener(index) {
+            listens(&SockRef::from(&socket))?;
+            self.unix.push(socket);
+            return Ok(());
+        }
+        let socket = files.take_tcp_listener(index)?.ok_or_else(gone)?;
+        listens(&SockRef::from(&socket))?;
+        self.network.push((socket.local_addr()?, socket));
+        Ok(())
+    }
+
+    /// The Unix socket of this name.
+    pub(crate) fn take_unix(&mut self, path: &Path) -> Option<UnixListener> {
+        let position = self.position_of(path)?;
+        Some(self.unix.swap_remove(position))
+    }
+
+    /// Whether there is a Unix socket of this name.
+    pub(crate) fn has_unix(&self, path: &Path) -> bool {
+        self.position_of(path).is_some()
+    }
+
+    fn position_of(&self, path: &Path) -> Option<usize> {
+        let is_it = |socket: &UnixListener| socket.local_addr().is_ok_and(|at| at.as_pathname() == Some(path));
+        self.unix.iter().position(is_it)
     }
 
     /// Where they listen, each address once.
     #[cfg(test)]
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        let mut addresses: Vec<_> = self.0.iter().map(|&(address, _)| address).collect();
+        let mut addresses: Vec<_> = self.network.iter().map(|&(address, _)| address).collect();
         addresses.sort_unstable();
         addresses.dedup();
         addresses
@@ -76,7 +112,8 @@ impl Inherited {
     pub(super) fn share_out(&mut self, addresses: &[SocketAddr]) -> Vec<Vec<TcpListener>> {
         let mut shares: Vec<_> = addresses.iter().map(|&address| self.take_all(address)).collect();
         for (address, share) in addresses.iter().zip(&mut shares).filter(|(_, share)| share.is_empty()) {
-            if let Some(at) = self.0.iter().find(|(at, socket)| serves(*at, socket, *address)).map(|&(at, _)| at) {
+            if let Some(at) = self.network.iter().find(|(at, socket)| serves(*at, socket, *address)).map(|&(at, _)| at)
+            {
                 *share = self.take_all(at);
             }
         }
@@ -84,17 +121,15 @@ impl Inherited {
     }
 
     fn take_all(&mut self, address: SocketAddr) -> Vec<TcpListener> {
-        self.0.extract_if(.., |(at, _)| *at == address).map(|(_, socket)| socket).collect()
+        self.network.extract_if(.., |(at, _)| *at == address).map(|(_, socket)| socket).collect()
     }
 }
 
-fn take(files: &mut ListenFd, index: usize) -> io::Result<(SocketAddr, TcpListener)> {
-    let gone = || io::Error::new(io::ErrorKind::NotFound, "it is not there");
-    let socket = files.take_tcp_listener(index)?.ok_or_else(gone)?;
-    if !SockRef::from(&socket).is_listener()? {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a socket, but nobody listens at it"));
+fn listens(socket: &SockRef<'_>) -> io::Result<()> {
+    if socket.is_listener()? {
+        return Ok(());
     }
-    Ok((socket.local_addr()?, socket))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a socket, but nobody listens at it"))
 }
 
 /// Whether a socket at `at` does for somebody who wants to listen at `wanted`, though that is not the same.

@@ -19,7 +19,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::successor::PATIENCE;
 use super::*;
-use crate::listen::{Inherited, open};
+use crate::inherited::Inherited;
+use crate::tests::open;
 
 const THREADS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
@@ -46,7 +47,7 @@ fn child() {
             process::exit(0);
         }
         "hands on" => {
-            let sockets = open(&addresses, THREADS, 16, inherited).unwrap().remove(0);
+            let sockets = open(&addresses, THREADS.get(), inherited).unwrap().remove(0);
             notices.tell(Notice::Ready).unwrap();
             let (next, clock) = (program("serves"), ClockHandle::system());
             runtime.block_on(take_over(&next, &sockets, &notices, b"", &clock)).unwrap();
@@ -54,7 +55,7 @@ fn child() {
         }
         "serves" => runtime.block_on(async {
             let (_never, stop) = watch::channel(false);
-            let sockets = open(&addresses, THREADS, 16, inherited).unwrap().remove(0);
+            let sockets = open(&addresses, THREADS.get(), inherited).unwrap().remove(0);
             notices.tell(Notice::Ready).unwrap();
             let serving = sockets.into_iter().map(|socket| tokio::spawn(serve(socket, stop.clone())));
             for task in serving.collect::<Vec<_>>() {
@@ -104,7 +105,7 @@ fn program(behaviour: &str) -> Program {
 }
 
 fn sockets() -> (SocketAddr, Vec<TcpListener>) {
-    let sockets = open(&[(Ipv4Addr::LOCALHOST, 0).into()], THREADS, 128, Inherited::none()).unwrap().remove(0);
+    let sockets = open(&[(Ipv4Addr::LOCALHOST, 0).into()], THREADS.get(), Inherited::none()).unwrap().remove(0);
     (sockets[0].local_addr().unwrap(), sockets)
 }
 

@@ -1,10 +1,17 @@
-//! The sockets the gateway listens at: one for each thread, all at one address (`SO_REUSEPORT`).
+//! The sockets a server listens at: one for each thread, all at one address (`SO_REUSEPORT`), or one Unix socket that
+//! all threads share.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::{fs, iter};
 
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use sluicegate_door::{Doorway, FrontDoor};
+use socket2::{Domain, Protocol, SockRef, Type};
 use thiserror::Error;
 
 use super::inherited::Inherited;
@@ -51,6 +58,29 @@ pub enum ListenError {
         /// What the system said.
         source: io::Error,
     },
+    /// Somebody listens at this Unix socket.
+    #[error("cannot listen at {}: somebody else does; stop that program, or choose another name", path.display())]
+    TakenUnix {
+        /// Its name.
+        path: PathBuf,
+    },
+    /// There is a file of that name, and it is no socket.
+    #[error("cannot listen at {}: there is a file of that name, and it is no socket; choose another name", path.display())]
+    NoSocket {
+        /// Its name.
+        path: PathBuf,
+    },
+    /// A Unix socket that cannot be had for another reason.
+    #[error("cannot listen at {}: {source}", path.display())]
+    Unix {
+        /// Its name.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A socket that cannot be shared between threads.
+    #[error("cannot share a socket: {0}")]
+    Share(#[from] io::Error),
 }
 
 impl ListenError {
@@ -68,7 +98,7 @@ impl ListenError {
 ///
 /// What was inherited for an address is used there, all of it: clients may wait in the queue of every such socket, and
 /// would be cut off with it. So there can be more sockets than threads; whoever has `n` threads gives the `i`th socket
-/// to thread `i % n`. Where fewer were inherited, threads share them. What was inherited for no address is closed.
+/// to thread `i % n`. Where fewer were inherited, threads share them.
 ///
 /// Where the port is 0, an inherited socket at the same IP address is taken whatever its port is: after a restart the
 /// gateway stays where it was.
@@ -76,8 +106,8 @@ pub(crate) fn open(
     addresses: &[SocketAddr],
     threads: NonZeroUsize,
     backlog: u32,
-    mut inherited: Inherited,
-) -> Result<Vec<Vec<TcpListener>>, ListenError> {
+    inherited: &mut Inherited,
+) -> Result<Sockets, ListenError> {
     if let Some((_, &address)) = addresses.iter().enumerate().find(|(index, _)| is_repeated(addresses, *index)) {
         return Err(ListenError::Twice { address });
     }
@@ -87,9 +117,111 @@ pub(crate) fn open(
     }
     let opened = addresses.iter().zip(shares).map(|(&address, share)| {
         let sockets = if share.is_empty() { fresh(address, threads, backlog) } else { shared(share, threads) };
-        sockets.map_err(|source| ListenError::new(address, source))
+        let sockets = sockets.map_err(|source| ListenError::new(address, source))?;
+        Ok(sockets.into_iter().map(Socket::Tcp).collect())
     });
     opened.collect()
+}
+
+/// Listens at a Unix socket, with a socket for each thread. One that was inherited is used; the name that a process
+/// which is gone has left behind is taken over.
+pub(crate) fn open_unix(
+    path: &Path,
+    threads: NonZeroUsize,
+    backlog: u32,
+    inherited: &mut Inherited,
+) -> Result<Vec<Socket>, ListenError> {
+    let named = || path.to_path_buf();
+    let first = match inherited.take_unix(path) {
+        Some(socket) => socket,
+        None => {
+            make_way(path)?;
+            fresh_unix(path, backlog).map_err(|source| ListenError::Unix { path: named(), source })?
+        }
+    };
+    first.set_nonblocking(true)?;
+    let others = (1..threads.get()).map(|_| first.try_clone()).collect::<io::Result<Vec<_>>>()?;
+    Ok(iter::once(first).chain(others).map(Socket::Unix).collect())
+}
+
+/// Removes the name that a process which is gone has left behind.
+fn make_way(path: &Path) -> Result<(), ListenError> {
+    let named = || path.to_path_buf();
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(ListenError::Unix { path: named(), source }),
+        Ok(file) if !file.file_type().is_socket() => Err(ListenError::NoSocket { path: named() }),
+        Ok(_) => match UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(|source| ListenError::Unix { path: named(), source })
+            }
+            _ => Err(ListenError::TakenUnix { path: named() }),
+        },
+    }
+}
+
+fn fresh_unix(path: &Path, backlog: u32) -> io::Result<UnixListener> {
+    let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket.into())
+}
+
+/// For each address, its sockets.
+pub type Sockets = Vec<Vec<Socket>>;
+
+/// A socket that is listened at.
+#[derive(Debug)]
+pub enum Socket {
+    /// Of the network.
+    Tcp(TcpListener),
+    /// Of this machine.
+    Unix(UnixListener),
+}
+
+impl Socket {
+    /// The address, if it has one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(socket) => socket.local_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(socket) => Self::Tcp(socket.try_clone()?),
+            Self::Unix(socket) => Self::Unix(socket.try_clone()?),
+        })
+    }
+
+    /// A door at it, in the runtime this is called in.
+    pub(crate) fn door(self, doorway: &Doorway) -> Option<FrontDoor> {
+        match self {
+            Self::Tcp(socket) => tokio::net::TcpListener::from_std(socket).ok().map(|it| doorway.at(it)),
+            Self::Unix(socket) => tokio::net::UnixListener::from_std(socket).ok().map(|it| doorway.at_unix(it)),
+        }
+    }
+
+    /// Takes the name of a Unix socket away.
+    pub(crate) fn remove_name(&self) {
+        if let Self::Unix(socket) = self
+            && let Ok(at) = socket.local_addr()
+            && let Some(path) = at.as_pathname()
+        {
+            // Somebody else may have done so.
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+        }
+    }
 }
 
 /// Whether an address has been named before.
@@ -135,8 +267,8 @@ fn listening(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn bound(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+fn bound(address: SocketAddr, reuse_port: bool) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // Connections of an earlier process that are not quite closed are no hindrance.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;

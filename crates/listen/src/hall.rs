@@ -1,0 +1,127 @@
+//! Lets connections in on one thread until it is told to stop, and then sees them out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sluicegate_door::{Connection, FrontDoor, Host};
+use sluicegate_engine::clock::ClockHandle;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How a server stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Stop {
+    /// Not yet.
+    #[default]
+    Serve,
+    /// Another process goes on at the same sockets: who waits there is its.
+    HandOver,
+    /// For good: who waits is told.
+    Close,
+}
+
+/// How many connections there were at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Connections that were open when the server began to stop, and ended by themselves.
+    pub finished: usize,
+    /// Connections that were cut off when the time was up.
+    pub aborted: usize,
+}
+
+impl Report {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { finished: self.finished + other.finished, aborted: self.aborted + other.aborted }
+    }
+}
+
+/// The connections of one thread that are being served. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Guests(Arc<Mutex<JoinSet<()>>>);
+
+impl Guests {
+    /// Serves one more.
+    pub fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
+        let mut guests = self.0.lock();
+        while guests.try_join_next().is_some() {}
+        guests.spawn(serving);
+    }
+
+    /// Waits until all have gone, and answers how many that were.
+    async fn gone(&self) -> usize {
+        let mut count = 0;
+        while std::future::poll_fn(|context| self.0.lock().poll_join_next(context)).await.is_some() {
+            count += 1;
+        }
+        count
+    }
+
+    /// Ends all, and answers how many there were.
+    async fn cut_off(&self) -> usize {
+        self.0.lock().abort_all();
+        self.gone().await
+    }
+}
+
+/// Lets connections in at all doors until told to stop, and then waits until all guests have gone, or `patience` is up.
+///
+/// `let_in` is given each connection with what its door came with; it [spawns](Guests::spawn) what serves it, which ends
+/// its work when the receiver has changed.
+pub async fn serve_until<D, F>(
+    doors: Vec<(FrontDoor, D)>,
+    guests: &Guests,
+    mut stop: watch::Receiver<Stop>,
+    patience: (Duration, &ClockHandle),
+    let_in: F,
+) -> Report
+where
+    D: Send + 'static,
+    F: Fn(Connection, &D, &Arc<Host>, &watch::Receiver<()>) + Clone + Send + 'static,
+{
+    let (closing, closed) = watch::channel(());
+    let mut accepting = JoinSet::new();
+    for (door, behind) in doors {
+        let (let_in, closed) = (let_in.clone(), closed.clone());
+        let let_in = move |connection, host: &Arc<Host>| let_in(connection, &behind, host, &closed);
+        accepting.spawn(accept(door, stop.clone(), let_in));
+    }
+    // An error means that nobody is left who could say it.
+    drop(stop.wait_for(|stop| *stop != Stop::Serve).await);
+    while guests.0.lock().try_join_next().is_some() {}
+    closing.send_replace(());
+    let mut report = Report::default();
+    let mut left = async || {
+        // Those who waited in line at the door come in until it has closed.
+        while accepting.join_next().await.is_some() {}
+        report.finished += guests.gone().await;
+    };
+    let (patience, clock) = patience;
+    tokio::select! {
+        biased;
+        () = left() => {}
+        () = clock.sleep(patience) => {}
+    }
+    report.aborted = guests.cut_off().await;
+    report
+}
+
+async fn accept(mut door: FrontDoor, mut stop: watch::Receiver<Stop>, let_in: impl Fn(Connection, &Arc<Host>)) {
+    let host = Arc::new(door.host());
+    let stopped = loop {
+        tokio::select! {
+            biased;
+            stopped = stop.wait_for(|stop| *stop != Stop::Serve) => break stopped.map_or(Stop::Close, |stop| *stop),
+            connection = door.accept() => let_in(connection, &host),
+        }
+    };
+    if stopped == Stop::Close {
+        return door.close().await;
+    }
+    while let Some(connection) = door.next_waiting().await {
+        let_in(connection, &host);
+    }
+}
