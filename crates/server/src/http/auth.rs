@@ -1,0 +1,189 @@
+//! `/v1/auth`: forward auth, as nginx, Traefik and Caddy ask.
+//!
+//! The proxy asks about a request by a call with the request's headers, and says in further headers which
+//! request that is. There are two ways to say it:
+//!
+//! | proxy | method | target | host |
+//! |---|---|---|---|
+//! | Traefik `forwardAuth`, Caddy `forward_auth` | `X-Forwarded-Method` | `X-Forwarded-Uri` | `X-Forwarded-Host` |
+//! | nginx `auth_request` | `X-Original-Method` | `X-Original-URI` | `Host` |
+//!
+//! A proxy replaces the headers it uses, and passes on all others as the client sent them. So a call that
+//! uses both ways is refused: one of them is the client's, and nobody knows which. Who is no trusted proxy
+//! is refused altogether.
+//!
+//! The decision is the status: 200 or the refusal. The answer waits where a rule has a queue, as the request
+//! would. Two things cannot be had this way, since the proxy does not tell when a request ends: permits are
+//! given back with the answer, so a concurrency limit only counts what others hold at that moment; and what a
+//! rule reserves as an estimate stands.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+use sluicegate_engine::rule::{Attribute, Attributes, Request, Side};
+use sluicegate_engine::sluice::Admission;
+use sluicegate_engine::{Outcome, Sluice};
+use sluicegate_http::attributes::sent;
+use sluicegate_http::identity::Forwarding;
+use sluicegate_http::{Protocol, Renderer, normal_path};
+
+use super::problem::{Kind, Problem, shown};
+
+/// What a refusal's status would have been, where it is another.
+const STATUS: HeaderName = HeaderName::from_static("x-sluicegate-status");
+
+const FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
+const ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
+
+/// What forward auth needs.
+pub(super) struct Auth {
+    pub(super) forwarding: Forwarding,
+    pub(super) renderer: Renderer,
+    /// Whether `Authorization` is for us, and not the client's.
+    pub(super) has_secret: bool,
+}
+
+impl Auth {
+    /// Decides about the request that a call describes.
+    pub(super) async fn answer(
+        &self,
+        sluice: &Sluice,
+        call: &Parts,
+        peer: SocketAddr,
+    ) -> Result<Response<Full<Bytes>>, Problem> {
+        let refuse_with = refuse_with(call.uri.query())?;
+        let mut admission = self.admit(sluice, call, peer)?;
+        let outcome = match admission.take() {
+            Some(outcome) => outcome,
+            None => admission.await,
+        };
+        Ok(self.render(&outcome, refuse_with).map(Full::new))
+    }
+
+    fn admit(&self, sluice: &Sluice, call: &Parts, peer: SocketAddr) -> Result<Admission, Problem> {
+        if !self.forwarding.trusted().contains(peer.ip()) {
+            let detail = format!("{} is no trusted proxy: add it to `trusted_proxies` if it is yours", peer.ip());
+            return Err(Problem::new(Kind::Untrusted, detail));
+        }
+        let original = Original::of(&call.headers, self.has_secret)?;
+        let path = normal_path(original.target);
+        let described = Request {
+            side: Side::Inbound,
+            service: "",
+            method: original.method,
+            host: original.host,
+            path: &path,
+            client_ip: Some(self.forwarding.client_ip(peer.ip(), &call.headers)),
+            cost: 1,
+            attributes: &original,
+        };
+        Ok(sluice.admit(&described))
+    }
+
+    fn render(&self, outcome: &Outcome, refuse_with: Option<StatusCode>) -> Response<Bytes> {
+        if outcome.is_admitted() {
+            let mut answer = Response::new(Bytes::new());
+            self.renderer.fields(outcome).write(answer.headers_mut());
+            return answer;
+        }
+        // Never as gRPC, whose refusals have the status 200: the proxy would let the request pass.
+        let mut answer = self.renderer.refuse(outcome, Protocol::Http);
+        if answer.status().is_success() {
+            // Nor as the substitute data of the rule.
+            *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        }
+        if let Some(status) = refuse_with {
+            let meant = HeaderValue::from(answer.status().as_u16());
+            answer.headers_mut().insert(STATUS, meant);
+            *answer.status_mut() = status;
+        }
+        answer
+    }
+}
+
+/// The status to refuse with, if the proxy understands only some: `?refuse=403`.
+fn refuse_with(query: Option<&str>) -> Result<Option<StatusCode>, Problem> {
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
+    match query {
+        "refuse=401" => Ok(Some(StatusCode::UNAUTHORIZED)),
+        "refuse=403" => Ok(Some(StatusCode::FORBIDDEN)),
+        other => {
+            let detail = format!("{} is not understood: write ?refuse=401, ?refuse=403 or nothing", shown(other));
+            Err(Problem::new(Kind::Invalid, detail))
+        }
+    }
+}
+
+/// The request a call is about.
+struct Original<'r> {
+    method: &'r str,
+    target: &'r str,
+    host: &'r str,
+    headers: &'r HeaderMap,
+    has_secret: bool,
+}
+
+impl<'r> Original<'r> {
+    fn of(headers: &'r HeaderMap, has_secret: bool) -> Result<Self, Problem> {
+        let is_there = |names: [&HeaderName; 2]| names.iter().any(|name| headers.contains_key(*name));
+        let forwarded = is_there([&FORWARDED_METHOD, &FORWARDED_URI]);
+        let original = is_there([&ORIGINAL_METHOD, &ORIGINAL_URI]);
+        let (method, target, host) = match (forwarded, original) {
+            (true, true) => {
+                let detail = "the request is told twice, by X-Forwarded-* and by X-Original-*: have the proxy clear \
+                              those it does not set";
+                return Err(Problem::new(Kind::Untrusted, detail));
+            }
+            (true, false) => (FORWARDED_METHOD, FORWARDED_URI, FORWARDED_HOST),
+            (false, true) => (ORIGINAL_METHOD, ORIGINAL_URI, header::HOST),
+            (false, false) => {
+                let detail = "the request is not told: have the proxy send X-Forwarded-Method and X-Forwarded-Uri, or \
+                              X-Original-Method and X-Original-URI";
+                return Err(Problem::new(Kind::Invalid, detail));
+            }
+        };
+        let needed = |name: &HeaderName| {
+            let missing = || Problem::new(Kind::Invalid, format!("`{name}` is missing: have the proxy send it"));
+            single(headers, name)?.filter(|value| !value.is_empty()).ok_or_else(missing)
+        };
+        let (method, target) = (needed(&method)?, needed(&target)?);
+        Ok(Self { method, target, host: single(headers, &host)?.unwrap_or_default(), headers, has_secret })
+    }
+}
+
+/// The one line of a header. Of several, one is the client's.
+fn single<'r>(headers: &'r HeaderMap, name: &HeaderName) -> Result<Option<&'r str>, Problem> {
+    let mut lines = headers.get_all(name).into_iter();
+    let (first, second) = (lines.next(), lines.next());
+    if second.is_some() {
+        let detail = format!("`{name}` is there twice: have the proxy replace it");
+        return Err(Problem::new(Kind::Untrusted, detail));
+    }
+    let text = |line: &'r HeaderValue| {
+        let refusal = |_| Problem::new(Kind::Invalid, format!("`{name}` is not text: have the proxy escape it"));
+        std::str::from_utf8(line.as_bytes()).map_err(refusal)
+    };
+    first.map(text).transpose()
+}
+
+impl Attributes for Original<'_> {
+    fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
+        if let Attribute::Header(name) = attribute {
+            if name.eq_ignore_ascii_case(header::HOST.as_str()) {
+                return Some(Cow::Borrowed(self.host));
+            }
+            if self.has_secret && name.eq_ignore_ascii_case(header::AUTHORIZATION.as_str()) {
+                return None;
+            }
+        }
+        let target = self.target.split_once('#').map_or(self.target, |(target, _)| target);
+        sent(attribute, self.headers, target.split_once('?').map(|(_, query)| query))
+    }
+}

@@ -1,0 +1,134 @@
+//! Checks that make sense.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Subject;
+
+#[tokio::test]
+async fn a_decision_tells_everything() {
+    let subject = Subject::new();
+    let check = r#"{"service":"shop","attributes":{"account":"alice"},"cost":10}"#;
+    let answer = subject.post("/v1/check", check).await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(
+        answer.json(),
+        json!({
+            "allowed": true, "verdict": "allowed", "wait_ms": 0, "retry_after_ms": null, "rule": null, "cause": null,
+            "degraded": false,
+            "limits": [
+                {"rule": "per-account", "limit": 10, "remaining": 0, "reset_ms": 10_000, "verdict": "allowed",
+                    "shadow": false, "degraded": false},
+                {"rule": "all-accounts", "limit": 15, "remaining": 5, "reset_ms": 10_000, "verdict": "allowed",
+                    "shadow": false, "degraded": false},
+                {"rule": "trial", "limit": 1, "remaining": 1, "reset_ms": 0, "verdict": "never",
+                    "shadow": true, "degraded": false},
+            ],
+        })
+    );
+    subject.clock.advance(Duration::from_nanos(1));
+    let refused = subject.post("/v1/check", r#"{"service":"shop","attributes":{"account":"alice"}}"#).await;
+    assert_eq!(refused.status, 200, "a refusal is a decision too");
+    let refused = refused.json();
+    assert_eq!(refused["allowed"], false);
+    assert_eq!(refused["verdict"], "denied");
+    assert_eq!(refused["retry_after_ms"], 1_000, "rounded up, never early");
+    assert_eq!((&refused["rule"], &refused["cause"]), (&json!("per-account"), &json!("limit")));
+}
+
+#[tokio::test]
+async fn every_part_of_a_request_reaches_the_rules() {
+    let subject = Subject::new();
+    // What is asked, what it is decided by, and how.
+    for (body, rule, verdict, cause) in [
+        (r#"{"service":"shop","attributes":{"account":"root"},"cost":1000}"#, None, "allowed", Some("allow_list")),
+        (r#"{"service":"shop","attributes":{"account":"mallory"}}"#, None, "denied", Some("deny_list")),
+        (r#"{"service":"shop","cost":16}"#, Some("all-accounts"), "never", Some("limit")),
+        (r#"{"service":"nobody","cost":1000}"#, None, "allowed", None),
+        (r#"{"side":"outbound","service":"shop","cost":1000}"#, None, "allowed", None),
+        (r#"{"rule":"files","client_ip":"203.0.113.9","cost":3}"#, Some("files"), "never", Some("limit")),
+        (r#"{"method":"GET","path":"//files/./x","client_ip":"::1","cost":3}"#, Some("files"), "never", Some("limit")),
+        (r#"{"method":"POST","path":"/files/x","client_ip":"::1","cost":3}"#, None, "allowed", None),
+        (r#"{"method":"GET","path":"/search","query":{"q":"x"},"cost":2}"#, Some("searches"), "never", Some("limit")),
+        (
+            r#"{"service":"tiers","headers":{"X-Tier":"a"},"cookies":{"sid":"b"},"cost":2}"#,
+            Some("tiers"),
+            "never",
+            Some("limit"),
+        ),
+        (r#"{"service":"pace","host":"shop.example"}"#, None, "allowed", None),
+        (r#"{"service":"pace"}"#, None, "wait", None),
+        (r#"{"service":"quick"}"#, None, "allowed", None),
+        (r#"{"service":"quick"}"#, Some("quick"), "denied", Some("limit")),
+        (r#"{"service":"quick"}"#, Some("quick"), "denied", Some("ban")),
+        ("{}", None, "allowed", None),
+        // Whole, if written otherwise: to JSON, it is the same number.
+        (r#"{"service":"shop","cost":16.0}"#, Some("all-accounts"), "never", Some("limit")),
+        (r#"{"service":"shop","cost":1.6e1}"#, Some("all-accounts"), "never", Some("limit")),
+        (" {\"service\" : \"sh\\u006fp\", \"cost\" : 0}\n", None, "allowed", None),
+    ] {
+        let answer = subject.post("/v1/check", body).await;
+        assert_eq!(answer.status, 200, "{body}");
+        let decision = answer.json();
+        assert_eq!(decision["rule"].as_str(), rule, "{body}: {decision}");
+        assert_eq!(decision["verdict"], verdict, "{body}: {decision}");
+        assert_eq!(decision["cause"].as_str(), cause, "{body}: {decision}");
+        assert_eq!(decision["allowed"], verdict == "allowed" || verdict == "wait", "{body}");
+        if verdict == "wait" {
+            assert_eq!(decision["wait_ms"], 1_000);
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_checks_are_decided_each_by_itself() {
+    let subject = Subject::new();
+    let body = r#"{"checks":[
+        {"rule":"per-account","attributes":{"account":"a"},"cost":8},
+        {"rule":"per-account","attributes":{"account":"a"},"cost":8},
+        {"rule":"per-account","attributes":{"account":"a"},"cost":2}
+    ]}"#;
+    let answer = subject.post("/v1/check", body).await.json();
+    assert_eq!((&answer["allowed"], &answer["refused"]), (&json!(false), &json!(null)));
+    let each: Vec<_> = answer["results"].as_array().unwrap().iter().map(|result| &result["allowed"]).collect();
+    assert_eq!(each, [true, false, true]);
+    assert_eq!(subject.left("per-account").await, 0);
+}
+
+#[tokio::test]
+async fn all_or_nothing_takes_nothing_if_one_is_refused() {
+    let subject = Subject::new();
+    let body = |last: u32| {
+        format!(
+            r#"{{"all_or_nothing":true,"checks":[{{"rule":"per-account","attributes":{{"account":"a"}},"cost":8}},
+            {{"rule":"per-account","attributes":{{"account":"a"}},"cost":1}},{{"rule":"jobs","attributes":{{"account":"a"}}}},
+            {{"rule":"all-accounts","cost":{last}}},{{"service":"quick"}}]}}"#
+        )
+    };
+    let refused = subject.post("/v1/check", &body(16)).await.json();
+    assert_eq!((&refused["allowed"], &refused["refused"]), (&json!(false), &json!(3)));
+    let results = refused["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4, "nobody was asked after the one that was refused");
+    assert_eq!(results[3]["verdict"], "never");
+    for (rule, left) in [("per-account", 10), ("jobs", 2), ("all-accounts", 15), ("quick", 1)] {
+        assert_eq!(subject.left(rule).await, left, "{rule}");
+    }
+    let allowed = subject.post("/v1/check", &body(15)).await.json();
+    assert_eq!((&allowed["allowed"], &allowed["refused"]), (&json!(true), &json!(null)));
+    for (rule, left) in [("per-account", 1), ("jobs", 2), ("all-accounts", 0), ("quick", 0)] {
+        assert_eq!(subject.left(rule).await, left, "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_gives_permits_back_and_lets_estimates_stand() {
+    let subject = Subject::new();
+    for _ in 0..5 {
+        let check = subject.post("/v1/check", r#"{"rule":"jobs","attributes":{"account":"a"}}"#).await.json();
+        assert_eq!(check["allowed"], true);
+    }
+    subject.post("/v1/check", r#"{"rule":"told"}"#).await;
+    let told = subject.post("/v1/check", r#"{"rule":"told"}"#).await.json();
+    assert_eq!(told["limits"][0]["remaining"], 1_800);
+}

@@ -1,0 +1,98 @@
+//! Health and reflection.
+
+use http::StatusCode;
+use tokio::time::timeout;
+use tonic::Code;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
+
+use super::support::{HANGING, Served, serve};
+
+const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
+
+async fn channel(served: &Served) -> tonic::transport::Channel {
+    tonic::transport::Channel::from_shared(format!("http://{}", served.address)).unwrap().connect().await.unwrap()
+}
+
+async fn health(served: &Served, service: &str) -> Result<HealthCheckResponse, tonic::Status> {
+    let asked = HealthCheckRequest { service: service.to_owned() };
+    Ok(HealthClient::new(channel(served).await).check(asked).await?.into_inner())
+}
+
+#[tokio::test]
+async fn it_is_healthy_under_the_names_that_clients_know() {
+    let served = serve([]).await;
+    for name in ["", "ratelimit", SERVICE] {
+        assert_eq!(health(&served, name).await.unwrap().status(), ServingStatus::Serving, "{name}");
+    }
+    assert_eq!(health(&served, "other").await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(served.rls.healthcheck().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn clients_hear_that_it_drains() {
+    let served = serve([]).await;
+    let asked = HealthCheckRequest { service: "ratelimit".to_owned() };
+    let mut watch = HealthClient::new(channel(&served).await).watch(asked).await.unwrap().into_inner();
+    let mut next = async || timeout(HANGING, watch.message()).await.unwrap().unwrap().unwrap().status();
+    assert_eq!(next().await, ServingStatus::Serving);
+    served.rls.drain().await;
+    assert_eq!(next().await, ServingStatus::NotServing);
+    for name in ["", "ratelimit", SERVICE] {
+        assert_eq!(health(&served, name).await.unwrap().status(), ServingStatus::NotServing, "{name}");
+    }
+    assert_eq!(served.rls.healthcheck().status(), StatusCode::INTERNAL_SERVER_ERROR);
+}
+
+async fn reflect(served: &Served, asked: MessageRequest) -> MessageResponse {
+    let request = ServerReflectionRequest { host: String::new(), message_request: Some(asked) };
+    let mut client = ServerReflectionClient::new(channel(served).await);
+    let stream = tokio_stream_once(request);
+    let mut answers = client.server_reflection_info(stream).await.unwrap().into_inner();
+    let answer: ServerReflectionResponse = timeout(HANGING, answers.message()).await.unwrap().unwrap().unwrap();
+    answer.message_response.unwrap()
+}
+
+/// A stream of one.
+fn tokio_stream_once<T: Send + 'static>(item: T) -> impl tonic::IntoStreamingRequest<Message = T> {
+    tonic::Request::new(futures_util::stream::once(async move { item }))
+}
+
+#[tokio::test]
+async fn it_describes_itself() {
+    let served = serve([]).await;
+    let MessageResponse::ListServicesResponse(listed) =
+        reflect(&served, MessageRequest::ListServices(String::new())).await
+    else {
+        panic!("no list")
+    };
+    let mut names: Vec<&str> = listed.service.iter().map(|service| service.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, [SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"]);
+    for symbol in [SERVICE, "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor", "google.protobuf.Struct"] {
+        let answer = reflect(&served, MessageRequest::FileContainingSymbol(symbol.to_owned())).await;
+        assert!(matches!(answer, MessageResponse::FileDescriptorResponse(_)), "{symbol}");
+    }
+}
+
+#[tokio::test]
+async fn it_describes_itself_to_older_clients_too() {
+    use tonic_reflection::pb::v1alpha;
+    let served = serve([]).await;
+    let asked = v1alpha::server_reflection_request::MessageRequest::ListServices(String::new());
+    let request = v1alpha::ServerReflectionRequest { host: String::new(), message_request: Some(asked) };
+    let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(channel(&served).await);
+    let mut answers = client.server_reflection_info(tokio_stream_once(request)).await.unwrap().into_inner();
+    let answer = timeout(HANGING, answers.message()).await.unwrap().unwrap().unwrap();
+    let Some(v1alpha::server_reflection_response::MessageResponse::ListServicesResponse(listed)) =
+        answer.message_response
+    else {
+        panic!("no list")
+    };
+    assert!(listed.service.iter().any(|service| service.name == SERVICE));
+}

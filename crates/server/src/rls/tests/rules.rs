@@ -1,0 +1,268 @@
+//! Decisions by the rules of the rule file.
+
+use std::time::Duration;
+
+use sluicegate_engine::rule::{Attribute, Expr, Lists, Mode, OnLimit, Reply, ReplyBody, Rule};
+use sluicegate_engine::{Limit, Rate};
+use sluicegate_http::HeaderStyle;
+
+use super::support::{Setup, codes, descriptor, header, metadata, per_minute, request, rule, serve};
+use crate::rls::proto::{Code, RateLimitDescriptor, Unit};
+
+fn by(attribute: Attribute, rule: Rule) -> Rule {
+    Rule { key: vec![attribute.into()], ..rule }
+}
+
+#[tokio::test]
+async fn a_rule_counts_by_what_a_descriptor_says() {
+    let path = Attribute::Descriptor("path".to_owned());
+    let served = serve([by(path, rule("per-path", per_minute(2)))]).await;
+    let a = || descriptor(&[("path", "/a")]);
+    assert_eq!(served.once(a()).await, (Code::Ok, 1));
+    assert_eq!(served.once(a()).await, (Code::Ok, 0));
+    assert_eq!(served.once(a()).await, (Code::OverLimit, 0));
+    assert_eq!(served.once(descriptor(&[("path", "/b")])).await, (Code::Ok, 1));
+    served.clock.advance(Duration::from_secs(60));
+    assert_eq!(served.once(a()).await, (Code::Ok, 1));
+}
+
+#[tokio::test]
+async fn a_status_tells_of_its_limit() {
+    let served = serve([rule("total", per_minute(2))]).await;
+    let response = served.ask(request("edge", [descriptor(&[("a", "b")])])).await;
+    let status = &response.statuses[0];
+    let limit = status.current_limit.as_ref().unwrap();
+    assert_eq!((limit.name.as_str(), limit.requests_per_unit, limit.unit()), ("total", 2, Unit::Minute));
+    // The clock stands at 1,000 s: 20 s before the minute ends.
+    let reset = status.duration_until_reset.unwrap();
+    assert!(reset.seconds < 60 && reset.seconds >= 0, "{reset:?}");
+    assert_eq!(metadata(&response), serde_json::json!({"rule": "total", "verdict": "allowed", "degraded": false}));
+}
+
+#[tokio::test]
+async fn without_a_rule_nothing_is_told() {
+    let served = serve([rule("total", per_minute(2))]).await;
+    let response = served.ask(request("elsewhere", [descriptor(&[("a", "b")])])).await;
+    assert_eq!((response.overall_code(), codes(&response)), (Code::Ok, vec![Code::Ok]));
+    assert_eq!(response.statuses[0].current_limit, None);
+    assert_eq!(response.dynamic_metadata, None);
+    assert!(response.response_headers_to_add.is_empty());
+}
+
+#[tokio::test]
+async fn rules_of_requests_never_see_descriptors() {
+    let served = serve([Rule::new("inbound", [per_minute(1)])]).await;
+    for _ in 0..3 {
+        assert_eq!(served.once(descriptor(&[("a", "b")])).await, (Code::Ok, 0));
+    }
+}
+
+#[tokio::test]
+async fn the_tightest_rule_is_told() {
+    let served =
+        serve([rule("wide", per_minute(9)), rule("tight", per_minute(2)), rule("wider", per_minute(10))]).await;
+    let ask = || served.ask(request("edge", [descriptor(&[("a", "b")])]));
+    for (code, left) in [(Code::Ok, 1), (Code::Ok, 0), (Code::OverLimit, 0)] {
+        let status = ask().await.statuses.remove(0);
+        assert_eq!((status.code(), status.limit_remaining), (code, left));
+        assert_eq!(status.current_limit.unwrap().name, "tight");
+    }
+}
+
+#[tokio::test]
+async fn clients_are_known_by_their_address() {
+    let served = serve([by(Attribute::ClientIp, rule("per-ip", per_minute(1)))]).await;
+    let from = |address| descriptor(&[("remote_address", address)]);
+    assert_eq!(served.once(from("10.0.0.1")).await, (Code::Ok, 0));
+    assert_eq!(served.once(from("::ffff:10.0.0.1")).await, (Code::OverLimit, 0));
+    assert_eq!(served.once(from("10.0.0.2")).await, (Code::Ok, 0));
+    // No address, no key: the rule does not apply.
+    assert_eq!(served.once(from("nobody")).await, (Code::Ok, 0));
+    assert_eq!(served.once(from("nobody")).await, (Code::Ok, 0));
+}
+
+#[tokio::test]
+async fn hits_are_spent_looked_at_and_too_many() {
+    let served = serve([rule("total", per_minute(10))]).await;
+    let hits = |hits| RateLimitDescriptor { hits_addend: hits, ..descriptor(&[("a", "b")]) };
+    let ask = async |whole, own| {
+        let mut request = request("edge", [hits(own)]);
+        request.hits_addend = whole;
+        let response = served.ask(request).await;
+        (response.overall_code(), response.statuses[0].limit_remaining, metadata(&response)["verdict"].clone())
+    };
+    for (whole, own, code, left, verdict) in [
+        (0, None, Code::Ok, 9, "allowed"),
+        (3, None, Code::Ok, 6, "allowed"),
+        (3, Some(2), Code::Ok, 4, "allowed"),
+        (3, Some(0), Code::Ok, 4, "allowed"),
+        (5, None, Code::OverLimit, 4, "denied"),
+        (u32::MAX, None, Code::OverLimit, 4, "never"),
+        (0, Some(u64::MAX), Code::OverLimit, 4, "never"),
+        (4, None, Code::Ok, 0, "allowed"),
+        (0, Some(0), Code::Ok, 0, "allowed"),
+        (0, None, Code::OverLimit, 0, "denied"),
+    ] {
+        assert_eq!(ask(whole, own).await, (code, left, verdict.into()), "{whole} {own:?}");
+    }
+}
+
+/// What was spent comes back, never more than that; a refused request gives nothing back.
+#[tokio::test]
+async fn hits_are_given_back() {
+    let path = Attribute::Descriptor("path".to_owned());
+    let bucket = Limit::token_bucket(Rate::per_minute(1).unwrap(), 10).unwrap();
+    for limit in [per_minute(10), bucket] {
+        let served = serve([by(path.clone(), rule("per-path", limit))]).await;
+        let of = |path, hits, is_negative_hits| {
+            let hits_addend = Some(hits);
+            RateLimitDescriptor { hits_addend, is_negative_hits, ..descriptor(&[("path", path)]) }
+        };
+        for (hits, back, expected) in [
+            (8, false, (Code::Ok, 2)),
+            (3, true, (Code::Ok, 5)),
+            (0, true, (Code::Ok, 5)),
+            (0, false, (Code::Ok, 5)),
+            (u64::MAX, true, (Code::Ok, 10)),
+            (10, false, (Code::Ok, 0)),
+        ] {
+            assert_eq!(served.once(of("/a", hits, back)).await, expected, "{hits} {back}");
+        }
+        let response = served.ask(request("edge", [of("/a", 5, true), of("/b", 11, false)])).await;
+        assert_eq!((response.overall_code(), codes(&response)), (Code::OverLimit, vec![Code::Ok, Code::OverLimit]));
+        assert_eq!(served.once(of("/a", 0, false)).await, (Code::Ok, 0));
+        // Without hits of its own, those of the request come back.
+        let mut request = request("edge", [RateLimitDescriptor { hits_addend: None, ..of("/a", 0, true) }]);
+        request.hits_addend = 4;
+        assert_eq!(served.ask(request).await.statuses[0].limit_remaining, 4);
+    }
+}
+
+/// A refusal by one gives back what the others took, in whatever order they come.
+#[tokio::test]
+async fn descriptors_are_admitted_all_or_none() {
+    let path = Attribute::Descriptor("path".to_owned());
+    let served = serve([by(path, rule("per-path", per_minute(3)))]).await;
+    let of = |path, hits| RateLimitDescriptor { hits_addend: Some(hits), ..descriptor(&[("path", path)]) };
+    assert_eq!(served.once(of("/full", 3)).await, (Code::Ok, 0));
+    for _ in 0..5 {
+        let response = served.ask(request("edge", [of("/a", 1), of("/full", 1), of("/b", 3)])).await;
+        assert_eq!(response.overall_code(), Code::OverLimit);
+        assert_eq!(codes(&response), [Code::Ok, Code::OverLimit, Code::Ok]);
+        assert_eq!(metadata(&response)["rule"], "per-path");
+    }
+    let response = served.ask(request("edge", [of("/a", 3), of("/b", 3)])).await;
+    assert_eq!((response.overall_code(), codes(&response)), (Code::Ok, vec![Code::Ok, Code::Ok]));
+    assert_eq!(served.once(of("/a", 1)).await, (Code::OverLimit, 0));
+    assert_eq!(served.once(of("/b", 1)).await, (Code::OverLimit, 0));
+}
+
+#[tokio::test]
+async fn rules_that_only_watch_refuse_nothing() {
+    let served = serve([Rule { mode: Mode::Shadow, ..rule("watched", per_minute(1)) }]).await;
+    for _ in 0..3 {
+        let response = served.ask(request("edge", [descriptor(&[("a", "b")])])).await;
+        assert_eq!(response.overall_code(), Code::Ok);
+        assert_eq!(response.statuses[0].current_limit, None);
+    }
+}
+
+#[tokio::test]
+async fn lists_come_first() {
+    let served = serve([rule("total", per_minute(1))]).await;
+    let lists = Lists {
+        allow: vec!["client.ip == '10.0.0.1'".parse::<Expr>().unwrap()],
+        deny: vec!["client.ip == '10.0.0.2'".parse::<Expr>().unwrap()],
+    };
+    served.sluice.replace(served.sluice.rules(), lists).unwrap();
+    let from = |address| request("edge", [descriptor(&[("remote_address", address)])]);
+    for _ in 0..3 {
+        assert_eq!(served.ask(from("10.0.0.1")).await.overall_code(), Code::Ok);
+        let denied = served.ask(from("10.0.0.2")).await;
+        assert_eq!((denied.overall_code(), codes(&denied)), (Code::OverLimit, vec![Code::OverLimit]));
+        assert_eq!(header(&denied, "retry-after"), None);
+        assert_eq!(metadata(&denied)["verdict"], "denied");
+    }
+}
+
+#[tokio::test]
+async fn clients_are_told_what_is_left_in_the_style_of_the_rule_file() {
+    let rules = || vec![rule("total", per_minute(1))];
+    for (style, expected) in [
+        (HeaderStyle::Ietf, vec!["ratelimit-policy", "ratelimit"]),
+        (HeaderStyle::Legacy, vec!["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]),
+        (HeaderStyle::X, vec!["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]),
+        (HeaderStyle::None, vec![]),
+    ] {
+        let served = Setup { rules: rules(), style, ..Setup::default() }.serve().await;
+        let admitted = served.ask(request("edge", [descriptor(&[("a", "b")])])).await;
+        let names: Vec<&str> = admitted.response_headers_to_add.iter().map(|header| header.key.as_str()).collect();
+        assert_eq!(names, expected);
+        let refused = served.ask(request("edge", [descriptor(&[("a", "b")])])).await;
+        let names: Vec<&str> = refused.response_headers_to_add.iter().map(|header| header.key.as_str()).collect();
+        assert_eq!(names, [expected, vec!["retry-after"]].concat());
+        let wait: u64 = header(&refused, "retry-after").unwrap().parse().unwrap();
+        assert!((1..=60).contains(&wait), "{wait}");
+        assert!(refused.raw_body.is_empty());
+    }
+}
+
+/// What is left is told of the descriptor with the least left.
+#[tokio::test]
+async fn the_tightest_descriptor_is_told() {
+    let path = Attribute::Descriptor("path".to_owned());
+    let rules = vec![by(path, rule("per-path", per_minute(9)))];
+    let served = Setup { rules, style: HeaderStyle::X, ..Setup::default() }.serve().await;
+    let of = |path, hits| RateLimitDescriptor { hits_addend: Some(hits), ..descriptor(&[("path", path)]) };
+    let response = served.ask(request("edge", [of("/a", 1), of("/b", 5), of("/c", 2)])).await;
+    assert_eq!(header(&response, "x-ratelimit-remaining"), Some("4"));
+    assert_eq!(response.statuses.iter().map(|status| status.limit_remaining).collect::<Vec<_>>(), [8, 4, 7]);
+}
+
+#[tokio::test]
+async fn a_rules_own_reply_is_sent_as_far_as_it_can_be() {
+    let headers = vec![("x-why".to_owned(), "busy".to_owned())];
+    let text = Some(ReplyBody::Text("too busy".to_owned()));
+    for (reply, body, kind, why) in [
+        (
+            Reply::Refuse { status: 503, body: text.clone(), headers: headers.clone() },
+            "too busy",
+            Some("text/plain; charset=utf-8"),
+            Some("busy"),
+        ),
+        (Reply::Refuse { status: 503, body: None, headers: headers.clone() }, "", None, Some("busy")),
+        (
+            Reply::Degrade { status: 200, body: Some(ReplyBody::Json("[]".to_owned())), headers },
+            "[]",
+            Some("application/json"),
+            Some("busy"),
+        ),
+        (Reply::Redirect { status: 302, location: "/busy".to_owned() }, "", None, None),
+    ] {
+        let on_limit = OnLimit { reply: Some(reply), ..OnLimit::default() };
+        let served = serve([Rule { on_limit, ..rule("total", per_minute(1)) }]).await;
+        assert!(served.ask(request("edge", [descriptor(&[("a", "b")])])).await.raw_body.is_empty());
+        let refused = served.ask(request("edge", [descriptor(&[("a", "b")])])).await;
+        assert_eq!(refused.raw_body, body.as_bytes());
+        assert_eq!((header(&refused, "content-type"), header(&refused, "x-why")), (kind, why));
+        assert_eq!(header(&refused, "location"), None);
+        assert!(header(&refused, "retry-after").is_some());
+    }
+}
+
+#[tokio::test]
+async fn buckets_tell_their_rate() {
+    let served = serve([rule("bucket", Limit::token_bucket(Rate::per_second(10).unwrap(), 25).unwrap())]).await;
+    let status = served.ask(request("edge", [descriptor(&[("a", "b")])])).await.statuses.remove(0);
+    let limit = status.current_limit.as_ref().unwrap();
+    assert_eq!((limit.requests_per_unit, limit.unit(), status.limit_remaining), (10, Unit::Second, 24));
+}
+
+/// Nobody says when a request ends, so no permit may stay out.
+#[tokio::test]
+async fn permits_are_not_held() {
+    let served = serve([rule("at-once", Limit::concurrency(1).unwrap())]).await;
+    for _ in 0..3 {
+        assert_eq!(served.once(descriptor(&[("a", "b")])).await.0, Code::Ok);
+    }
+}

@@ -1,0 +1,213 @@
+//! A decision server from its settings to its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sluicegate_config::settings::{self, Settings};
+use sluicegate_door::{DoorError, DoorHandle, Doorway, FrontDoor, Refusal};
+use sluicegate_engine::Sluice;
+use sluicegate_engine::adhoc::AdHocError;
+use sluicegate_engine::clock::ClockHandle;
+use sluicegate_http::identity::TrustedProxies;
+use sluicegate_listen::{
+    CertificateError, Entrance, EntranceError, Guests, ListenError, Process, Report, Socket, Stop, Threads, cores,
+    reload_certificates, serve_until, spread, watch_certificates,
+};
+use thiserror::Error;
+use tokio::runtime::Builder;
+
+use crate::domains::Domains;
+use crate::secret::SecretError;
+use crate::speaking::{Desk, Speaking};
+
+/// How long idle connections are kept when the server stops, for requests that are on their way.
+const PARTING: Duration = Duration::from_secs(1);
+
+/// Why a decision server cannot run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// No protocol has a place.
+    #[error("`server` serves nothing: give `rls`, `http` or `resp` an address, as in `http: 127.0.0.1:8082`")]
+    Nothing,
+    /// A secret that cannot be used.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// More keys than can be remembered.
+    #[error("server.max_keys: {0}")]
+    Keys(#[from] AdHocError),
+    /// The service cannot be described to those who ask for it.
+    #[error("the rate limit service cannot be described: {0}")]
+    Description(#[from] tonic_reflection::server::Error),
+    /// Bounds that make no sense.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// An address that cannot be listened at.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// A way in that cannot be.
+    #[error(transparent)]
+    Entrance(#[from] EntranceError),
+    /// A thread that cannot be had.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// What stands behind a socket: the way in, and what is spoken there.
+#[derive(Clone)]
+struct Behind {
+    entrance: Arc<Entrance>,
+    speaking: Speaking,
+}
+
+/// A decision server that listens, and does not serve yet.
+pub struct Server {
+    desk: Arc<Desk>,
+    doorway: Doorway,
+    listeners: Vec<(Vec<Socket>, Behind)>,
+    threads: NonZeroUsize,
+    patience: Duration,
+}
+
+impl Server {
+    /// Opens a server as the settings say: its sockets are open, and everything that can be wrong is found.
+    /// `base` is the folder that files are looked up from.
+    pub fn open(
+        settings: &Settings,
+        server: &settings::Server,
+        sluice: Sluice,
+        domains: Option<Arc<Domains>>,
+        base: &Path,
+        process: &mut Process,
+    ) -> Result<Self, ServerError> {
+        if Speaking::services(server).next().is_none() {
+            return Err(ServerError::Nothing);
+        }
+        let doorway = doorway(server, sluice.clock())?;
+        let threads = server.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(cores);
+        let desk = on_the_spot(Desk::new(settings, server, sluice, domains, base)).map_err(ServerError::Thread)??;
+        let desk = Arc::new(desk);
+        let mut listeners = Vec::new();
+        for (service, speaking) in Speaking::services(server) {
+            if let Some(address) = service.address {
+                let listener = settings::Listener { address, tls: service.tls.clone(), proxy_protocol: false };
+                let entrance = Arc::new(Entrance::new(&listener, &TrustedProxies::none(), base)?);
+                let sockets = process.listen(&[address], threads)?.into_iter().flatten().collect();
+                listeners.push((sockets, Behind { entrance, speaking }));
+            }
+            if let Some(path) = &service.unix {
+                let entrance = Arc::new(Entrance::plain());
+                listeners.push((process.listen_unix(&base.join(path), threads)?, Behind { entrance, speaking }));
+            }
+        }
+        Ok(Self { desk, doorway, listeners, threads, patience: server.timeouts.stop })
+    }
+
+    /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
+    pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, ServerError> {
+        let Self { desk, doorway, listeners, threads, patience } = self;
+        let addresses =
+            listeners.iter().map(|(sockets, _)| sockets.first().and_then(Socket::address)).collect::<Vec<_>>();
+        let entrances: Vec<_> = listeners.iter().map(|(_, behind)| Arc::clone(&behind.entrance)).collect();
+        let watching = Arc::new(Mutex::new(Some((entrances.clone(), tell))));
+        let (of_desk, of_door) = (Arc::clone(&desk), doorway.handle());
+        let work = move |_, doors: Vec<(FrontDoor, Behind)>, stopped| {
+            let desk = Arc::clone(&desk);
+            let watching = watching.lock().take();
+            async move {
+                // The first thread looks after what is not done for any one client.
+                if let Some((entrances, tell)) = watching {
+                    watch_over(&desk, entrances, tell);
+                }
+                let (guests, clock) = (Guests::default(), desk.clock().clone());
+                let of_guests = guests.clone();
+                let let_in = move |connection, behind: &Behind, host: &_, closed: &_| {
+                    let Behind { entrance, speaking } = behind;
+                    desk.serve(*speaking, connection, entrance, host, closed, &of_guests);
+                };
+                serve_until(doors, &guests, stopped, (patience, &clock), let_in).await
+            }
+        };
+        let shares = spread(listeners, threads);
+        let threads = Threads::start("server", shares, &doorway, work).map_err(ServerError::Thread)?;
+        Ok(Running { desk: of_desk, door: of_door, addresses, entrances, threads })
+    }
+}
+
+/// Looks after certificates and what is held for clients, beside the serving.
+fn watch_over(desk: &Arc<Desk>, entrances: Vec<Arc<Entrance>>, tell: impl Fn(&str) + Send + Sync + 'static) {
+    let of_desk = Arc::clone(desk);
+    tokio::spawn(async move { of_desk.look_after().await });
+    watch_certificates(&entrances, desk.clock(), tell);
+}
+
+/// A decision server that serves.
+pub struct Running {
+    desk: Arc<Desk>,
+    door: DoorHandle,
+    addresses: Vec<Option<SocketAddr>>,
+    entrances: Vec<Arc<Entrance>>,
+    threads: Threads,
+}
+
+impl Running {
+    /// Where it listens, in the order of the settings: RLS, HTTP, RESP, each at its address and then at its Unix
+    /// socket, which has none.
+    pub fn addresses(&self) -> &[Option<SocketAddr>] {
+        &self.addresses
+    }
+
+    /// What has happened at the door.
+    pub const fn door(&self) -> &DoorHandle {
+        &self.door
+    }
+
+    /// Reads all certificates again. Those that are bad are told of, and stay as they were.
+    pub async fn reload_certificates(&self) -> Vec<CertificateError> {
+        reload_certificates(&self.entrances).await
+    }
+
+    /// Stops: nobody new is let in, what was asked is answered.
+    pub fn stop(self, how: Stop) -> Report {
+        let desk = self.desk;
+        // Where that cannot be told, it is stopped all the same.
+        drop(on_the_spot(async move { desk.drain().await }));
+        self.threads.end(how)
+    }
+}
+
+/// Runs what needs a runtime where there is none, or where there is one: on a thread of its own, since one runtime
+/// cannot be waited for within another.
+fn on_the_spot<T: Send>(work: impl Future<Output = T> + Send) -> io::Result<T> {
+    let runtime = Builder::new_current_thread().build()?;
+    let gone = |_| io::Error::other("it ended before its work was done");
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().spawn_scoped(scope, move || runtime.block_on(work))?;
+        worker.join().map_err(gone)
+    })
+}
+
+fn doorway(server: &settings::Server, clock: &ClockHandle) -> Result<Doorway, DoorError> {
+    let settings::Connections { max, queue, per_client } = server.connections;
+    let timeouts = server.timeouts;
+    let mut door = FrontDoor::builder()
+        .max_connections(max as usize)
+        .queue(queue as usize)
+        .refusal(Refusal::Close)
+        .header_deadline(timeouts.head)
+        .keep_alive(timeouts.idle)
+        .send_deadline(timeouts.send)
+        .parting(PARTING)
+        .tunnels(false)
+        .clock(clock.clone());
+    if let Some(per_client) = per_client {
+        door = door.per_client(per_client as usize);
+    }
+    door.doorway()
+}

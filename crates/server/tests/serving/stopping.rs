@@ -1,0 +1,104 @@
+//! Stopping: what is under way is answered, and nobody is waited for without end.
+
+use std::io;
+use std::time::Duration;
+
+use sluicegate_listen::Stop;
+
+use crate::support::folder::Folder;
+use crate::support::resp::{Reply, Resp};
+use crate::support::rls::{Failed, NOT_SERVING, Rls};
+use crate::support::served::Served;
+use crate::support::soon;
+use crate::support::web::Web;
+
+const RULES: &str = "
+server: { rls: 127.0.0.1:0, http: 127.0.0.1:0, resp: 127.0.0.1:0, threads: 2, timeouts: { stop: 20s } }
+rules:
+  - { name: jobs, match: service jobs, limits: [{ concurrency: 1 }], on_limit: { queue: { max_wait: 30s, max_waiting: 5 } } }
+  - { name: paced, side: descriptor, match: service edge, limits: [{ leaky_bucket: 1/s, queue: 5 }] }
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_under_way_are_answered() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, RULES);
+    let places = [0, 1, 2].map(|nth| served.place(nth));
+    let mut holder = Web::to(&places[1]).await.unwrap();
+    assert_eq!(holder.post("/v1/permits", r#"{"rule":"jobs","ttl":"1m"}"#).await.unwrap().status, 201);
+    let mut waiter = Web::to(&places[1]).await.unwrap();
+    let waiting = tokio::spawn(async move { waiter.post("/v1/permits", r#"{"rule":"jobs","wait":"1500ms"}"#).await });
+    let mut paced = Rls::to(&places[0]).await.unwrap();
+    assert!(paced.ask("edge", &[("a", "b")]).await.unwrap().0);
+    // Held for a second.
+    let pausing = tokio::spawn(async move { paced.ask("edge", &[("a", "b")]).await });
+    let mut idle = Resp::to(&places[2]).await.unwrap();
+    idle.ask(&["PING"]).await.unwrap();
+    let mut kept = Web::to(&places[1]).await.unwrap();
+    assert_eq!(kept.get("/healthcheck").await.unwrap().status, 200);
+    // Whoever is not under way by now is answered while connections part.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let stopping = tokio::spawn(served.stop(Stop::Close));
+    soon("an idle client is let go", async { while idle.ask(&["PING"]).await.is_ok() {} }).await;
+    // Those who ask over a connection they have are told to go elsewhere.
+    let told = kept.get("/healthcheck").await.unwrap();
+    assert_eq!((told.status, told.is_last()), (500, true));
+    assert!(Web::to(&places[1]).await.is_err() || Web::to(&places[1]).await.unwrap().get("/healthz").await.is_err());
+    let waited = soon("the answer", waiting).await.unwrap().unwrap();
+    assert_eq!((waited.status, waited.json()["allowed"].as_bool()), (200, Some(false)));
+    assert!(soon("the answer", pausing).await.unwrap().unwrap().0);
+    let report = soon("it stops", stopping).await.unwrap();
+    assert_eq!(report.aborted, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_that_were_read_are_answered_whole() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, RULES);
+    let mut resp = Resp::to(&served.place(2)).await.unwrap();
+    let words = ["CL.THROTTLE", "k", "10000", "1", "60"];
+    let asking = tokio::spawn(async move {
+        let mut answered = 0;
+        loop {
+            for _ in 0..100 {
+                if resp.send(&words).await.is_err() {
+                    break;
+                }
+            }
+            for _ in 0..100 {
+                match resp.reply().await {
+                    Ok(Reply::List(list)) => assert_eq!(list.len(), 5),
+                    Ok(other) => panic!("{other:?}"),
+                    // Nothing of a reply is ever cut off.
+                    Err(error) => {
+                        let kinds = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
+                        assert!(kinds.contains(&error.kind()), "{error}");
+                        assert!(resp.0.buffer().is_empty());
+                        return answered;
+                    }
+                }
+                answered += 1;
+            }
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let report = served.stop(Stop::Close).await;
+    assert_eq!(report.aborted, 0);
+    assert!(soon("the client hears of it", asking).await.unwrap() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_watches_its_health_is_told_and_let_go() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, RULES);
+    let mut watcher = Rls::to(&served.place(0)).await.unwrap();
+    let mut health = watcher.watch("ratelimit").await.unwrap();
+    assert_eq!(health.next().await, Ok(Some(1)));
+    let stopping = tokio::spawn(served.stop(Stop::Close));
+    assert_eq!(health.next().await, Ok(Some(NOT_SERVING)));
+    // The watching ends with the server, long before the time for stopping is up.
+    let end = health.next().await;
+    assert!(matches!(end, Ok(None) | Err(Failed(..))), "{end:?}");
+    let report = soon("it stops", stopping).await.unwrap();
+    assert_eq!(report.aborted, 0);
+}
