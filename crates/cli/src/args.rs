@@ -19,7 +19,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 the rules are bad, 2 wrong usage
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run what a rule file says: the gateway
+    /// Run what a rule file says: the gateway, the decision server, or both
     Run(Run),
     /// Show what a rule file says, and warn of what cannot match or cannot happen
     Check(Check),
@@ -38,7 +38,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The rule file; without it, a gateway at 127.0.0.1:8080 before a built-in program
+    /// The rule file; without it, a gateway at 127.0.0.1:8080 before a built-in program, and decisions at 8081
+    /// (gRPC), 8082 (HTTP) and 6380 (Redis protocol)
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -67,8 +68,12 @@ pub(crate) struct Explain {
     /// The rule file; - reads from standard input
     pub(crate) file: PathBuf,
     /// Method and path, with or without a query: 'POST /api/orders?draft=1'
-    #[arg(long, value_name = "METHOD PATH", value_parser = question::line)]
-    pub(crate) request: Line,
+    #[arg(long, value_name = "METHOD PATH", value_parser = question::line, required_unless_present = "descriptor")]
+    pub(crate) request: Option<Line>,
+    /// An entry of a descriptor, as a proxy sends it to the decision server; may be given several times. The
+    /// domain is given with --service
+    #[arg(long = "descriptor", value_name = "KEY=VALUE", value_parser = question::entry, conflicts_with_all = ["request", "outbound"])]
+    pub(crate) descriptor: Vec<(String, String)>,
     /// The client's address
     #[arg(long, value_parser = question::ip)]
     pub(crate) ip: Option<IpAddr>,

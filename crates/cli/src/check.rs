@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use sluicegate_config::settings::{AdaptiveRule, Comparison, Condition, Signal, Threshold};
+use sluicegate_config::settings::{AdaptiveRule, Comparison, Condition, Server, Service, Signal, Threshold};
 use sluicegate_config::{Diagnostic, Loaded, Report, Settings, Severity};
 use sluicegate_engine::limit::parse::{Bytes, Span};
 use sluicegate_engine::rule::{Rule, Side};
@@ -13,12 +13,12 @@ use crate::answer::{Answer, Exit, Look};
 use crate::args::{Check, Format};
 use crate::describe::{self, counted};
 use crate::routing;
-use crate::rules::{self, Unusable};
+use crate::rules::{self, Read, Unusable};
 use crate::table::{Rows, draw};
 
 pub(crate) fn run(args: &Check, look: Look) -> Answer {
     match (rules::load(&args.file, look), args.format) {
-        (Ok(loaded), format) => match rules::enforce(&loaded.settings) {
+        (Ok(Read { loaded, .. }), format) => match rules::enforce(&loaded.settings) {
             Ok(_) => {
                 let out = match format {
                     Format::Table => page(&loaded, look),
@@ -68,6 +68,9 @@ fn page(loaded: &Loaded, look: Look) -> String {
     }
     if let Some(gateway) = &settings.gateway {
         let _ = writeln!(page, "{}", routing::page(gateway));
+    }
+    if let Some(server) = &settings.server {
+        let _ = writeln!(page, "{}\n", listening(server));
     }
     if !warnings.is_empty() {
         let _ = writeln!(page, "{}\n", warnings.render(look.out));
@@ -143,13 +146,23 @@ fn condition(condition: &Condition) -> String {
     format!("{signal} {sign} {value}")
 }
 
+/// Where decisions are to be had.
+fn listening(server: &Server) -> String {
+    let services = [("rls", &server.rls), ("http", &server.http), ("resp", &server.resp)];
+    let lines = services.into_iter().filter_map(|(name, service)| {
+        let Service { address, unix, tls, secret } = service.as_ref()?;
+        let encrypted = if tls.is_some() { " with TLS" } else { "" };
+        let network = address.map(|address| format!("{address}{encrypted}"));
+        let places: Vec<String> = network.into_iter().chain(unix.clone()).collect();
+        let asked = if secret.is_some() { ", for whoever shows the secret" } else { "" };
+        Some(format!("{name:<5}  {}{asked}", places.join(" and ")))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// What the file asks for and this version only reads.
 fn not_yet(settings: &Settings) -> Option<String> {
-    let parts = [
-        ("server", settings.server.is_some()),
-        ("admin", settings.admin.is_some()),
-        ("adaptive", !settings.adaptive.is_empty()),
-    ];
+    let parts = [("admin", settings.admin.is_some()), ("adaptive", !settings.adaptive.is_empty())];
     let read: Vec<&str> = parts.iter().filter(|(_, asked)| *asked).map(|(name, _)| *name).collect();
     (!read.is_empty()).then(|| format!("note: checked, but not acted upon in this version: {}", read.join(", ")))
 }
@@ -176,7 +189,11 @@ fn document(loaded: &Loaded) -> Value {
 fn rule_document(rule: &Rule) -> Value {
     json!({
         "name": rule.name,
-        "side": match rule.side { Side::Inbound => "inbound", Side::Outbound => "outbound" },
+        "side": match rule.side {
+            Side::Inbound => "inbound",
+            Side::Outbound => "outbound",
+            Side::Descriptor => "descriptor",
+        },
         "match": rule.target.to_string(),
         "when": rule.when.as_ref().map(ToString::to_string),
         "key": rule.key.iter().map(|part| part.attribute.to_string()).collect::<Vec<_>>(),

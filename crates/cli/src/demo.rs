@@ -76,7 +76,7 @@ pub(crate) fn run(args: &args::Demo, look: Look) -> Answer {
 
 fn shown(args: &args::Demo, look: Look) -> Result<String, Answer> {
     let (name, loaded): (_, Loaded) = match &args.file {
-        Some(path) => (path.display().to_string(), rules::load(path, look)?),
+        Some(path) => (path.display().to_string(), rules::load(path, look)?.loaded),
         None => {
             let loaded = sluicegate_config::parse(SHOP_PATH, SHOP);
             (SHOP_PATH.to_owned(), loaded.map_err(|report| Answer::bad_rules(&report, look))?)

@@ -17,6 +17,8 @@ pub(crate) fn requests(rule: &Rule) -> String {
         (Side::Inbound, target) => target,
         (Side::Outbound, target) if target == "*" => "every call going out".to_owned(),
         (Side::Outbound, target) => format!("calls going out: {target}"),
+        (Side::Descriptor, target) if target == "*" => "every descriptor".to_owned(),
+        (Side::Descriptor, target) => format!("descriptors: {target}"),
     };
     if let Some(when) = &rule.when {
         let _ = write!(text, "\nwhen {when}");

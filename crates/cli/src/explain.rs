@@ -4,9 +4,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use sluicegate_config::Settings;
+use sluicegate_config::ratelimit::Kind;
 use sluicegate_engine::Verdict;
 use sluicegate_engine::rule::{ListHit, Reply, Request, Rule};
 use sluicegate_engine::sluice::{Cause, Explanation, Outcome, RuleExplanation};
+use sluicegate_server::Domains;
 
 use crate::answer::{Answer, Look};
 use crate::args::Explain;
@@ -14,7 +16,7 @@ use crate::describe::{self, span};
 use crate::mismatch;
 use crate::playback::Playback;
 use crate::question::Question;
-use crate::rules;
+use crate::rules::{self, Read};
 use crate::table::{Rows, draw};
 
 pub(crate) fn run(args: &Explain, look: Look) -> Answer {
@@ -35,9 +37,15 @@ enum Fate {
 }
 
 fn explained(args: &Explain, look: Look) -> Result<String, Answer> {
-    let settings = rules::load(&args.file, look)?.settings;
+    let Read { loaded, domains } = rules::load(&args.file, look)?;
+    let mut settings = loaded.settings;
+    let mut question = Question::from_args(args);
+    if let Some(domains) = domains
+        && let Some(sure) = by_folder(&domains, &mut question, &mut settings)
+    {
+        return Ok(format!("{}\n\n{sure}\n", question.title()));
+    }
     let (sluice, clock) = rules::enforce(&settings)?;
-    let question = Question::from_args(args);
     let request = question.request();
     let mut playback = Playback::new(sluice, clock);
 
@@ -47,6 +55,27 @@ fn explained(args: &Explain, look: Look) -> Result<String, Answer> {
     let explanation = playback.sluice.explain(&request);
     let fate = fate(&mut playback, last, &request);
     Ok(page(&settings, &question, args.repeat, &explanation, &fate))
+}
+
+/// Of envoyproxy/ratelimit's files at most one limit has a say in a descriptor: the others are left out. Answers what
+/// is sure without asking any.
+fn by_folder(domains: &Domains, question: &mut Question, settings: &mut Settings) -> Option<&'static str> {
+    let domain = question.domain().filter(|domain| domains.has(domain))?.to_owned();
+    let found = domains.find(&domain, question.entries());
+    let kind = found.as_ref().map(|found| found.limit.kind);
+    let (name, key) = found.map(|found| (found.limit.rule_name.clone(), found.key)).unwrap_or_default();
+    match kind {
+        None => Some("No limit of the folder applies: allowed."),
+        Some(Kind::Unlimited) => Some("The limit that applies is `unlimited`: allowed."),
+        Some(Kind::Blocked) => Some("The limit that applies is zero: refused for ever."),
+        Some(Kind::Counted) => {
+            settings.rules.retain(|rule| rule.name == name);
+            if !key.is_empty() {
+                question.insert("descriptor", &key);
+            }
+            None
+        }
+    }
 }
 
 fn fate(playback: &mut Playback, number: usize, request: &Request<'_>) -> Fate {

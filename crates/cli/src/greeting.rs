@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use sluicegate_config::settings::{Gateway, Listener, Servers, Settings, Upstream};
+use sluicegate_config::settings::{Gateway, Listener, Server, Servers, Service, Settings, Upstream};
 
 /// The greeting of a gateway that listens at these addresses, which are those of its listeners in their order.
 pub(crate) fn greeting(settings: &Settings, gateway: &Gateway, addresses: &[SocketAddr]) -> String {
@@ -18,6 +18,24 @@ pub(crate) fn greeting(settings: &Settings, gateway: &Gateway, addresses: &[Sock
     let open = listeners().find(|(listener, _)| !listener.proxy_protocol);
     lines.extend(open.map(|(listener, address)| format!("try: curl -i {}", url(listener, *address))));
     lines.join("\n")
+}
+
+/// The greeting of a decision server; its addresses are in the order of its protocols, each followed by that of its
+/// Unix socket, which has none.
+pub(crate) fn server_greeting(server: &Server, addresses: &[Option<SocketAddr>]) -> String {
+    let protocols = [("Envoy's rate limit service", &server.rls), ("HTTP", &server.http), ("RESP", &server.resp)];
+    let services = protocols.into_iter().filter_map(|(name, service)| Some((name, service.as_ref()?)));
+    let places = services.flat_map(|(name, service)| {
+        let Service { address, unix, tls, .. } = service;
+        let network = address.map(|_| (name, None, tls.is_some()));
+        network.into_iter().chain(unix.as_deref().map(|path| (name, Some(path), false)))
+    });
+    let lines = places.zip(addresses).map(|((name, path, tls), address)| match (path, address) {
+        (Some(path), _) => format!("decisions by {name} at {path}"),
+        (None, Some(address)) => format!("decisions by {name} at {address}{}", if tls { " with TLS" } else { "" }),
+        (None, None) => format!("decisions by {name}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn spoken(listener: &Listener) -> &'static str {

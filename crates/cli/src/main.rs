@@ -29,7 +29,7 @@ mod table;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sluicegate_gateway::Process;
+use sluicegate_listen::Process;
 
 use answer::{Answer, Exit, Look};
 use args::{Cli, Command};

@@ -8,6 +8,7 @@ pub(crate) fn reason(rule: &Rule, request: &Request<'_>) -> Option<String> {
         return Some(match rule.side {
             Side::Inbound => "it is for requests coming in".to_owned(),
             Side::Outbound => "it is for calls going out (--outbound)".to_owned(),
+            Side::Descriptor => "it is for descriptors (--descriptor)".to_owned(),
         });
     }
     target(&rule.target, request).or_else(|| condition(rule, request))

@@ -23,6 +23,8 @@ pub(crate) struct Question {
     ip: Option<IpAddr>,
     cost: u64,
     attributes: AttributeMap,
+    /// The entries of a descriptor, in their order.
+    entries: Vec<(String, String)>,
 }
 
 /// Reads `POST /api/orders?draft=1`.
@@ -98,6 +100,11 @@ pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads `remote_address=10.0.0.1`.
+pub(crate) fn entry(text: &str) -> Result<(String, String), String> {
+    pair(text, "remote_address=10.0.0.1")
+}
+
 fn pair(text: &str, example: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.to_owned())),
@@ -115,16 +122,43 @@ impl Question {
             attributes.insert(Attribute::Query(name), value);
         }
         let (host, service) = (String::new(), String::new());
-        Self { line, side: Side::Inbound, host, service, ip: None, cost: 1, attributes }
+        Self { line, side: Side::Inbound, host, service, ip: None, cost: 1, attributes, entries: Vec::new() }
+    }
+
+    /// A request that a proxy describes by these entries.
+    fn described(entries: &[(String, String)]) -> Self {
+        let mut question = Self::new(Line { method: String::new(), path: String::new(), query: String::new() });
+        question.side = Side::Descriptor;
+        for (key, value) in entries {
+            if key == "remote_address" {
+                question.ip = value.parse().ok();
+            }
+            question.attributes.insert(Attribute::Descriptor(key.clone()), value);
+        }
+        question.entries = entries.to_vec();
+        question
+    }
+
+    /// The entries of the descriptor, if it is one.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.entries.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// The domain of the descriptor, if it is one.
+    pub(crate) fn domain(&self) -> Option<&str> {
+        (self.side == Side::Descriptor).then_some(self.service.as_str())
     }
 
     /// The request that the arguments describe.
     pub(crate) fn from_args(args: &Explain) -> Self {
-        let mut question = Self::new(args.request.clone());
+        let mut question = match &args.request {
+            Some(line) => Self::new(line.clone()),
+            None => Self::described(&args.descriptor),
+        };
         if args.outbound {
             question.side = Side::Outbound;
         }
-        question.ip = args.ip;
+        question.ip = args.ip.or(question.ip);
         question.cost = args.cost;
         question.service = args.service.clone().unwrap_or_default();
         let mut headers: Vec<(String, String)> = Vec::new();
@@ -177,7 +211,14 @@ impl Question {
 
     /// Method and path.
     pub(crate) fn title(&self) -> String {
-        format!("{} {}", self.line.method, self.line.path)
+        match self.domain() {
+            None => format!("{} {}", self.line.method, self.line.path),
+            Some(domain) => {
+                let entries: Vec<String> = self.entries().map(|(key, value)| format!("{key}={value}")).collect();
+                let of = if domain.is_empty() { String::new() } else { format!(" of {domain}") };
+                format!("descriptor {}{of}", entries.join(", "))
+            }
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Getting at the rules: from a file or from standard input.
 
-use std::io::Read;
+use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use sluicegate_config::{LARGEST_FILE, Loaded, Report, Settings};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::Rule;
+use sluicegate_server::Domains;
 
 use crate::answer::{Answer, Look};
 
@@ -23,15 +25,24 @@ impl From<Unusable> for Answer {
     }
 }
 
-/// Reads a rule file, or says why that is not possible.
-pub(crate) fn load(path: &Path, look: Look) -> Result<Loaded, Unusable> {
+/// Reads a rule file and the folder it may name, or says why that is not possible.
+pub(crate) fn load(path: &Path, look: Look) -> Result<Read, Unusable> {
     let loaded = if path == Path::new("-") {
         let text = stdin().map_err(|error| Unusable { answer: Answer::failed(&error), report: None })?;
         sluicegate_config::parse("<stdin>", &text)
     } else {
         sluicegate_config::load(path)
     };
-    loaded.map_err(|report| Unusable { answer: Answer::bad_rules(&report, look), report: Some(report) })
+    let unusable = |report| Unusable { answer: Answer::bad_rules(&report, look), report: Some(report) };
+    let mut loaded = loaded.map_err(unusable)?;
+    let domains = sluicegate_server::take_up_domains(&mut loaded.settings).map_err(unusable)?;
+    Ok(Read { loaded, domains })
+}
+
+/// A rule file, and the folder of envoyproxy/ratelimit's files that it names.
+pub(crate) struct Read {
+    pub(crate) loaded: Loaded,
+    pub(crate) domains: Option<Arc<Domains>>,
 }
 
 fn stdin() -> Result<String, String> {

@@ -34,17 +34,32 @@ fn the_reference_of_the_rule_file_is_in_step() {
 #[test]
 fn the_files_that_the_readmes_show_are_the_files() {
     for readme in ["README.md", "README.zh-CN.md"] {
-        for file in ["examples/rules/first.yaml", "examples/rules/fleet.yaml", "examples/rules/gateway.yaml"] {
-            let shown = format!("```yaml\n{}```", read(file));
+        for file in ["first", "fleet", "gateway", "server"] {
+            let file = format!("examples/rules/{file}.yaml");
+            let shown = format!("```yaml\n{}```", read(&file));
             assert!(read(readme).contains(&shown), "{readme} does not show {file} as it is");
         }
     }
 }
 
 #[test]
-fn the_nginx_file_that_is_shown_is_the_file() {
-    let shown = format!("```nginx\n{}```", read("examples/nginx/shop.conf"));
-    assert!(read("docs/from-nginx.md").contains(&shown), "docs/from-nginx.md does not show the file as it is");
+fn the_nginx_files_that_are_shown_are_the_files() {
+    for (page, file) in
+        [("docs/from-nginx.md", "examples/nginx/shop.conf"), ("docs/http-api.md", "examples/nginx/auth-request.conf")]
+    {
+        let shown = format!("```nginx\n{}```", read(file));
+        assert!(read(page).contains(&shown), "{page} does not show {file} as it is");
+    }
+}
+
+/// The files that Envoy's page tells to run, with the folder they name.
+#[test]
+fn the_files_for_envoy_can_be_used() {
+    let loaded = sluicegate_config::load(root().join("examples/envoy/rules.yaml"));
+    let settings = loaded.unwrap_or_else(|report| panic!("{report}")).settings;
+    let folder = settings.server.and_then(|server| server.ratelimit).unwrap();
+    let domains = sluicegate_config::ratelimit::Domains::load(Path::new(&folder));
+    assert!(domains.unwrap_or_else(|report| panic!("{report}")).has("shop"));
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! What the process is told by signals.
+
+use std::io;
+
+use sluicegate_listen::{Notice, Process};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::say;
+use super::services::Services;
+
+/// Why to stop.
+pub(super) enum Stopped {
+    /// Somebody said so.
+    Told(&'static str),
+    /// This process serves instead.
+    Followed(u32),
+}
+
+/// The signals that mean something. Who does not listen for them is ended by them, so they are heard from before
+/// anything says that it serves.
+pub(super) struct Signals {
+    runtime: Runtime,
+    terminate: Signal,
+    interrupt: Signal,
+    reopen: Signal,
+    reload: Signal,
+    restart: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let within = runtime.enter();
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let reopen = signal(SignalKind::user_defined1())?;
+        let (reload, restart) = (signal(SignalKind::hangup())?, signal(SignalKind::user_defined2())?);
+        drop(within);
+        Ok(Self { runtime, terminate, interrupt, reopen, reload, restart })
+    }
+
+    /// Waits until the process is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again,
+    /// SIGUSR2 starts the program anew at the same sockets.
+    pub(super) fn attend(self, services: &Services, process: &Process) -> Stopped {
+        let Self { runtime, mut terminate, mut interrupt, mut reopen, mut reload, mut restart } = self;
+        runtime.block_on(async {
+            loop {
+                tokio::select! {
+                    _ = terminate.recv() => return Stopped::Told("told to stop"),
+                    _ = interrupt.recv() => return Stopped::Told("interrupted"),
+                    _ = reopen.recv() => services.reopen_log(),
+                    _ = reload.recv() => {
+                        process.tell(Notice::Reloading);
+                        let bad = services.reload_certificates().await;
+                        bad.iter().for_each(|error| say(&format!("a certificate stays as it was: {error}")));
+                        process.tell(Notice::Ready);
+                    }
+                    _ = restart.recv() => match process.follow(services.sluice()).await {
+                        Ok(process) => return Stopped::Followed(process),
+                        Err(error) => say(&error.to_string()),
+                    },
+                }
+            }
+        })
+    }
+}
