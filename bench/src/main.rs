@@ -2,8 +2,9 @@
 //!
 //! `sluicegate-bench engine` measures every case of the engine in one process, `sluicegate-bench rust`
 //! what stands between a Rust program and the engine, `sluicegate-bench cluster` limits that many
-//! processes share through Redis, `sluicegate-bench gateway` the reverse proxy: ours and each peer in turn,
-//! round after round, and the best round of each counts; of whole programs, the median. What disturbs one
+//! processes share through Redis, `sluicegate-bench gateway` the reverse proxy, `sluicegate-bench server` the
+//! decision server: ours and each peer in turn, round after round, and the best round of each counts; of whole
+//! programs, the median. What disturbs one
 //! side of a round on a busy machine thus disturbs the other as likely. A table goes to the screen and the
 //! same figures to a file in `target/bench` with the command's name, such as `target/bench/engine.json`.
 //!
@@ -26,10 +27,12 @@ mod keys;
 mod memory;
 mod ours;
 mod peers;
+mod programs;
 mod report;
 mod rules;
 mod runner;
 mod rust;
+mod server;
 mod unkeyed;
 
 use std::error::Error;
@@ -83,6 +86,14 @@ enum Command {
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/gateway.json"))]
         json: PathBuf,
     },
+    /// The decision server, asked over the Redis protocol, gRPC and HTTP
+    Server {
+        #[command(flatten)]
+        choice: Choice,
+        /// Where the figures go
+        #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/server.json"))]
+        json: PathBuf,
+    },
     /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
     #[command(hide = true)]
     Resident { side: Side, keys: u32 },
@@ -94,6 +105,9 @@ enum Command {
         bucket: cluster::Bucket,
         milliseconds: u64,
     },
+    /// Answer the same to everybody (run by `server` in a process of its own)
+    #[command(hide = true)]
+    Empty { service: server::Empty, port: u16 },
 }
 
 /// What to measure, and how much of it.
@@ -152,12 +166,21 @@ const GATEWAY: &[Case] = &[
     ("idle-10k", gateway::idle::ten_thousand),
 ];
 
+const SERVER: &[Case] = &[
+    ("resp-p1", server::resp::one_at_a_time),
+    ("resp-p16", server::resp::sixteen_at_a_time),
+    ("rls", server::rls::described),
+    ("http-check", server::http::checked),
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Engine { choice, json } => measure(ENGINE, report::ENGINE_NOTES, &choice, json),
         Command::Rust { choice, json } => measure(RUST, report::RUST_NOTES, &choice, json),
         Command::Cluster { choice, json } => measure(CLUSTER, report::CLUSTER_NOTES, &choice, json),
         Command::Gateway { choice, json } => measure(GATEWAY, report::GATEWAY_NOTES, &choice, json),
+        Command::Server { choice, json } => measure(SERVER, report::SERVER_NOTES, &choice, json),
+        Command::Empty { service, port } => Ok(server::run_empty(service, port)?),
         Command::Node { port, bucket, milliseconds } => {
             Ok(cluster::run_node(port, bucket, Duration::from_millis(milliseconds))?)
         }

@@ -127,6 +127,15 @@ like), nginx does neither. proxied-allow, refused: wrk with 64 connections; nobo
 memory-1m: the whole program with 10^6 clients that are limited, of whom 10^4 are asked again. idle-10k: growth per
 connection after 10^4 of them have asked once and been idle for 5 s; nginx has room for them made before it counts.";
 
+/// What the reader of the decision server's table needs to know.
+pub(crate) const SERVER_NOTES: &str = "\
+Median of several interleaved rounds, all on one machine. resp: redis-benchmark with 50 clients and 10^6 keys drawn at
+random, one call or 16 under way on each connection; ours decides (CL.THROTTLE, all admitted) on as many threads as
+there are cores, Redis counts (INCR) on its one and keeps nothing on disk; redis-cell is shown where it could be built.
+rls: h2load with 4 connections of 64 streams; http-check: wrk with 64 connections. There, ours decides by a rule that is
+never reached and tells what is left; the peer reads the same request and answers the same to everybody; two threads
+each.";
+
 /// The table.
 pub(crate) fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();

@@ -8,7 +8,8 @@ use sluicegate_testkit::servers::RedisServer;
 use tokio::runtime::Runtime;
 
 use super::node::{Bucket, Node};
-use super::plain::{Asking, Plain};
+use super::plain::Plain;
+use crate::programs::redis_benchmark::Asking;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::{Scale, best_of};
 

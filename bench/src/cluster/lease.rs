@@ -7,7 +7,8 @@ use sluicegate::rule::ClusterMode;
 use sluicegate_testkit::servers::RedisServer;
 
 use super::node::{Bucket, Done, Node, NodeProcess};
-use super::plain::{Asking, Plain};
+use super::plain::Plain;
+use crate::programs::redis_benchmark::Asking;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::{Scale, best_of};
 

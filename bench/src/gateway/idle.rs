@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::NGINX;
-use super::client::{Client, get};
-use super::program::Program;
 use super::sides::{self, Limit, Setting};
+use crate::programs::client::{Client, get};
+use crate::programs::program::Program;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::Scale;
 

@@ -8,11 +8,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::client::{Client, get};
-use super::program::Program;
-use super::rounds::median_of;
+use super::NGINX;
 use super::sides::{self, Limit, Setting};
-use super::{NGINX, wrk};
+use crate::programs::client::{Client, get};
+use crate::programs::program::Program;
+use crate::programs::rounds::median_of;
+use crate::programs::wrk;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::Scale;
 
@@ -24,13 +25,13 @@ pub(crate) fn half_load(scale: Scale) -> Vec<Row> {
     let (ours, nginx) = (sides::ours(setting, &upstream), sides::nginx(setting, &upstream));
     for side in [&ours, &nginx] {
         sides::prove_it_proxies(side);
-        wrk::run(side, 1);
+        wrk::get(side, "/small", 1);
     }
     let (rounds, seconds) = if scale.quick { (1, 1) } else { (5, 3) };
-    let per_second = wrk::run(&nginx, seconds).per_second / 2.0;
+    let per_second = wrk::get(&nginx, "/small", seconds).per_second / 2.0;
     let lasting = Duration::from_secs(seconds.into());
     let measure = |side| p99_micros(side, per_second, lasting);
-    let [ours, theirs] = median_of(rounds, || measure(&ours), || measure(&nginx));
+    let [ours, theirs] = median_of(rounds, [&ours, &nginx], |side| measure(side));
     vec![Row { case: "p99-half-load", peer: NGINX, unit: Unit::Micros, ours, theirs, goal: Goal::ratio(1.2) }]
 }
 

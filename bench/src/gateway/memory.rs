@@ -13,9 +13,9 @@ use std::thread;
 use std::time::Instant;
 
 use super::NGINX;
-use super::client::Client;
-use super::program::Program;
 use super::sides::{self, Limit, Setting};
+use crate::programs::client::Client;
+use crate::programs::program::Program;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::Scale;
 

@@ -5,15 +5,11 @@
 //! looks at it, and counts afterwards what became of all requests: a case in which a side did something
 //! else stops.
 
-mod client;
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub(crate) mod memory;
-mod program;
-mod rounds;
 mod sides;
 pub(crate) mod throughput;
-mod wrk;
 
 /// Who it is measured against.
 const NGINX: &str = "nginx with limit_req";

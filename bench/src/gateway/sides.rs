@@ -1,11 +1,13 @@
 //! Both sides and what is behind them, set up alike.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::{env, fs};
 
-use super::client::{Client, get};
-use super::program::{Program, free_port};
+use crate::programs::client::{Client, get};
+use crate::programs::folder::Folder;
+use crate::programs::program::{Program, free_port};
+use crate::programs::sluicegate;
 
 /// What the upstream answers.
 const BODY: &str = "a small answer, the same for everybody";
@@ -66,7 +68,7 @@ impl Setting {
 pub(crate) fn upstream() -> Program {
     let port = free_port();
     let text = filled(include_str!("upstream.conf"), &[("PORT", &port.to_string()), ("BODY", BODY)]);
-    Program::start("the upstream", port, ("nginx.conf", &text), run_nginx)
+    Program::start("the upstream", port, Folder::with("nginx.conf", text), run_nginx)
 }
 
 /// Their side.
@@ -87,35 +89,25 @@ pub(crate) fn nginx(setting: Setting, upstream: &Program) -> Program {
             ("TRUSTED", trusted),
         ],
     );
-    Program::start("nginx", port, ("nginx.conf", &text), run_nginx)
+    Program::start("nginx", port, Folder::with("nginx.conf", text), run_nginx)
 }
 
-/// Our side: the program as it is released.
+/// Our side.
 pub(crate) fn ours(setting: Setting, upstream: &Program) -> Program {
-    let program = env::current_exe().expect("the path of this program").with_file_name("sluicegate");
-    assert!(
-        fs::exists(&program).unwrap_or(false),
-        "{} is not there; `cargo build --release -p sluicegate-cli` makes it",
-        program.display()
-    );
-    let port = free_port();
     let (rate, burst) = setting.limit.ours();
-    let text = filled(
-        include_str!("rules.yaml"),
-        &[
-            ("CONNECTIONS", &setting.connections.to_string()),
-            ("CLIENTS", &setting.clients.to_string()),
-            ("RATE", rate),
-            ("BURST", burst),
-            ("UPSTREAM", &upstream.port().to_string()),
-            ("PORT", &port.to_string()),
-            ("TRUSTED", if setting.named { "127.0.0.0/8" } else { "" }),
-        ],
-    );
-    Program::start("ours", port, ("rules.yaml", &text), |folder| {
-        let mut command = Command::new(program);
-        command.arg("run").arg(folder.join("rules.yaml"));
-        command
+    sluicegate::run(|port| {
+        filled(
+            include_str!("rules.yaml"),
+            &[
+                ("CONNECTIONS", &setting.connections.to_string()),
+                ("CLIENTS", &setting.clients.to_string()),
+                ("RATE", rate),
+                ("BURST", burst),
+                ("UPSTREAM", &upstream.port().to_string()),
+                ("PORT", &port.to_string()),
+                ("TRUSTED", if setting.named { "127.0.0.0/8" } else { "" }),
+            ],
+        )
     })
 }
 

@@ -1,10 +1,11 @@
 //! Requests per second: `proxied-allow` and `refused`.
 
-use super::client::{Client, get};
-use super::program::Program;
-use super::rounds::median_of;
+use super::NGINX;
 use super::sides::{self, Limit, Setting};
-use super::{NGINX, wrk};
+use crate::programs::client::{Client, get};
+use crate::programs::program::Program;
+use crate::programs::rounds::median_of;
+use crate::programs::wrk;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::Scale;
 
@@ -25,7 +26,7 @@ fn beside(case: &'static str, limit: Limit, goal: Option<Goal>, scale: Scale) ->
     for side in [&ours, &nginx] {
         sides::prove_it_proxies(side);
         // Not counted: connections to the upstream are made.
-        wrk::run(side, 1);
+        wrk::get(side, "/small", 1);
     }
     match limit {
         Limit::Plenty => sides::prove_it_tells(&ours),
@@ -33,12 +34,12 @@ fn beside(case: &'static str, limit: Limit, goal: Option<Goal>, scale: Scale) ->
     }
     let (rounds, seconds) = if scale.quick { (1, 1) } else { (5, 4) };
     let measure = |side| per_second(side, limit, seconds);
-    let [ours, theirs] = median_of(rounds, || measure(&ours), || measure(&nginx));
+    let [ours, theirs] = median_of(rounds, [&ours, &nginx], |side| measure(side));
     vec![Row { case, peer: NGINX, unit: Unit::PerSecond, ours, theirs, goal }]
 }
 
 fn per_second(side: &Program, limit: Limit, seconds: u32) -> f64 {
-    let told = wrk::run(side, seconds);
+    let told = wrk::get(side, "/small", seconds);
     let admitted = told.requests - told.others;
     match limit {
         Limit::Plenty => assert!(told.others == 0, "{} let not everybody in: {} others", side.name(), told.others),

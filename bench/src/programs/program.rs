@@ -1,11 +1,12 @@
 //! A program under measurement: started with a file of its own, asked for its memory, stopped by its id.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{fs, thread};
+
+use super::folder::Folder;
 
 /// How long a program may take to start or to stop. Only a guard against hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -15,22 +16,14 @@ pub(crate) struct Program {
     name: &'static str,
     child: Child,
     port: u16,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Program {
-    /// Starts one. `command` gets the folder, in which the file `settings.0` has the text `settings.1`;
-    /// the program must then listen at `port`.
-    pub(crate) fn start(
-        name: &'static str,
-        port: u16,
-        settings: (&str, &str),
-        command: impl FnOnce(&Path) -> Command,
-    ) -> Self {
-        let folder = folder();
-        fs::write(folder.join(settings.0), settings.1).expect("a file for settings");
-        let log = fs::File::create(folder.join("said.log")).expect("a file for what it says");
-        let child = command(&folder)
+    /// Starts one. `command` gets the folder's path; the program must then listen at `port`.
+    pub(crate) fn start(name: &'static str, port: u16, folder: Folder, command: impl FnOnce(&Path) -> Command) -> Self {
+        let log = fs::File::create(folder.path().join("said.log")).expect("a file for what it says");
+        let child = command(folder.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("the same file"))
             .stderr(log)
@@ -62,7 +55,7 @@ impl Program {
 
     /// What it has complained about.
     pub(crate) fn said(&self) -> String {
-        let read = |file| fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        let read = |file| fs::read_to_string(self.folder.path().join(file)).unwrap_or_default();
         format!("{}{}", read("said.log"), read("error.log"))
     }
 
@@ -86,7 +79,6 @@ impl Drop for Program {
         }
         drop(self.child.kill());
         drop(self.child.wait());
-        drop(fs::remove_dir_all(&self.folder));
     }
 }
 
@@ -100,14 +92,6 @@ fn proportional_bytes(process: u32) -> f64 {
         .and_then(|value| value.parse::<f64>().ok())
         .expect("a Pss line in kB");
     kibibytes * 1024.0
-}
-
-fn folder() -> PathBuf {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let nth = MADE.fetch_add(1, Ordering::Relaxed);
-    let path = env::temp_dir().join(format!("sluicegate-bench-{}-{nth}", process::id()));
-    fs::create_dir(&path).expect("a folder of its own");
-    path
 }
 
 /// A port of loopback that nobody listens at.

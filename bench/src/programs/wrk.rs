@@ -1,7 +1,9 @@
 //! wrk: as many requests as 64 connections carry.
 
+use std::ffi::OsStr;
 use std::process::Command;
 
+use super::folder::Folder;
 use super::program::Program;
 
 /// What wrk says.
@@ -12,10 +14,24 @@ pub(crate) struct Told {
     pub(crate) others: u64,
 }
 
-/// Asks `side` for so many seconds.
-pub(crate) fn run(side: &Program, seconds: u32) -> Told {
+/// Asks `side` for a page, for so many seconds.
+pub(crate) fn get(side: &Program, path: &str, seconds: u32) -> Told {
+    run(side, path, seconds, &[])
+}
+
+/// Sends JSON to `side`, for so many seconds.
+pub(crate) fn post(side: &Program, path: &str, body: &str, seconds: u32) -> Told {
+    let script =
+        format!("wrk.method = 'POST'\nwrk.headers['Content-Type'] = 'application/json'\nwrk.body = [[{body}]]\n");
+    let folder = Folder::with("post.lua", script);
+    run(side, path, seconds, &["-s".as_ref(), folder.path().join("post.lua").as_os_str()])
+}
+
+fn run(side: &Program, path: &str, seconds: u32, options: &[&OsStr]) -> Told {
     let output = Command::new("wrk")
-        .args(["-t2", "-c64", &format!("-d{seconds}s"), &format!("http://127.0.0.1:{}/small", side.port())])
+        .args(["-t2", "-c64", &format!("-d{seconds}s")])
+        .args(options)
+        .arg(format!("http://127.0.0.1:{}{path}", side.port()))
         .output()
         .expect("wrk runs; `scripts/setup bench` installs it");
     let said = String::from_utf8_lossy(&output.stdout);
