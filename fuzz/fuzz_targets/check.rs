@@ -1,0 +1,11 @@
+//! The body of a check over HTTP.
+#![no_main]
+
+use std::cell::LazyCell;
+
+use libfuzzer_sys::fuzz_target;
+use sluicegate_server::fuzzing::Readers;
+
+thread_local!(static READERS: LazyCell<Readers> = LazyCell::new(Readers::new));
+
+fuzz_target!(|bytes: &[u8]| READERS.with(|readers| readers.check(bytes)));
