@@ -23,7 +23,7 @@ test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
-bench: bench-engine bench-rust bench-cluster bench-gateway ## Run every benchmark
+bench: bench-engine bench-rust bench-cluster bench-gateway bench-server ## Run every benchmark
 
 .PHONY: bench-engine
 bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
@@ -41,6 +41,16 @@ bench-cluster: setup-bench ## Measure limits shared through Redis (target/bench/
 bench-gateway: setup-bench ## Measure the gateway beside nginx (target/bench/gateway.json)
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- gateway
+
+.PHONY: bench-server
+bench-server: setup-bench ## Measure the decision server beside empty services (target/bench/server.json)
+	@scripts/redis-cell
+	$(CARGO) build --release --locked -p sluicegate-cli
+	$(CARGO) run --profile bench --locked -p sluicegate-bench -- server
+
+.PHONY: fuzz
+fuzz: setup ## Feed the readers of the decision server random input, FUZZ_SECONDS each (needs nightly and cargo-fuzz)
+	@scripts/fuzz
 
 .PHONY: check
 check: setup-check ## Formatting, lints, documentation, READMEs, licences; warnings are errors
