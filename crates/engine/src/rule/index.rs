@@ -60,6 +60,10 @@ struct Node {
     here: Group,
     /// Rules for this path and all below it.
     below: Group,
+    /// Whether those are all there are, whatever the path goes on with.
+    ends: bool,
+    /// Whether, besides, each of them is to be looked at, and none wants a part of the path.
+    pathless: bool,
 }
 
 /// What a request may be limited by, most often.
@@ -84,6 +88,9 @@ impl RuleIndex {
         for node in &mut index.nodes {
             node.here.arrange(rules);
             node.below.arrange(rules);
+            node.ends = node.literals.is_empty() && node.any.is_none() && node.here.is_empty();
+            let captures = |entry: &Entry| index.captures.get(entry.rule()).is_some_and(Option::is_some);
+            node.pathless = node.ends && node.below.all_listed().is_some_and(|entries| !entries.iter().any(captures));
         }
         index
     }
@@ -111,10 +118,19 @@ impl RuleIndex {
     /// Reports the position of every rule for this request, in ascending order, with the parameters its
     /// pattern captured. `rules` are those the index was built from.
     pub fn matching(&self, rules: &[Rule], request: &Request<'_>, mut found: impl FnMut(usize, &Params<'_>)) {
+        if let Some(entries) = self.whatever_the_path(request.side) {
+            for entry in entries {
+                let Some(rule) = rules.get(entry.rule()) else { continue };
+                if rule.target.matches_but_path(request) && holds(rule, *entry, request, Params::none()) {
+                    found(entry.rule(), Params::none());
+                }
+            }
+            return;
+        }
         let mut params = Params::new();
         let mut candidates = Candidates::new();
         self.candidates(request, &mut candidates);
-        for entry in candidates {
+        for entry in &candidates {
             let Some(rule) = rules.get(entry.rule()) else { continue };
             if !rule.target.matches_but_path(request) {
                 continue;
@@ -125,10 +141,17 @@ impl RuleIndex {
                 }
                 _ => params.clear(),
             }
-            if holds(rule, entry, request, &params) {
+            if holds(rule, *entry, request, &params) {
                 found(entry.rule(), &params);
             }
         }
+    }
+
+    /// The rules for all requests of a side, in ascending order, if the path makes no difference to any of them.
+    #[inline]
+    fn whatever_the_path(&self, side: Side) -> Option<&[Entry]> {
+        let node = self.nodes.get(root(side)).filter(|node| node.pathless)?;
+        node.below.all_listed()
     }
 
     /// The rules that must be looked at, in ascending order.
@@ -141,6 +164,9 @@ impl RuleIndex {
     fn walk(&self, at: usize, mut path: Segments<'_>, visit: &mut impl FnMut(&Group)) {
         let Some(node) = self.nodes.get(at) else { return };
         visit(&node.below);
+        if node.ends {
+            return;
+        }
         match path.next() {
             None => visit(&node.here),
             // Between two slashes. Only what is below matches it, and that has been visited.
@@ -166,6 +192,7 @@ const fn root(side: Side) -> usize {
 }
 
 /// Whether a rule's condition holds, as far as finding the rule has not shown it already.
+#[inline]
 fn holds(rule: &Rule, entry: Entry, request: &Request<'_>, params: &Params<'_>) -> bool {
     rule.when.as_ref().is_none_or(|when| {
         conjuncts(when).iter().enumerate().all(|(part, expr)| entry.settles(part) || expr.holds(request, params))

@@ -24,6 +24,13 @@ impl<'a> Params<'a> {
         Self::default()
     }
 
+    /// None, for good.
+    #[inline]
+    pub(crate) const fn none() -> &'static Params<'static> {
+        static NONE: Params<'static> = Params { captured: SmallVec::new_const() };
+        &NONE
+    }
+
     /// Adds one.
     pub fn push(&mut self, name: &'a str, value: &'a str) {
         self.captured.push((name, value));

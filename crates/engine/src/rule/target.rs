@@ -139,6 +139,7 @@ impl Target {
     }
 
     /// Whether service, method and host fit.
+    #[inline]
     pub(super) fn matches_but_path(&self, request: &Request<'_>) -> bool {
         self.service.as_deref().is_none_or(|service| service == request.service)
             && (self.methods.is_empty() || self.methods.iter().any(|method| method == request.method))

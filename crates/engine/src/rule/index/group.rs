@@ -55,6 +55,16 @@ struct Demand<'r> {
 }
 
 impl Group {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.tables.is_empty()
+    }
+
+    /// All of them, if they can only be checked one by one.
+    #[inline]
+    pub(super) fn all_listed(&self) -> Option<&[Entry]> {
+        self.tables.is_empty().then_some(&self.listed)
+    }
+
     pub(super) fn add(&mut self, rule: usize) {
         if let Ok(rule) = u32::try_from(rule) {
             self.listed.push(Entry { rule, settled: NOTHING });

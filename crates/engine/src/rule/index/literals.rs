@@ -15,6 +15,10 @@ pub(super) struct Literals {
 }
 
 impl Literals {
+    pub(super) fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.many.is_empty()
+    }
+
     /// The node a segment leads to.
     #[inline]
     pub(super) fn get(&self, segment: &str) -> Option<usize> {

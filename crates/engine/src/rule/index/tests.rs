@@ -40,6 +40,17 @@ fn all_rules_along_the_path_are_found_in_order() {
     assert_eq!(found(&rules, &Request::new("GET", "/api/orders").with_side(Side::Outbound)), [2]);
 }
 
+/// A pattern for all paths captures what it names, although no path can miss it.
+#[test]
+fn the_whole_path_is_captured_too() {
+    let rules = [rule("*", ""), rule("/{*rest}", "")];
+    let mut found = Vec::new();
+    RuleIndex::build(&rules).matching(&rules, &Request::new("GET", "/a/b"), |rule, params| {
+        found.push((rule, params.get("rest").map(str::to_owned)));
+    });
+    assert_eq!(found, [(0, None), (1, Some("a/b".to_owned()))]);
+}
+
 #[test]
 fn a_path_that_is_no_pattern_matches_nothing() {
     let mut wrong = rule("*", "");
