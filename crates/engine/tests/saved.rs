@@ -190,7 +190,7 @@ fn every_bit_and_every_byte_counts() {
 
 proptest! {
     #[test]
-    fn foreign_bytes_are_errors(bytes: Vec<u8>, magic in "slgate\u{0}\u{1}|slrules\u{1}") {
+    fn foreign_bytes_are_errors(bytes: Vec<u8>, magic in "slgate\u{0}\u{1}|slrules\u{2}") {
         prop_assert!(SavedState::from_bytes(bytes.clone()).is_err());
         prop_assert!(SavedRules::from_bytes(&bytes).is_err());
         let named = [magic.as_bytes(), &bytes].concat();

@@ -31,52 +31,50 @@ pub const LONGEST_READABLE: usize = 200;
 /// Feeds a request's key to a hasher. False if the request lacks a part; the hasher is then of no use.
 pub fn hash_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_>, hasher: &mut impl Hasher) -> bool {
     // Each part says what it is and how long, so no two lists of parts give the same bytes. The bytes
-    // are the same on every machine, for those who hash keys to share them.
+    // are the same on every machine, for those who hash keys to share them. A hasher takes longer for every
+    // piece it is fed than for the bytes in it, so there are few.
     parts.iter().all(|part| {
         if part.attribute == Attribute::ClientIp {
             let Some(address) = masked(part, request) else { return false };
             match address {
-                IpAddr::V4(v4) => {
-                    hasher.write(b"4");
-                    hasher.write(&v4.octets());
-                }
-                IpAddr::V6(v6) => {
-                    hasher.write(b"6");
-                    hasher.write(&v6.octets());
-                }
+                IpAddr::V4(v4) => hasher.write(&headed::<4, 5>(b'4', v4.octets())),
+                IpAddr::V6(v6) => hasher.write(&headed::<16, 17>(b'6', v6.octets())),
             }
         } else {
             let Some(text) = request.value(&part.attribute, params) else { return false };
-            hasher.write(b"t");
-            hasher.write(&(text.len() as u64).to_le_bytes());
+            hasher.write(&headed::<8, 9>(b't', (text.len() as u64).to_le_bytes()));
             hasher.write(text.as_bytes());
         }
         true
     })
 }
 
+/// Bytes behind the letter of their kind.
+#[inline]
+fn headed<const BYTES: usize, const ALL: usize>(kind: u8, bytes: [u8; BYTES]) -> [u8; ALL] {
+    const { assert!(ALL == BYTES + 1) }
+    let mut all = [kind; ALL];
+    all[1..].copy_from_slice(&bytes);
+    all
+}
+
 /// Feeds a hasher what [`hash_key`] fed when it wrote these bytes. False if it cannot have written them.
 pub(crate) fn hash_written(mut bytes: &[u8], hasher: &mut impl Hasher) -> bool {
     while let Some((kind, rest)) = bytes.split_first() {
-        let length = match kind {
-            b'4' => 4,
-            b'6' => 16,
+        let (piece, text) = match kind {
+            b'4' => (5, None),
+            b'6' => (17, None),
             b't' => match rest.first_chunk::<8>() {
-                Some(length) => usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX),
+                Some(length) => (9, Some(usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX))),
                 None => return false,
             },
             _ => return false,
         };
-        hasher.write(std::slice::from_ref(kind));
-        let mut value = rest;
-        if *kind == b't' {
-            let (length, text) = rest.split_at(8);
-            hasher.write(length);
-            value = text;
+        for length in [Some(piece), text].into_iter().flatten() {
+            let Some((piece, after)) = bytes.split_at_checked(length) else { return false };
+            hasher.write(piece);
+            bytes = after;
         }
-        let Some((value, after)) = value.split_at_checked(length) else { return false };
-        hasher.write(value);
-        bytes = after;
     }
     true
 }
@@ -122,6 +120,7 @@ pub fn readable_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_
 }
 
 /// The client's address, cut to the part's prefix.
+#[inline]
 fn masked(part: &KeyPart, request: &Request<'_>) -> Option<IpAddr> {
     Some(match request.canonical_ip()? {
         IpAddr::V4(v4) => {
@@ -182,11 +181,13 @@ fn breaks_a_line(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use std::hash::DefaultHasher;
+    use std::slice;
 
     use proptest::prelude::*;
 
     use super::*;
     use crate::rule::AttributeMap;
+    use crate::table::KeyHasher;
 
     /// Keeps the bytes instead of hashing them.
     #[derive(Default, PartialEq, Eq, Debug)]
@@ -266,6 +267,27 @@ mod tests {
         let long = keys(&[&"\u{e9}".repeat(1 << 20)]).1.unwrap();
         assert_eq!(long.chars().count(), LONGEST_READABLE);
         assert!(long.ends_with("..."));
+    }
+
+    /// A ban that another process tells of must fall on the same key here.
+    #[test]
+    fn a_key_that_was_written_down_is_hashed_as_it_was() {
+        let attributes = AttributeMap::new().with(Attribute::custom("account"), "alice");
+        let (ip, account) = (KeyPart::from(Attribute::ClientIp), KeyPart::from(Attribute::custom("account")));
+        for client in ["203.0.113.9", "2001:db8::1"] {
+            let request = Request::new("", "").with_client_ip(client.parse::<IpAddr>().unwrap());
+            let request = request.with_attributes(&attributes);
+            let several = [ip.clone(), account.clone(), ip.clone()];
+            for parts in [&[][..], slice::from_ref(&ip), slice::from_ref(&account), &several] {
+                let (mut bytes, mut hasher, mut again) = (Bytes::default(), KeyHasher::new(7), KeyHasher::new(7));
+                assert!(hash_key(parts, &request, &Params::new(), &mut bytes));
+                assert!(hash_key(parts, &request, &Params::new(), &mut hasher));
+                assert!(hash_written(&bytes.0, &mut again));
+                assert_eq!(hasher.key(), again.key(), "{parts:?}");
+                let cut = bytes.0.split_last().is_some_and(|(_, rest)| hash_written(rest, &mut again));
+                assert!(!cut, "{parts:?}");
+            }
+        }
     }
 
     proptest! {

@@ -116,6 +116,7 @@ impl<'a> Request<'a> {
     }
 
     /// The client's address; an IPv4 address mapped into IPv6 is an IPv4 address.
+    #[inline]
     pub fn canonical_ip(&self) -> Option<IpAddr> {
         self.client_ip.map(|ip| ip.to_canonical())
     }

@@ -37,7 +37,7 @@ struct SavedRule {
 }
 
 /// Bytes every saved set of rules starts with: a name and a version.
-const MAGIC: &[u8; 8] = b"slrules\x01";
+const MAGIC: &[u8; 8] = b"slrules\x02";
 
 impl SavedRules {
     /// The bytes to keep.
