@@ -41,6 +41,7 @@ use crate::plan::Plan;
 use crate::time::Timestamp;
 pub(crate) use bucket::Place;
 use bucket::{Bucket, SLOTS};
+use prefetch::Extent;
 use storage::{Heap, Inline, Storage};
 
 /// How many keys a bucket has to hold on average when the table is at capacity. Far enough below
@@ -58,13 +59,22 @@ pub(crate) struct Table {
     slots: Slots,
     buckets: usize,
     seed: u64,
-    forgotten: AtomicU64,
+    counts: Counts,
     /// Whether what is forgotten early is really forgotten, instead of being folded into the strict
     /// slot. For states where too strict is worse than too lax.
     lenient: bool,
     /// Where buckets that moved have gone, while the table is being replaced. Afterwards whoever still
     /// knows this table has to ask for the present one.
     pub(crate) successor: ArcSwapOption<KeyedCore>,
+}
+
+/// What a table counts of itself.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Keys that were forgotten before they had recovered.
+    forgotten: AtomicU64,
+    /// Far slots that have been given out.
+    far: AtomicU64,
 }
 
 /// Buckets by size of state. One word is the common case and called directly; the others behind a
@@ -77,11 +87,11 @@ enum Slots {
 /// What a table does with one bucket.
 pub(crate) trait Buckets: Send + Sync {
     fn bytes(&self) -> usize;
-    fn prefetch(&self, index: usize);
+    fn prefetch(&self, index: usize, extent: Extent);
     fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit;
     fn at_place(&self, index: usize, tag: u32, place: Place, act: &mut dyn FnMut(&mut [u64])) -> Visit;
     fn export(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
-    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp, lenient: bool);
+    fn import(&self, index: usize, ask: &Ask<'_>, state: &[u64]);
     fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64]));
 }
 
@@ -90,7 +100,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) tag: u32,
     pub(crate) now: Timestamp,
     pub(crate) plan: &'a Plan,
-    pub(crate) forgotten: &'a AtomicU64,
+    pub(crate) counts: &'a Counts,
     pub(crate) lenient: bool,
 }
 
@@ -103,13 +113,13 @@ pub(crate) enum Visit {
     Moved,
 }
 
-impl<S: Storage> Buckets for Box<[Bucket<S>]> {
+impl<S: Storage<Near: 'static, Far: 'static>> Buckets for Box<[Bucket<S>]> {
     fn bytes(&self) -> usize {
         size_of_val::<[Bucket<S>]>(self) + self.iter().map(Bucket::heap_bytes).sum::<usize>()
     }
 
-    fn prefetch(&self, index: usize) {
-        prefetch::prefetch(&self[index]);
+    fn prefetch(&self, index: usize, extent: Extent) {
+        prefetch::prefetch(&self[index], extent);
     }
 
     fn visit(&self, index: usize, ask: &Ask<'_>, act: &mut dyn FnMut(&mut [u64]) -> bool) -> Visit {
@@ -124,8 +134,8 @@ impl<S: Storage> Buckets for Box<[Bucket<S>]> {
         self[index].export(each);
     }
 
-    fn import(&self, index: usize, plan: &Plan, tag: u32, state: &[u64], now: Timestamp, lenient: bool) {
-        self[index].import(plan, tag, state, now, lenient);
+    fn import(&self, index: usize, ask: &Ask<'_>, state: &[u64]) {
+        self[index].import(ask, state);
     }
 
     fn hand_over(&self, index: usize, each: &mut dyn FnMut(u32, &[u64])) {
@@ -179,14 +189,7 @@ impl Table {
             _ => boxed::<Heap>(words, buckets),
         };
         let slots = slots.map_err(|_| LimitError::Memory { keys: (buckets as f64 * KEYS_PER_BUCKET) as usize })?;
-        Ok(Self {
-            slots,
-            buckets,
-            seed,
-            forgotten: AtomicU64::new(0),
-            lenient: false,
-            successor: ArcSwapOption::empty(),
-        })
+        Ok(Self { slots, buckets, seed, counts: Counts::default(), lenient: false, successor: ArcSwapOption::empty() })
     }
 
     /// The same table, made to forget without a trace.
@@ -227,20 +230,35 @@ impl Table {
 
     /// How many keys were forgotten before they had recovered.
     pub(crate) fn forgotten(&self) -> u64 {
-        self.forgotten.load(Ordering::Relaxed)
+        self.counts.forgotten.load(Ordering::Relaxed)
     }
 
     pub(crate) fn add_forgotten(&self, count: u64) {
-        self.forgotten.fetch_add(count, Ordering::Relaxed);
+        self.counts.forgotten.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How much of a bucket is worth fetching. While hardly a bucket has keys in its far slots, fetching those
+    /// would only drive out of the cache what is needed.
+    #[inline(always)]
+    fn extent(&self) -> Extent {
+        match self.counts.far.load(Ordering::Relaxed) < self.buckets as u64 / 8 {
+            true => Extent::Near,
+            false => Extent::All,
+        }
     }
 
     /// Starts fetching a key's bucket from memory.
     #[inline(always)]
     pub(crate) fn prefetch(&self, key: KeyHash) {
         match &self.slots {
-            Slots::One(buckets) => prefetch::prefetch(&buckets[key.bucket(buckets.len())]),
-            Slots::Many(buckets) => buckets.prefetch(key.bucket(self.buckets)),
+            Slots::One(buckets) => prefetch::prefetch(&buckets[key.bucket(buckets.len())], self.extent()),
+            Slots::Many(buckets) => buckets.prefetch(key.bucket(self.buckets), self.extent()),
         }
+    }
+
+    #[inline(always)]
+    const fn asking<'a>(&'a self, plan: &'a Plan, tag: u32, now: Timestamp) -> Ask<'a> {
+        Ask { tag, now, plan, counts: &self.counts, lenient: self.lenient }
     }
 
     /// Hands the key's state to `act`, which says whether it changed it. An unknown key is given the
@@ -253,7 +271,7 @@ impl Table {
         now: Timestamp,
         mut act: impl FnMut(&mut [u64]) -> bool,
     ) -> Visit {
-        let ask = Ask { tag: key.tag(), now, plan, forgotten: &self.forgotten, lenient: self.lenient };
+        let ask = self.asking(plan, key.tag(), now);
         match &self.slots {
             Slots::One(buckets) => buckets[key.bucket(buckets.len())].visit(&ask, &mut act),
             Slots::Many(buckets) => buckets.visit(key.bucket(self.buckets), &ask, &mut act),
@@ -271,7 +289,7 @@ impl Table {
     ) -> Visit {
         match &self.slots {
             Slots::One(buckets) => {
-                let ask = Ask { tag: key.tag(), now, plan, forgotten: &self.forgotten, lenient: self.lenient };
+                let ask = self.asking(plan, key.tag(), now);
                 buckets[key.bucket(buckets.len())].visit(&ask, &mut |state: &mut [u64]| act(&mut state[0]))
             }
             Slots::Many(_) => self.visit(plan, key, now, |state| act(&mut state[0])),
@@ -300,7 +318,7 @@ impl Table {
 
     /// Puts a state under a tag; tag 0 is the strict slot.
     pub(crate) fn import(&self, plan: &Plan, bucket: usize, tag: u32, state: &[u64], now: Timestamp) {
-        self.many().import(bucket, plan, tag, state, now, self.lenient);
+        self.many().import(bucket, &self.asking(plan, tag, now), state);
     }
 
     /// Moves one bucket to another table, converting its states on the way.
