@@ -33,6 +33,26 @@ impl KeyedCore {
         let bucket = plan.single_bucket();
         Self { plan: Arc::new(plan), table, bucket }
     }
+
+    /// Whether a plain token bucket is all there is for a key.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.bucket.is_some()
+    }
+
+    /// Takes from a key's plain token bucket. `None`: it has none, or not so much in it, or lives in another
+    /// table by now; then nothing was taken.
+    #[inline]
+    pub(crate) fn take_plain(&self, key: KeyHash, now: Timestamp, cost: u64) -> Option<Decision> {
+        let bucket = self.bucket.as_ref().filter(|bucket| cost > 0 && cost <= bucket.burst())?;
+        let ticks = ticks(now);
+        let mut taken = None;
+        self.table.visit_word(&self.plan, key, now, |arrival| {
+            taken = bucket.admit(*arrival, ticks, cost).ok();
+            *arrival = taken.unwrap_or(*arrival);
+            taken.is_some()
+        });
+        taken.map(|arrival| bucket.decision(Check::Now, arrival, ticks))
+    }
 }
 
 /// States by key.

@@ -19,7 +19,7 @@ use crate::fleet::{FleetKey, FleetMark};
 use crate::limiter::{Inner, NO_STATE};
 use crate::plan::{Ruling, Taking};
 use crate::rule::key::{hash_key, readable_key};
-use crate::rule::{Cost, ListHit, Params, Request, Rule};
+use crate::rule::{Attribute, Cost, ListHit, Params, Request, Rule};
 use crate::table::{KeyHash, KeyHasher};
 use crate::time::Timestamp;
 use crate::wait::{Watcher, block_on};
@@ -164,7 +164,23 @@ pub(super) fn select(
     deciding: Deciding,
     request: &Request<'_>,
     checks: &mut Checks,
+    each: impl FnMut(usize, &Params<'_>),
+) {
+    each_check(snapshot, deciding, request, each, |rule, key, cost| {
+        let shadow = snapshot.rules()[rule].is_shadow();
+        checks.push(Check { rule, key, cost, shadow, said: None, banned: None });
+    });
+}
+
+/// Reports the rules that count a request, with its key and cost. `each` sees every matching rule, also
+/// those whose key it lacks.
+#[inline]
+pub(super) fn each_check(
+    snapshot: &Snapshot,
+    deciding: Deciding,
+    request: &Request<'_>,
     mut each: impl FnMut(usize, &Params<'_>),
+    mut counts: impl FnMut(usize, KeyHash, u64),
 ) {
     each_rule(snapshot, deciding, request, |index, params| {
         let rule = &snapshot.rules()[index];
@@ -175,8 +191,7 @@ pub(super) fn select(
             if let Some(core) = &snapshot.state(index).core {
                 core.prefetch(key);
             }
-            let cost = cost(rule, request, params);
-            checks.push(Check { rule: index, key, cost, shadow: rule.is_shadow(), said: None, banned: None });
+            counts(index, key, cost(rule, request, params));
         }
     });
 }
@@ -200,19 +215,21 @@ pub(super) fn each_rule(
     }
 }
 
+#[inline]
 fn cost(rule: &Rule, request: &Request<'_>, params: &Params<'_>) -> u64 {
     match &rule.cost {
         Cost::Fixed(cost) => cost.saturating_mul(request.cost),
         Cost::Estimate { reserve, .. } => *reserve,
-        Cost::Attribute(attribute) => {
-            let number = request.value(attribute, params).map(|text| text.trim().parse::<u64>());
-            match number {
-                Some(Ok(number)) => number,
-                // Too large to count is not one, but more than any limit.
-                Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => u64::MAX,
-                _ => 1,
-            }
-        }
+        Cost::Attribute(attribute) => told_cost(attribute, request, params),
+    }
+}
+
+fn told_cost(attribute: &Attribute, request: &Request<'_>, params: &Params<'_>) -> u64 {
+    match request.value(attribute, params).map(|text| text.trim().parse::<u64>()) {
+        Some(Ok(number)) => number,
+        // Too large to count is not one, but more than any limit.
+        Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => u64::MAX,
+        _ => 1,
     }
 }
 

@@ -42,6 +42,7 @@ mod outcome;
 mod queue;
 mod saved;
 mod snapshot;
+mod waved;
 
 use std::sync::{Arc, Weak};
 
@@ -56,6 +57,7 @@ pub use outcome::{Cause, Outcome, RuleDecision};
 pub use queue::Admission;
 pub use saved::SavedRules;
 pub use snapshot::{Remembered, RuleCounts, remembered};
+pub use waved::Waved;
 
 use crate::clock::ClockHandle;
 use crate::fleet::FleetStore;
@@ -158,6 +160,36 @@ impl Sluice {
     pub fn admit_named(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
         let (snapshot, only) = self.named(rule)?;
         Some(self.admission(snapshot, only, request, Asking::ToWait))
+    }
+
+    /// Lets a request in without further ado where that is all there is to it: it meets one rule at most, that
+    /// one is a plain token bucket with enough in it, and nobody waits. `then` is told what the rule said; it
+    /// should be quick, as the rules cannot be let go of meanwhile.
+    ///
+    /// `None`: it is not as simple as that. Nothing was taken or counted yet: go on with [`Sluice::admit`] or
+    /// whatever else answers an [`Outcome`].
+    ///
+    /// For adapters that have no use for the outcome of a request that may pass: it need not be made.
+    ///
+    /// ```
+    /// use sluicegate_engine::{Limit, Rate, Sluice, rule::{Attribute, Request, Rule}};
+    /// use std::net::Ipv4Addr;
+    ///
+    /// let mut per_ip = Rule::new("per-ip", [Limit::token_bucket(Rate::per_minute(1)?, 2)?]);
+    /// per_ip.key = vec![Attribute::ClientIp.into()];
+    /// let sluice = Sluice::builder().rule(per_ip).build()?;
+    ///
+    /// let request = Request::new("GET", "/").with_client_ip(Ipv4Addr::LOCALHOST);
+    /// let left = || sluice.wave_through(&request, |waved| waved.decision().map(|said| said.decision.status.remaining));
+    /// assert_eq!(left(), Some(Some(1)));
+    /// assert_eq!(left(), Some(Some(0)));
+    /// assert_eq!(left(), None); // the bucket is empty
+    /// assert!(!sluice.decide(&request).is_admitted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wave_through<R>(&self, request: &Request<'_>, then: impl FnOnce(&Waved<'_>) -> R) -> Option<R> {
+        let snapshot = self.shared.snapshot.load();
+        waved::wave_through(&snapshot, request, &self.shared.clock).as_ref().map(then)
     }
 
     /// [`Sluice::decide`] for servers that must not stand still: what is waited for is the store, if a rule is

@@ -1,5 +1,6 @@
 //! What a sluice decided about a request.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -87,6 +88,22 @@ impl Outcome {
     /// keep something prepared for each rule.
     pub fn edition(&self) -> u64 {
         self.snapshot.edition()
+    }
+
+    /// What an adapter keeps prepared for the rules it was decided by: made by the first who asks, and let go of
+    /// with the rules. There is one place for it: `None` if something of another type has been put there.
+    ///
+    /// ```
+    /// use sluicegate_engine::{Sluice, rule::{Request, Rule}};
+    ///
+    /// let sluice = Sluice::builder().rule(Rule::new("total", ["1/1m".parse()?])).build()?;
+    /// let outcome = sluice.decide(&Request::new("GET", "/"));
+    /// let shouted = outcome.prepared(|rules| rules.iter().map(|rule| rule.name.to_uppercase()).collect::<Vec<_>>());
+    /// assert_eq!(shouted, Some(&vec!["TOTAL".to_owned()]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn prepared<T: Any + Send + Sync>(&self, prepare: impl FnOnce(&[Rule]) -> T) -> Option<&T> {
+        self.snapshot.prepared(prepare)
     }
 
     /// The rule that refused.

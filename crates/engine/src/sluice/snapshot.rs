@@ -1,7 +1,8 @@
 //! Rules compiled for deciding, with their state.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rapidhash::RapidHashMap;
 
@@ -38,6 +39,8 @@ pub(super) struct Snapshot {
     clustered: bool,
     /// Whether a rule paces bytes.
     metering: bool,
+    /// What an adapter has prepared for these rules.
+    prepared: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 /// The next set of rules in this process is this one.
@@ -61,6 +64,8 @@ pub(super) struct RuleState {
     pub(super) limiter: Option<Arc<Inner>>,
     /// The limiter's table, reached without asking the limiter for it every time.
     pub(super) core: Option<Arc<KeyedCore>>,
+    /// Whether a look into that table is all there is to the rule.
+    plain: bool,
     /// What a rule that paces bytes meters with, by the limiter. It has no say in decisions.
     pub(super) pacer: Option<Arc<Pacer>>,
     /// What a store counts the rule with.
@@ -134,7 +139,8 @@ impl Snapshot {
         let clustered = states.iter().any(|state: &RuleState| state.fleet.is_some());
         let metering = states.iter().any(|state: &RuleState| state.pacer.is_some());
         let store = means.store.cloned();
-        Ok(Self { rules, positions, index, lists, states, seed: means.seed, edition, store, clustered, metering })
+        let (seed, prepared) = (means.seed, OnceLock::new());
+        Ok(Self { rules, positions, index, lists, states, seed, edition, store, clustered, metering, prepared })
     }
 
     pub(super) fn rules(&self) -> &[Rule] {
@@ -143,6 +149,12 @@ impl Snapshot {
 
     pub(super) const fn edition(&self) -> u64 {
         self.edition
+    }
+
+    /// What was prepared for these rules; `None` if that is of another type.
+    #[inline]
+    pub(super) fn prepared<T: Any + Send + Sync>(&self, prepare: impl FnOnce(&[Rule]) -> T) -> Option<&T> {
+        self.prepared.get_or_init(|| Box::new(prepare(&self.rules))).downcast_ref()
     }
 
     /// Where the rule of this name stands.
@@ -293,7 +305,7 @@ impl RuleState {
             }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
-        let state = Self { limiter, core: None, pacer: None, fleet, bans, counters };
+        let state = Self { limiter, core: None, plain: false, pacer: None, fleet, bans, counters };
         Ok(state.ready(rule, old.and_then(|(_, old)| old.pacer.as_ref())))
     }
 
@@ -302,7 +314,15 @@ impl RuleState {
         self.core = self.limiter.as_ref().and_then(|limiter| limiter.core());
         let metering = self.limiter.as_ref().filter(|_| rule.is_metering());
         self.pacer = metering.map(|limiter| Pacer::take_up(rule, limiter, &self.counters, old));
+        let has_more = rule.is_shadow() || self.pacer.is_some() || self.fleet.is_some() || self.bans.is_some();
+        self.plain = !has_more && self.core.as_ref().is_some_and(|core| core.is_plain());
         self
+    }
+
+    /// Whether the rule enforces one token bucket per key, counted here, and does nothing else.
+    #[inline]
+    pub(super) const fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// What decides about requests.

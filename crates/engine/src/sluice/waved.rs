@@ -1,0 +1,103 @@
+//! Requests that are waved through.
+//!
+//! Nearly every request meets one rule at most, finds tokens in its bucket and holds nothing afterwards. An
+//! [`Outcome`](super::Outcome) is more than such a request needs: it keeps the rules alive, remembers what was
+//! taken so that it can be given back, and has room for several rules, bans and stores. Building, moving and
+//! dropping it takes longer than the decision itself.
+//!
+//! Here the same is decided without one: the same lists, the same matching, the same key, the same bucket. Whatever
+//! is not as simple as that is left to the full decision, and nothing has been taken or counted by then.
+
+use std::any::Any;
+use std::sync::atomic::Ordering;
+
+use super::decide::{Deciding, each_check};
+use super::outcome::RuleDecision;
+use super::snapshot::Snapshot;
+use crate::clock::ClockHandle;
+use crate::rule::{Request, Rule};
+use crate::table::KeyHash;
+
+/// A request that was let in at once, with nothing to give back. See [`Sluice::wave_through`].
+///
+/// [`Sluice::wave_through`]: super::Sluice::wave_through
+pub struct Waved<'a> {
+    snapshot: &'a Snapshot,
+    decision: Option<RuleDecision>,
+}
+
+impl Waved<'_> {
+    /// The rules it was decided by.
+    pub fn rules(&self) -> &[Rule] {
+        self.snapshot.rules()
+    }
+
+    /// What an adapter keeps prepared for these rules, as [`Outcome::prepared`](super::Outcome::prepared).
+    #[inline]
+    pub fn prepared<T: Any + Send + Sync>(&self, prepare: impl FnOnce(&[Rule]) -> T) -> Option<&T> {
+        self.snapshot.prepared(prepare)
+    }
+
+    /// What the rule that was met said; `None` if there was none.
+    pub const fn decision(&self) -> Option<RuleDecision> {
+        self.decision
+    }
+}
+
+impl std::fmt::Debug for Waved<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waved").field("decision", &self.decision).finish_non_exhaustive()
+    }
+}
+
+/// The rules a request meets, as far as it matters here.
+enum Met {
+    Nobody,
+    One {
+        rule: usize,
+        key: KeyHash,
+        cost: u64,
+    },
+    /// Several, or one that takes more than a look into a bucket.
+    More,
+}
+
+/// Lets a request in if that is all there is to it.
+#[inline]
+pub(super) fn wave_through<'a>(
+    snapshot: &'a Snapshot,
+    request: &Request<'_>,
+    clock: &ClockHandle,
+) -> Option<Waved<'a>> {
+    if snapshot.lists().check(request).is_some() {
+        return None;
+    }
+    let mut met = Met::Nobody;
+    each_check(
+        snapshot,
+        Deciding::Matching,
+        request,
+        |_, _| {},
+        |rule, key, cost| {
+            met = match met {
+                Met::Nobody if snapshot.state(rule).is_plain() => Met::One { rule, key, cost },
+                _ => Met::More,
+            };
+        },
+    );
+    let decision = match met {
+        Met::Nobody => None,
+        Met::One { rule, key, cost } => {
+            let state = snapshot.state(rule);
+            // Nobody passes those who wait.
+            if state.limiter.as_ref()?.room.is_occupied() {
+                return None;
+            }
+            let decision = state.core.as_ref()?.take_plain(key, clock.now(), cost)?;
+            state.counters.admitted.fetch_add(1, Ordering::Relaxed);
+            Some(RuleDecision { rule, decision, shadow: false, degraded: false })
+        }
+        Met::More => return None,
+    };
+    Some(Waved { snapshot, decision })
+}
