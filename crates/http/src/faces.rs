@@ -1,19 +1,13 @@
 //! What each rule looks like on the wire, prepared once per set of rules.
 
 use http::HeaderValue;
-use sluicegate_engine::Outcome;
 use sluicegate_engine::rule::Rule;
 
 use crate::headers::Policy;
 use crate::reply::Prepared;
 
-/// The faces of one set of rules.
-#[derive(Default)]
-pub(crate) struct Faces {
-    /// Which set; zero for none.
-    edition: u64,
-    faces: Vec<Face>,
-}
+/// The faces of one set of rules, in the order of the rules.
+pub(crate) struct Faces(Vec<Face>);
 
 /// What one rule looks like.
 pub(crate) struct Face {
@@ -26,22 +20,13 @@ pub(crate) struct Face {
 }
 
 impl Faces {
-    /// Of the rules an outcome was decided by.
-    pub(crate) fn of(outcome: &Outcome) -> Self {
-        Self { edition: outcome.edition(), faces: outcome.rules().iter().map(Face::of).collect() }
-    }
-
-    pub(crate) fn are_of(&self, outcome: &Outcome) -> bool {
-        self.edition == outcome.edition()
-    }
-
-    /// Whether the outcome was decided by an older set.
-    pub(crate) fn are_newer_than(&self, outcome: &Outcome) -> bool {
-        self.edition > outcome.edition()
+    /// Of these rules.
+    pub(crate) fn of(rules: &[Rule]) -> Self {
+        Self(rules.iter().map(Face::of).collect())
     }
 
     pub(crate) fn rule(&self, rule: usize) -> Option<&Face> {
-        self.faces.get(rule)
+        self.0.get(rule)
     }
 }
 

@@ -23,6 +23,7 @@ mod path;
 mod render;
 pub mod reply;
 mod tally;
+mod told;
 
 pub use headers::HeaderStyle;
 pub use pacing::Paced;

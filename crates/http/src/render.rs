@@ -1,14 +1,14 @@
 //! Outcomes as HTTP: the one place that turns what was decided into headers and replies.
 
-use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use http::Response;
 use sluicegate_engine::Outcome;
-use std::sync::Arc;
+use sluicegate_engine::sluice::Waved;
 
 use crate::faces::Faces;
 use crate::headers::{Fields, HeaderStyle};
 use crate::reply::{self, Protocol};
+use crate::told::Told;
 
 /// Renders outcomes in one style.
 ///
@@ -32,50 +32,49 @@ use crate::reply::{self, Protocol};
 /// assert!(refusal.headers().contains_key("retry-after"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Debug)]
 pub struct Renderer {
     style: HeaderStyle,
-    faces: ArcSwap<Faces>,
 }
 
 impl Renderer {
     /// A renderer of this style.
-    pub fn new(style: HeaderStyle) -> Self {
-        Self { style, faces: ArcSwap::default() }
+    pub const fn new(style: HeaderStyle) -> Self {
+        Self { style }
     }
 
     /// What to add to the answer to a request: what is left to the client.
     pub fn fields(&self, outcome: &Outcome) -> Fields {
-        if self.style == HeaderStyle::None {
-            return Fields::default();
+        self.fields_of(outcome)
+    }
+
+    /// The same for a request that was [waved through](sluicegate_engine::Sluice::wave_through).
+    pub fn fields_waved(&self, waved: &Waved<'_>) -> Fields {
+        self.fields_of(waved)
+    }
+
+    fn fields_of(&self, told: &impl Told) -> Fields {
+        match self.style {
+            HeaderStyle::None => Fields::default(),
+            style => with_faces(told, |faces| Fields::of(style, faces, told)),
         }
-        Fields::of(self.style, &self.faces(outcome), outcome)
     }
 
     /// The answer to a request that was refused.
     pub fn refuse(&self, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
-        let faces = self.faces(outcome);
-        let mut response = reply::render(&faces, outcome, protocol);
-        Fields::of(self.style, &faces, outcome).write(response.headers_mut());
-        response
-    }
-
-    /// The faces of the rules that decided; prepared anew when these have been replaced.
-    fn faces(&self, outcome: &Outcome) -> Guard<Arc<Faces>> {
-        let known = self.faces.load();
-        if known.are_of(outcome) {
-            return known;
-        }
-        let fresh = Arc::new(Faces::of(outcome));
-        // Requests that waited in line through a reload come in between those that came after it.
-        if !known.are_newer_than(outcome) {
-            self.faces.store(Arc::clone(&fresh));
-        }
-        Guard::from_inner(fresh)
+        with_faces(outcome, |faces| {
+            let mut response = reply::render(faces, outcome, protocol);
+            Fields::of(self.style, faces, outcome).write(response.headers_mut());
+            response
+        })
     }
 }
 
-impl std::fmt::Debug for Renderer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Renderer").field("style", &self.style).finish_non_exhaustive()
+/// Shows the faces of the rules that decided. They are kept with the rules, unless somebody else keeps something
+/// there.
+fn with_faces<R>(told: &impl Told, show: impl FnOnce(&Faces) -> R) -> R {
+    match told.faces() {
+        Some(faces) => show(faces),
+        None => show(&Faces::of(told.rules())),
     }
 }

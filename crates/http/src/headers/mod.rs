@@ -17,11 +17,10 @@ pub(crate) use policy::Policy;
 pub use style::HeaderStyle;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::RuleDecision;
-use smallvec::SmallVec;
 
 use crate::faces::{Face, Faces};
+use crate::told::Told;
 use line::Line;
 pub(crate) use number::{seconds, value};
 
@@ -49,19 +48,19 @@ pub struct Fields(Kind);
 enum Kind {
     #[default]
     Nothing,
-    /// The lines of `RateLimit-Policy`, and `RateLimit`.
-    Ietf(SmallVec<[HeaderValue; 1]>, HeaderValue),
+    /// The lines of `RateLimit-Policy`, most often one, and `RateLimit`.
+    Ietf { policy: HeaderValue, further: Vec<HeaderValue>, left: HeaderValue },
     /// Names, and the numbers for them.
     Three(&'static [HeaderName; 3], [u64; 3]),
 }
 
 impl Fields {
-    /// What an outcome says, in the given style.
-    pub(crate) fn of(style: HeaderStyle, faces: &Faces, outcome: &Outcome) -> Self {
+    /// What is told of a decision, in the given style.
+    pub(crate) fn of(style: HeaderStyle, faces: &Faces, told: &impl Told) -> Self {
         let kind = match style {
-            HeaderStyle::Ietf => ietf(faces, outcome),
-            HeaderStyle::Legacy => tightest(&LEGACY, faces, outcome),
-            HeaderStyle::X => tightest(&X, faces, outcome),
+            HeaderStyle::Ietf => ietf(faces, told),
+            HeaderStyle::Legacy => tightest(&LEGACY, faces, told),
+            HeaderStyle::X => tightest(&X, faces, told),
             HeaderStyle::None => None,
         };
         Self(kind.unwrap_or_default())
@@ -71,8 +70,9 @@ impl Fields {
     pub fn write(self, headers: &mut HeaderMap) {
         match self.0 {
             Kind::Nothing => {}
-            Kind::Ietf(policies, left) => {
-                for policy in policies {
+            Kind::Ietf { policy, further, left } => {
+                headers.append(POLICY, policy);
+                for policy in further {
                     headers.append(POLICY, policy);
                 }
                 headers.append(RATE_LIMIT, left);
@@ -87,8 +87,8 @@ impl Fields {
 }
 
 /// What each rule that counts said, with the rule's face and the policy of the limit it hangs on.
-fn said<'a>(faces: &'a Faces, outcome: &'a Outcome) -> impl Iterator<Item = (RuleDecision, &'a Face, &'a Policy)> {
-    outcome.decisions().filter(|(_, said)| !said.shadow).filter_map(|(_, said)| {
+fn said<'a>(faces: &'a Faces, told: &'a impl Told) -> impl Iterator<Item = (RuleDecision, &'a Face, &'a Policy)> {
+    told.said().filter(|said| !said.shadow).filter_map(|said| {
         let face = faces.rule(said.rule)?;
         Some((said, face, face.policies.get(said.decision.limit)?))
     })
@@ -100,14 +100,17 @@ fn reset(said: &RuleDecision) -> u64 {
     seconds(said.decision.reset().max(wait.unwrap_or_default()))
 }
 
-fn ietf(faces: &Faces, outcome: &Outcome) -> Option<Kind> {
-    let mut policies = SmallVec::new();
+fn ietf(faces: &Faces, told: &impl Told) -> Option<Kind> {
+    let (mut first, mut further) = (None, Vec::new());
     let mut left = Line::new();
-    for (said, face, policy) in said(faces, outcome) {
-        if !policies.is_empty() {
-            left.push(b", ");
+    for (said, face, policy) in said(faces, told) {
+        match &first {
+            None => first = Some(&face.policy),
+            Some(_) => {
+                further.push(face.policy.clone());
+                left.push(b", ");
+            }
         }
-        policies.push(face.policy.clone());
         left.push(&policy.opening);
         left.push_number(policy.of_quota(said.decision.status.remaining));
         if policy.has_window {
@@ -115,16 +118,14 @@ fn ietf(faces: &Faces, outcome: &Outcome) -> Option<Kind> {
             left.push_number(reset(&said));
         }
     }
-    if policies.is_empty() {
-        return None;
-    }
-    Some(Kind::Ietf(policies, HeaderValue::from_bytes(left.as_bytes()).ok()?))
+    let (policy, left) = (first?.clone(), HeaderValue::from_bytes(left.as_bytes()).ok()?);
+    Some(Kind::Ietf { policy, further, left })
 }
 
 /// One rule's numbers: of the one that refused, else of the one with the least left.
-fn tightest(names: &'static [HeaderName; 3], faces: &Faces, outcome: &Outcome) -> Option<Kind> {
+fn tightest(names: &'static [HeaderName; 3], faces: &Faces, told: &impl Told) -> Option<Kind> {
     let left = |said: &RuleDecision, policy: &Policy| policy.of_quota(said.decision.status.remaining);
     let (said, _, policy) =
-        said(faces, outcome).min_by_key(|(said, _, policy)| (said.decision.is_admitted(), left(said, policy)))?;
+        said(faces, told).min_by_key(|(said, _, policy)| (said.decision.is_admitted(), left(said, policy)))?;
     Some(Kind::Three(names, [policy.quota, left(&said, policy), reset(&said)]))
 }

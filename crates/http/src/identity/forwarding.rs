@@ -64,11 +64,17 @@ impl Forwarding {
     }
 
     /// The client's address, as the [module](super) says. Never an IPv4 address mapped into IPv6.
+    #[inline]
     pub fn client_ip(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.to_canonical();
-        if !self.trusted.contains(peer) {
+        if self.trusted.is_empty() || !self.trusted.contains(peer) {
             return peer;
         }
+        self.client_behind(peer, headers)
+    }
+
+    /// Whom a trusted peer speaks for.
+    fn client_behind(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let lines = |name: &HeaderName| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
         match &self.header {
             ForwardedHeader::Nothing => peer,

@@ -1,0 +1,47 @@
+//! What was decided, as far as clients are told of it.
+
+use sluicegate_engine::Outcome;
+use sluicegate_engine::rule::Rule;
+use sluicegate_engine::sluice::{RuleDecision, Waved};
+
+use crate::faces::Faces;
+
+/// An outcome, or what stands for one where none was made.
+pub(crate) trait Told {
+    /// The rules that decided.
+    fn rules(&self) -> &[Rule];
+
+    /// Their faces, prepared by the first who asks; `None` if others keep something there.
+    fn faces(&self) -> Option<&Faces>;
+
+    /// What each of them said.
+    fn said(&self) -> impl Iterator<Item = RuleDecision>;
+}
+
+impl Told for Outcome {
+    fn rules(&self) -> &[Rule] {
+        Self::rules(self)
+    }
+
+    fn faces(&self) -> Option<&Faces> {
+        self.prepared(Faces::of)
+    }
+
+    fn said(&self) -> impl Iterator<Item = RuleDecision> {
+        self.decisions().map(|(_, said)| said)
+    }
+}
+
+impl Told for Waved<'_> {
+    fn rules(&self) -> &[Rule] {
+        Self::rules(self)
+    }
+
+    fn faces(&self) -> Option<&Faces> {
+        self.prepared(Faces::of)
+    }
+
+    fn said(&self) -> impl Iterator<Item = RuleDecision> {
+        self.decision().into_iter()
+    }
+}
