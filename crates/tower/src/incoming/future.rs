@@ -21,42 +21,38 @@ pin_project! {
     /// The answer to come. Dropping it leaves the line and gives back what is held.
     #[must_use = "futures do nothing unless polled"]
     pub struct LimitFuture<S: Service<Request<B>>, B> {
+        // Large, and so not inside the state: what is put together in pieces is copied piece by piece.
         #[pin]
-        state: State<S, B>,
+        pub(super) answer: Option<S::Future>,
+        pub(super) state: State<S, B>,
     }
 }
 
-pin_project! {
-    #[project = StateProjection]
-    #[project_replace = StateReplaced]
-    enum State<S: Service<Request<B>>, B> {
-        Waiting { waiting: Box<Waiting<S, B>> },
-        Serving { #[pin] answer: S::Future, fields: Fields, held: Option<Box<Held>> },
-        Refused { answer: Option<Box<Response<Bytes>>> },
-        Done,
-    }
+/// Where a request is.
+pub(super) enum State<S, B> {
+    Waiting(Box<Waiting<S, B>>),
+    /// In the service. Its answer is told so much, and keeps what is held.
+    Serving(Fields, Option<Box<Held>>),
+    Refused(Box<Response<Bytes>>),
+    Done,
 }
 
 /// A request in line, with the service that is ready for it.
-struct Waiting<S, B> {
-    admission: Admission,
+pub(super) struct Waiting<S, B> {
+    admission: Box<Admission>,
     service: S,
     request: Request<B>,
     gate: Arc<Gate>,
 }
 
 impl<S: Service<Request<B>>, B> LimitFuture<S, B> {
-    pub(super) const fn admitted(answer: S::Future, fields: Fields, held: Option<Box<Held>>) -> Self {
-        Self { state: State::Serving { answer, fields, held } }
+    pub(super) const fn refused(answer: Box<Response<Bytes>>) -> Self {
+        Self { answer: None, state: State::Refused(answer) }
     }
 
-    pub(super) fn refused(answer: Response<Bytes>) -> Self {
-        Self { state: State::Refused { answer: Some(Box::new(answer)) } }
-    }
-
-    pub(super) fn waiting(admission: Admission, service: S, request: Request<B>, gate: Arc<Gate>) -> Self {
+    pub(super) fn waiting(admission: Box<Admission>, service: S, request: Request<B>, gate: Arc<Gate>) -> Self {
         let waiting = Box::new(Waiting { admission, service, request, gate });
-        Self { state: State::Waiting { waiting } }
+        Self { answer: None, state: State::Waiting(waiting) }
     }
 }
 
@@ -67,37 +63,34 @@ where
     type Output = Result<Response<LimitBody<R>>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.project().state;
-        loop {
-            let next = match state.as_mut().project() {
-                StateProjection::Waiting { waiting } => {
-                    let outcome = ready!(Pin::new(&mut waiting.admission).poll(context));
-                    let StateReplaced::Waiting { waiting } = state.as_mut().project_replace(State::Done) else {
-                        return Poll::Pending;
-                    };
-                    let Waiting { mut service, request, gate, .. } = *waiting;
-                    if outcome.is_admitted() {
-                        let fields = gate.renderer().fields(&outcome);
-                        let held = outcome.is_held().then(|| Held::of(outcome, request.headers()));
-                        State::Serving { answer: service.call(request), fields, held }
-                    } else {
-                        State::Refused { answer: Some(Box::new(gate.refuse(&request, &outcome))) }
-                    }
-                }
-                StateProjection::Serving { answer, fields, held } => {
-                    let answer = ready!(answer.poll(context));
-                    let (fields, held) = (mem::take(fields), held.take());
-                    return Poll::Ready(answer.map(|answer| dressed(answer, fields, held)));
-                }
-                StateProjection::Refused { answer } => {
-                    return match answer.take() {
-                        Some(answer) => Poll::Ready(Ok((*answer).map(LimitBody::own))),
-                        None => Poll::Pending,
-                    };
-                }
-                StateProjection::Done => return Poll::Pending,
+        let mut this = self.project();
+        if let State::Waiting(waiting) = this.state {
+            let outcome = ready!(Pin::new(&mut *waiting.admission).poll(context));
+            let State::Waiting(waiting) = mem::replace(this.state, State::Done) else {
+                return Poll::Pending;
             };
-            state.set(next);
+            let Waiting { mut service, request, gate, .. } = *waiting;
+            *this.state = if outcome.is_admitted() {
+                let fields = gate.renderer().fields(&outcome);
+                let held = outcome.is_held().then(|| Held::of(outcome, request.headers()));
+                this.answer.set(Some(service.call(request)));
+                State::Serving(fields, held)
+            } else {
+                State::Refused(Box::new(gate.refuse(&request, &outcome)))
+            };
+        }
+        if let Some(answer) = this.answer.as_pin_mut() {
+            let answer = ready!(answer.poll(context));
+            return Poll::Ready(match (answer, mem::replace(this.state, State::Done)) {
+                (Ok(answer), State::Serving(fields, held)) => Ok(dressed(answer, fields, held)),
+                (Ok(answer), _) => Ok(dressed(answer, Fields::default(), None)),
+                (Err(error), _) => Err(error),
+            });
+        }
+        match mem::replace(this.state, State::Done) {
+            State::Refused(answer) => Poll::Ready(Ok((*answer).map(LimitBody::own))),
+            // Polled again after it was ready: there is nothing more to come.
+            _ => Poll::Pending,
         }
     }
 }

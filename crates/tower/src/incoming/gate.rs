@@ -11,9 +11,11 @@ use sluicegate_engine::rule::{self, Attribute, Side};
 use sluicegate_engine::sluice::Admission;
 use sluicegate_engine::{Outcome, Sluice};
 use sluicegate_http::attributes::{AttributeSources, HttpAttributes};
+use sluicegate_http::headers::Fields;
 use sluicegate_http::identity::Forwarding;
 use sluicegate_http::{Protocol, Renderer, normal_path};
 
+use super::held::Held;
 use super::peer;
 
 /// What all clones of a layer share.
@@ -25,6 +27,16 @@ pub(super) struct Gate {
     /// What rules know the service as.
     pub(super) service: String,
     pub(super) unknown_peers: AtomicU64,
+}
+
+/// What the rules say of a request.
+pub(super) enum Answer {
+    /// It may go on. Its answer is told so much, and keeps what it holds.
+    Go(Fields, Option<Box<Held>>),
+    /// It may not, and is answered this.
+    Refused(Box<Response<Bytes>>),
+    /// There is something to wait for.
+    Wait(Box<Admission>),
 }
 
 /// Stands for every peer that nobody tells. Not to know the client must not mean not to limit it.
@@ -58,7 +70,7 @@ impl Gate {
     }
 
     /// Asks the rules.
-    pub(super) fn admit<B>(&self, request: &Request<B>) -> Admission {
+    pub(super) fn ask<B>(&self, request: &Request<B>) -> Answer {
         let client = self.client(request);
         let path = normal_path(request.uri().path());
         let described = rule::Request {
@@ -71,7 +83,29 @@ impl Gate {
             cost: 1,
             attributes: &HttpAttributes::new(request, &self.sources),
         };
-        self.sluice.admit(&described)
+        match self.sluice.wave_through(&described, |waved| self.renderer.fields_waved(waved)) {
+            Some(fields) => Answer::Go(fields, None),
+            None => self.ask_fully(request, &described),
+        }
+    }
+
+    /// Asks the rules where it is not enough to be waved through.
+    #[inline(never)]
+    fn ask_fully<B>(&self, request: &Request<B>, described: &rule::Request<'_>) -> Answer {
+        let mut admission = self.sluice.admit(described);
+        // An outcome is large: it is looked at where it is, and only moved if it must be kept.
+        match admission.decided() {
+            Some(outcome) if outcome.is_admitted() => {
+                let fields = self.renderer.fields(outcome);
+                let held = match outcome.is_held() {
+                    true => admission.take().map(|outcome| Held::of(outcome, request.headers())),
+                    false => None,
+                };
+                Answer::Go(fields, held)
+            }
+            Some(outcome) => Answer::Refused(Box::new(self.refuse(request, outcome))),
+            None => Answer::Wait(Box::new(admission)),
+        }
     }
 
     /// What is answered to a request that was refused.

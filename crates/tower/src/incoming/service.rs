@@ -9,9 +9,8 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::LimitBody;
-use super::future::LimitFuture;
-use super::gate::Gate;
-use super::held::Held;
+use super::future::{LimitFuture, State};
+use super::gate::{Answer, Gate};
 
 /// A service behind rules. Made by [`LimitLayer`](super::LimitLayer).
 #[derive(Clone, Debug)]
@@ -39,20 +38,15 @@ where
         self.inner.poll_ready(context)
     }
 
+    // Not inlined: the future is large, and a call writes it where the caller wants it.
+    #[inline(never)]
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        let mut admission = self.gate.admit(&request);
-        // An outcome is large: it is looked at where it is, and only moved if it must be kept.
-        match admission.decided() {
-            Some(outcome) if outcome.is_admitted() => {
-                let fields = self.gate.renderer().fields(outcome);
-                let held = match outcome.is_held() {
-                    true => admission.take().map(|outcome| Held::of(outcome, request.headers())),
-                    false => None,
-                };
-                LimitFuture::admitted(self.inner.call(request), fields, held)
+        match self.gate.ask(&request) {
+            Answer::Go(fields, held) => {
+                LimitFuture { answer: Some(self.inner.call(request)), state: State::Serving(fields, held) }
             }
-            Some(outcome) => LimitFuture::refused(self.gate.refuse(&request, outcome)),
-            None => {
+            Answer::Refused(answer) => LimitFuture::refused(answer),
+            Answer::Wait(admission) => {
                 // The one that was told to be ready waits with the request; its clone takes its place.
                 let clone = self.inner.clone();
                 let ready = mem::replace(&mut self.inner, clone);
