@@ -37,8 +37,13 @@ impl Connection {
 
     /// Has what is read and written noted.
     pub(crate) fn noted_in(mut self, activity: &Arc<Activity>) -> Self {
-        self.activity = Some(Arc::clone(activity));
+        self.note_in(activity);
         self
+    }
+
+    /// The same, from now on.
+    pub(crate) fn note_in(&mut self, activity: &Arc<Activity>) {
+        self.activity = Some(Arc::clone(activity));
     }
 
     fn note_written(&self, written: &Poll<io::Result<usize>>) {

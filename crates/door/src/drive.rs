@@ -17,6 +17,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -36,7 +37,7 @@ use crate::doorway::Doorway;
 use crate::gate::Gate;
 use crate::noting::Noting;
 use crate::rewound::Rewound;
-use crate::watchman::{Late, Watchman, rest_after};
+use crate::watchman::{Late, Patience, Watchman, rest_after};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -64,8 +65,20 @@ pub struct Entered<I> {
     pub is_http2: Option<bool>,
 }
 
+/// What a connection of this door is read and written through: itself, or TLS over it.
+pub trait OverConnection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// The connection underneath.
+    fn connection(&mut self) -> &mut Connection;
+}
+
+impl OverConnection for Connection {
+    fn connection(&mut self) -> &mut Connection {
+        self
+    }
+}
+
 /// A connection at rest, counted until dropped.
-struct Resting(Arc<Gate>);
+pub struct Resting(Arc<Gate>);
 
 impl Resting {
     fn new(gate: &Arc<Gate>) -> Self {
@@ -148,6 +161,55 @@ impl Host {
                 Served::Rests(at_rest, of) => (io, service, resting) = (at_rest, of, Some(Resting::new(&self.gate))),
             }
         }
+    }
+
+    /// Serves HTTP/2 on a connection of this door, for servers that speak HTTP/1 themselves and found that this is none
+    /// of it. `ahead` was read of it already; `is_closing` says that `closing` has changed before.
+    pub async fn host_http2<I, S, B>(
+        self: Arc<Self>,
+        mut io: I,
+        ahead: Bytes,
+        service: S,
+        mut closing: watch::Receiver<()>,
+        is_closing: bool,
+    ) where
+        I: OverConnection,
+        S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let activity = Activity::new(self.gate.clock.clone());
+        let mut watchman = Watchman::new(Arc::clone(&activity), self.gate.patience, self.gate.clock.clone());
+        if is_closing {
+            watchman.door_closes();
+        }
+        io.connection().note_in(&activity);
+        let mut io = Rewound::new(io);
+        io.rewind(ahead);
+        self.serve_http2(io, Noting::new(service, activity), &mut watchman, &mut closing).await;
+    }
+
+    /// How long connections may take over what.
+    pub fn patience(&self) -> Patience {
+        self.gate.patience
+    }
+
+    /// Counts a connection as one at rest, until what is returned is dropped.
+    pub fn rest(&self) -> Resting {
+        Resting::new(&self.gate)
+    }
+
+    /// After how long without a request a connection should rest.
+    pub fn rest_after(&self) -> Duration {
+        rest_after(self.gate.counters.open.load(Ordering::Relaxed))
+    }
+
+    /// Counts a connection that was closed because it took too long.
+    pub fn closed_late(&self, late: Late) {
+        self.note(late);
     }
 
     /// What comes before the first request, within the time for a head.
@@ -338,5 +400,11 @@ where
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Host").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Resting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resting").finish_non_exhaustive()
     }
 }

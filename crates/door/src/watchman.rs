@@ -14,15 +14,16 @@ use crate::activity::{Activity, Quiet};
 
 /// How long a connection may take over what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+#[non_exhaustive]
+pub struct Patience {
     /// The head of a request.
-    pub(crate) head: Duration,
+    pub head: Duration,
     /// The time between two requests.
-    pub(crate) idle: Duration,
+    pub idle: Duration,
     /// The reading of what was sent.
-    pub(crate) send: Duration,
+    pub send: Duration,
     /// The time for one more request when the door closes.
-    pub(crate) parting: Duration,
+    pub parting: Duration,
 }
 
 /// How long a connection is kept ready for its next request before it is put away in as little memory as
@@ -42,7 +43,8 @@ pub(crate) const fn rest_after(connections: usize) -> Duration {
 
 /// What took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
+#[non_exhaustive]
+pub enum Late {
     /// A request's head.
     Head,
     /// The next request: the connection is to be asked to leave.

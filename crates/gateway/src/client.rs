@@ -10,7 +10,7 @@ use hyper::service::Service;
 use parking_lot::Mutex;
 
 use crate::alarm::LazyAlarm;
-use crate::body::AnswerBody;
+use crate::body::{AnswerBody, Upload};
 use crate::exchange;
 use crate::head::Origin;
 use crate::thread::Thread;
@@ -39,7 +39,7 @@ impl Client {
     }
 }
 
-/// The service of one connection.
+/// The service of one connection of HTTP/2.
 pub(crate) struct ClientService(pub(crate) Arc<Client>);
 
 impl Service<Request<Incoming>> for ClientService {
@@ -50,6 +50,6 @@ impl Service<Request<Incoming>> for ClientService {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let client = Arc::clone(&self.0);
-        Box::pin(async move { Ok(exchange::serve(client, request).await) })
+        Box::pin(async move { Ok(exchange::serve(client, request.map(Upload::Http2)).await) })
     }
 }

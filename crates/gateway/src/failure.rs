@@ -2,7 +2,7 @@
 //!
 //! | failure | status |
 //! |---|---|
-//! | the request makes no sense, or took too long to come | 400, 408, 501 |
+//! | the request makes no sense, is too large, or took too long to come | 400, 408, 431, 501 |
 //! | there is no route for it | 404, 405 |
 //! | nobody can be reached behind the route | 502, 503 |
 //! | the answer took too long | 504 |
@@ -19,6 +19,8 @@ use serde_json::json;
 pub(crate) enum Failure {
     /// It makes no sense.
     Bad(&'static str),
+    /// There is more of its head than is read.
+    TooLarge,
     /// It asks for something that is not done here.
     NotDone(&'static str),
     /// It took too long to come.
@@ -58,6 +60,7 @@ impl Failure {
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::Bad(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::NotDone(_) => StatusCode::NOT_IMPLEMENTED,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::NoRoute => StatusCode::NOT_FOUND,
@@ -72,6 +75,7 @@ impl Failure {
     pub(crate) const fn word(&self) -> &'static str {
         match self {
             Self::Bad(_) => "bad_request",
+            Self::TooLarge => "too_large",
             Self::NotDone(_) => "not_implemented",
             Self::Slow => "slow_request",
             Self::NoRoute => "no_route",
@@ -87,6 +91,7 @@ impl Failure {
     fn detail(&self) -> String {
         match self {
             Self::Bad(what) | Self::NotDone(what) => (*what).to_owned(),
+            Self::TooLarge => "the head of the request is too large".to_owned(),
             Self::Slow => "the request's body took too long to come".to_owned(),
             Self::NoRoute => "no route leads anywhere from here".to_owned(),
             Self::OtherMethod { allowed } => format!("there is a route for {allowed} only"),
@@ -122,7 +127,7 @@ impl Failure {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // Where one request ends and the next begins may not be sure: there is no next one.
-            Self::Bad(_) | Self::NotDone(_) | Self::Slow => {
+            Self::Bad(_) | Self::TooLarge | Self::NotDone(_) | Self::Slow => {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             _ => {}

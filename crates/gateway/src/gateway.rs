@@ -93,6 +93,7 @@ impl Gateway {
             workers: doorway.workers(),
             log: gateway.access_log.as_ref().map(AccessLog::open).transpose()?,
             timeouts: gateway.timeouts,
+            longest_head: gateway.max_head as usize,
             forwarding,
             clock,
             sluice,

@@ -9,6 +9,7 @@ mod failure;
 mod gateway;
 mod head;
 mod identity;
+mod inbound;
 mod lane;
 mod log;
 mod places;
@@ -16,6 +17,7 @@ mod route;
 mod shared;
 mod thread;
 mod upstream;
+mod wire;
 
 pub use gateway::{Gateway, GatewayError, Running};
 pub use identity::IdentityError;

@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     /// Where requests are noted, if anywhere.
     pub(crate) log: Option<AccessLog>,
     pub(crate) timeouts: Timeouts,
+    /// How many bytes the head of a request may have.
+    pub(crate) longest_head: usize,
 }
 
 /// Where a route leads.

@@ -1,14 +1,17 @@
 //! One thread of the gateway: a runtime, listeners, and connections of its own.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_door::{Connection, Entered, FrontDoor, Host};
+use sluicegate_door::{Connection, FrontDoor, Host, Late};
 use sluicegate_listen::{Entrance, Guests, Report, Stop, Stream, serve_until};
 use tokio::sync::watch;
 
-use crate::client::{Client, ClientService};
+use crate::alarm::LazyAlarm;
+use crate::client::Client;
 use crate::head::Origin;
+use crate::inbound::Visit;
 use crate::lane::Lane;
 use crate::log::LogThread;
 use crate::log::request_id::RequestIds;
@@ -27,7 +30,7 @@ pub(crate) struct Thread {
     pub(crate) lanes: Vec<Arc<Lane>>,
     /// Where its requests are noted, if anywhere.
     pub(crate) log: Option<ThreadLog>,
-    /// Its connections, also those that have gone on in another protocol.
+    /// Its connections.
     guests: Guests,
 }
 
@@ -69,30 +72,33 @@ impl Thread {
         host: &Arc<Host>,
         closed: watch::Receiver<()>,
     ) {
-        let (thread, host, tls) = (Arc::clone(self), Arc::clone(host), entrance.is_encrypted());
+        let (thread, entrance, host) = (Arc::clone(self), Arc::clone(entrance), Arc::clone(host));
+        let clock = self.shared.clock.clone();
+        let since = clock.now();
+        let peer = connection.peer_addr();
         if entrance.is_plain() {
-            let enter = |connection: Connection| {
-                let client = connection.peer_addr();
-                std::future::ready(Some(Entered { io: connection, client, is_http2: None }))
-            };
-            let service = move |entered: &Entered<Connection>| service(thread, entered.client, false);
-            self.guests.spawn(host.host(connection, enter, service, closed));
-        } else {
-            let entrance = Arc::clone(entrance);
-            let enter = |connection: Connection| async move {
-                let peer = connection.peer_addr();
-                // Whoever cannot get in is nobody's client: there is nothing to answer with.
-                let entered = entrance.enter(connection, peer).await.ok()?;
-                Some(Entered { io: entered.stream, client: entered.client, is_http2: entered.http2 })
-            };
-            let service = move |entered: &Entered<Stream<Connection>>| service(thread, entered.client, tls);
-            self.guests.spawn(host.host(connection, enter, service, closed));
+            let visit = Visit::new(Stream::Plain(connection), thread.client(peer, false), host, closed, since);
+            self.guests.spawn(visit.serve(None));
+            return;
         }
+        self.guests.spawn(async move {
+            // On the heap: a handshake is large, and soon over.
+            let deadline = since + host.patience().head;
+            let mut alarm = LazyAlarm::new(clock);
+            match Box::pin(alarm.within(deadline, entrance.enter(connection, peer))).await {
+                None => host.closed_late(Late::Head),
+                // Whoever cannot get in is nobody's client: there is nothing to answer with.
+                Some(Err(_)) => {}
+                Some(Ok(entered)) => {
+                    let client = thread.client(entered.client, entrance.is_encrypted());
+                    Visit::new(entered.stream, client, host, closed, since).serve(entered.http2).await;
+                }
+            }
+        });
     }
 
-    /// Lets a connection that speaks another protocol live on.
-    pub(crate) fn tunnel(&self, tunnel: impl Future<Output = ()> + Send + 'static) {
-        self.guests.spawn(tunnel);
+    fn client(self: &Arc<Self>, address: SocketAddr, tls: bool) -> Arc<Client> {
+        Client::new(Arc::clone(self), Origin::new(address, &self.shared.forwarding, tls))
     }
 
     /// Closes connections to servers that nobody needs.
@@ -104,9 +110,4 @@ impl Thread {
             self.lanes.iter().for_each(|lane| lane.sweep());
         }
     }
-}
-
-fn service(thread: Arc<Thread>, client: std::net::SocketAddr, tls: bool) -> ClientService {
-    let origin = Origin::new(client, &thread.shared.forwarding, tls);
-    ClientService(Client::new(thread, origin))
 }

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use sluicegate_door::write_gathered;
+use sluicegate_door::{Connection, OverConnection, write_gathered};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsStream;
 
@@ -61,6 +61,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<T> {
         match self {
             Self::Plain(io) => io.is_write_vectored(),
             Self::Tls(io) => io.is_write_vectored(),
+        }
+    }
+}
+
+impl OverConnection for Stream<Connection> {
+    fn connection(&mut self) -> &mut Connection {
+        match self {
+            Self::Plain(connection) => connection,
+            Self::Tls(stream) => stream.get_mut().0,
         }
     }
 }

@@ -12,7 +12,7 @@ use sluicegate_http::{Paced, Tally};
 
 use super::BodyFate;
 use crate::client::Client;
-use crate::exchange::Journal;
+use crate::exchange::{Journal, Tunnel};
 use crate::lane::{AnswerError, ServerBody};
 
 /// What a client is sent.
@@ -23,6 +23,8 @@ pub(crate) enum AnswerBody {
     Server(Box<Relayed>),
     /// What a server says, no faster than the rules let it.
     Paced(Box<Paced<Relayed>>),
+    /// Nothing: behind the head another protocol begins.
+    Tunnel(Box<Tunnel>),
 }
 
 /// A server's answer, with what is held until it has been sent.
@@ -169,6 +171,7 @@ impl Body for AnswerBody {
             Self::Own(body) => Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Server(relayed) => Pin::new(&mut **relayed).poll_frame(context),
             Self::Paced(paced) => Pin::new(&mut **paced).poll_frame(context),
+            Self::Tunnel(_) => Poll::Ready(None),
         }
     }
 
@@ -177,6 +180,7 @@ impl Body for AnswerBody {
             Self::Own(body) => body.is_none(),
             Self::Server(relayed) => relayed.is_end_stream(),
             Self::Paced(paced) => paced.is_end_stream(),
+            Self::Tunnel(_) => true,
         }
     }
 
@@ -185,6 +189,7 @@ impl Body for AnswerBody {
             Self::Own(body) => SizeHint::with_exact(body.as_ref().map_or(0, |body| body.len() as u64)),
             Self::Server(relayed) => relayed.size_hint(),
             Self::Paced(paced) => paced.size_hint(),
+            Self::Tunnel(_) => SizeHint::with_exact(0),
         }
     }
 }

@@ -4,4 +4,4 @@ mod answer;
 mod request;
 
 pub(crate) use answer::{AnswerBody, Held};
-pub(crate) use request::{BodyFate, RequestBody};
+pub(crate) use request::{BodyFate, RequestBody, Upload};

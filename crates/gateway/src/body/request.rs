@@ -11,9 +11,21 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
+use sluicegate_http1::Malformed;
 use thiserror::Error;
 
 use crate::alarm::LazyAlarm;
+use crate::inbound::SharedWire;
+
+/// What comes behind a request's head, as it comes.
+pub(crate) enum Upload {
+    /// Nothing.
+    Empty,
+    /// Over HTTP/1.
+    Http1(SharedWire),
+    /// Over HTTP/2.
+    Http2(Incoming),
+}
 
 /// What the client sends, if anything.
 #[derive(Debug)]
@@ -27,7 +39,7 @@ pub(crate) enum RequestBody {
 /// A body whose parts must come in time.
 #[derive(Debug)]
 pub(crate) struct ClientBody {
-    body: Incoming,
+    body: Upload,
     patience: Duration,
     /// Since when the next part is awaited. A body that nobody asks for is not late.
     awaited: Option<Timestamp>,
@@ -65,15 +77,19 @@ impl BodyFate {
 pub(crate) enum RequestBodyError {
     #[error("the client took too long to send the next part of its request")]
     Slow,
+    #[error("the client's request is malformed: {0}")]
+    Http1(#[from] Malformed),
     #[error("the client's request broke off: {0}")]
-    Client(#[from] hyper::Error),
+    Http2(#[from] hyper::Error),
 }
 
 impl RequestBody {
     /// What a client sends; each part must come within `patience`.
-    pub(crate) fn new(body: Incoming, patience: Duration, clock: &ClockHandle) -> Self {
-        if body.is_end_stream() {
-            return Self::Empty;
+    pub(crate) fn new(body: Upload, patience: Duration, clock: &ClockHandle) -> Self {
+        match &body {
+            Upload::Empty => return Self::Empty,
+            Upload::Http2(body) if body.is_end_stream() => return Self::Empty,
+            Upload::Http1(_) | Upload::Http2(_) => {}
         }
         let alarm = LazyAlarm::new(clock.clone());
         Self::Client(Box::new(ClientBody { body, patience, awaited: None, alarm, fate: Arc::default() }))
@@ -92,6 +108,38 @@ impl RequestBody {
     }
 }
 
+impl Upload {
+    fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        match self {
+            Self::Empty => Poll::Ready(None),
+            Self::Http1(wire) => wire.lock().poll_part(context).map_err(RequestBodyError::from),
+            Self::Http2(body) => Pin::new(body).poll_frame(context).map_err(RequestBodyError::from),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Http1(wire) => wire.lock().remaining() == Some(0),
+            Self::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Http1(wire) => wire.lock().remaining().map_or(SizeHint::default(), SizeHint::with_exact),
+            Self::Http2(body) => body.size_hint(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Upload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upload").finish_non_exhaustive()
+    }
+}
+
 impl Body for RequestBody {
     type Data = Bytes;
     type Error = RequestBodyError;
@@ -102,7 +150,7 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let Self::Client(client) = self.get_mut() else { return Poll::Ready(None) };
         let client = &mut **client;
-        match Pin::new(&mut client.body).poll_frame(context) {
+        match client.body.poll_part(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 client.awaited = None;
                 if let Some(data) = frame.data_ref() {
@@ -112,7 +160,7 @@ impl Body for RequestBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 client.fate.is_broken.store(true, Ordering::Relaxed);
-                Poll::Ready(Some(Err(error.into())))
+                Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
@@ -128,7 +176,7 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Client(client) => client.body.is_end_stream(),
+            Self::Client(client) => client.body.has_ended(),
         }
     }
 

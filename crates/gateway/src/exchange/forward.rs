@@ -7,11 +7,10 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
-use hyper::body::Incoming;
 use sluicegate_http::normal_path;
 
 use super::{Journal, upgrade};
-use crate::body::{AnswerBody, Held, RequestBody};
+use crate::body::{AnswerBody, Held, RequestBody, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head::{self, Survey};
@@ -23,7 +22,7 @@ use crate::upstream::{Server, Upstream};
 pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
-    request: Request<Incoming>,
+    request: Request<Upload>,
     survey: Survey,
     mut held: Held,
     journal: &mut Option<Box<Journal>>,
@@ -43,18 +42,17 @@ pub(super) async fn forward(
             parts.headers.remove(EXPECT);
         }
         if body.size_hint().exact().is_none() {
-            // hyper would leave the body of a GET out.
             parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
     }
-    let outgoing = outgoing(parts, host, body);
+    let mut outgoing = outgoing(parts, host, body);
     if let Some(journal) = journal {
         journal.sent(&way.name, fate.clone());
     }
     let address = |outgoing: &mut Request<RequestBody>, server: &Server| {
         address(outgoing, &target, lane.upstream(), server);
     };
-    match lane.send(outgoing, address, client.alarm()).await {
+    match lane.send(&mut outgoing, address, client.alarm()).await {
         // Nobody asked for another protocol.
         Ok((answer, ..)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
             Err(Failure::BadAnswer { upstream: way.name.clone() })

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, Request, Response};
-use hyper::body::Incoming;
 use sluicegate_engine::Outcome;
 use sluicegate_engine::rule::{self, Side};
 use sluicegate_engine::sluice::Admission;
@@ -25,16 +24,17 @@ use sluicegate_http::attributes::HttpAttributes;
 use sluicegate_http::headers::Fields;
 use sluicegate_http::{Protocol, normal_path};
 
-use crate::body::{AnswerBody, Held};
+use crate::body::{AnswerBody, Held, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head;
 use crate::route::Found;
 use crate::shared::{Place, Shared};
 pub(crate) use journal::Journal;
+pub(crate) use upgrade::Tunnel;
 
 /// Serves one request.
-pub(crate) async fn serve(client: Arc<Client>, mut request: Request<Incoming>) -> Response<AnswerBody> {
+pub(crate) async fn serve(client: Arc<Client>, mut request: Request<Upload>) -> Response<AnswerBody> {
     let is_head = *request.method() == Method::HEAD;
     let mut journal = Journal::begin(&client, &mut request);
     let mut answer = match answered(&client, request, &mut journal).await {
@@ -59,7 +59,7 @@ pub(crate) async fn serve(client: Arc<Client>, mut request: Request<Incoming>) -
 
 async fn answered(
     client: &Arc<Client>,
-    request: Request<Incoming>,
+    request: Request<Upload>,
     journal: &mut Option<Box<Journal>>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &*client.thread.shared;
@@ -153,7 +153,7 @@ fn dressed(mut answer: Response<AnswerBody>, fields: Fields) -> Response<AnswerB
 }
 
 /// What the gateway itself answers.
-fn own(answer: Response<Bytes>, is_head: bool) -> Response<AnswerBody> {
+pub(crate) fn own(answer: Response<Bytes>, is_head: bool) -> Response<AnswerBody> {
     let (mut parts, mut body) = answer.into_parts();
     if is_head && !body.is_empty() {
         // Over HTTP/2 hyper would send it, and the client would take that for a broken stream.

@@ -12,31 +12,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::{Buf, BytesMut};
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use sluicegate_door::Connection;
 use sluicegate_engine::clock::ClockHandle;
+use sluicegate_listen::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
 use super::Journal;
 use super::forward::{address, cleaned, outgoing, target};
 use crate::alarm::LazyAlarm;
-use crate::body::{AnswerBody, Held, RequestBody};
+use crate::body::{AnswerBody, Held, RequestBody, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head::{self, Survey};
-use crate::lane::ServerBody;
+use crate::lane::{Link, Lost, ServerBody};
 use crate::shared::Way;
-use crate::upstream::{Attempt, Room, Tried};
+use crate::upstream::{Attempt, Tried};
 
 /// Sends on a request for another protocol.
 pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
-    mut request: Request<Incoming>,
+    request: Request<Upload>,
     survey: Survey,
     mut held: Held,
     journal: &mut Option<Box<Journal>>,
@@ -45,7 +44,6 @@ pub(super) async fn forward(
     let lane = &client.thread.lanes[way.upstream];
     let upstream = lane.upstream();
     let name = || way.name.clone();
-    let ours = hyper::upgrade::on(&mut request);
     let (mut parts, body) = request.into_parts();
     let protocol = parts.headers.get(UPGRADE).cloned();
     let target = target(&parts.uri, way.strip.as_deref());
@@ -66,50 +64,41 @@ pub(super) async fn forward(
     address(&mut outgoing, &target, upstream, server);
     let mut alarm = client.alarm();
     let deadline = shared.clock.now() + upstream.settings().timeouts.answer;
-    let room = alarm.within(deadline, server.wait_for_room()).await.ok_or(Failure::Busy)?;
-    let stream = match server.connect().await {
-        Ok(stream) => stream,
-        Err(error) => {
-            attempt.failed();
-            let upstream = name();
-            return Err(if error.is_timeout() {
-                Failure::Late { upstream }
-            } else {
-                Failure::NoConnection { upstream }
-            });
-        }
+    let sent = async {
+        let mut link = lane.connect(server, deadline, &mut alarm).await?;
+        let answer = link.send(&mut outgoing, deadline, &mut alarm).await?;
+        Ok((link, answer.head))
     };
-    let handshake = http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|_| Failure::NoConnection { upstream: name() })?;
-    tokio::spawn(async move { drop(connection.with_upgrades().await) });
-    let mut answer = match alarm.within(deadline, sender.send_request(outgoing)).await {
-        Some(Ok(answer)) => answer,
-        fared => {
-            attempt.failed();
+    let (link, answer) = match sent.await {
+        Ok(answered) => answered,
+        Err(lost) => {
             client.keep_alarm(alarm);
-            return Err(match fared {
-                None => Failure::Late { upstream: name() },
-                Some(_) => Failure::BadAnswer { upstream: name() },
+            if matches!(lost, Lost::Full) {
+                return Err(Failure::Busy);
+            }
+            attempt.failed();
+            return Err(match lost {
+                Lost::NoConnection { late: true } | Lost::Late => Failure::Late { upstream: name() },
+                Lost::NoConnection { late: false } | Lost::Unsent => Failure::NoConnection { upstream: name() },
+                Lost::Broken | Lost::Full => Failure::BadAnswer { upstream: name() },
             });
         }
     };
     attempt.answered();
+    let (mut parts, ()) = answer.into_parts();
+    parts.version = Version::default();
     if let Some(mut journal) = journal.take() {
         journal.answered_by(Arc::clone(server), 1);
-        journal.head(answer.status(), answer.headers_mut());
+        journal.head(parts.status, &mut parts.headers);
         held.journal = Some(journal);
     }
-    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let (mut parts, body) = answer.into_parts();
+    if parts.status != StatusCode::SWITCHING_PROTOCOLS {
         head::strip(&mut parts.headers);
-        parts.version = Version::default();
         held.answered(&parts.headers, fate);
-        let body = ServerBody::detached(body, Arc::clone(lane), attempt, alarm);
+        let body = ServerBody::of_link(link, Arc::clone(lane), attempt, alarm);
         return Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))));
     }
     client.keep_alarm(alarm);
-    let theirs = hyper::upgrade::on(&mut answer);
-    let (mut parts, _) = answer.into_parts();
     let protocol = parts.headers.get(UPGRADE).cloned();
     head::strip(&mut parts.headers);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -117,25 +106,30 @@ pub(super) async fn forward(
         parts.headers.insert(UPGRADE, protocol);
     }
     let longest = upstream.settings().timeouts.body;
-    client.thread.tunnel(tunnel(ours, theirs, shared.clock.clone(), longest, (held, attempt, room)));
-    Ok(Response::from_parts(parts, AnswerBody::Own(None)))
+    let tunnel = Tunnel { link, held, _attempt: attempt, clock: shared.clock.clone(), longest };
+    Ok(Response::from_parts(parts, AnswerBody::Tunnel(Box::new(tunnel))))
 }
 
-/// Joins both sides once both are ready, until the end.
-async fn tunnel(
-    ours: OnUpgrade,
-    theirs: OnUpgrade,
+/// The way to a server that has agreed to go on in another protocol.
+pub(crate) struct Tunnel {
+    link: Box<Link>,
+    held: Held,
+    _attempt: Attempt,
     clock: ClockHandle,
+    /// How long nothing may pass.
     longest: Duration,
-    held: (Held, Attempt, Room),
-) {
-    let mut alarm = LazyAlarm::new(clock.clone());
-    let moved = Arc::new(AtomicU64::new(0));
-    let both = async { tokio::join!(ours, theirs) };
-    if let Some((Ok(ours), Ok(theirs))) = alarm.within(clock.now() + longest, both).await {
-        let mut ours = Noted { io: TokioIo::new(ours), moved: Arc::clone(&moved) };
-        let mut theirs = Noted { io: TokioIo::new(theirs), moved: Arc::clone(&moved) };
-        let mut copying = pin!(copy_bidirectional(&mut ours, &mut theirs));
+}
+
+impl Tunnel {
+    /// Joins it to the client's connection, of which `ahead` was read already, until the end.
+    pub(crate) async fn join(self, client: Stream<Connection>, ahead: BytesMut) {
+        let Self { link, mut held, clock, longest, .. } = self;
+        let (server, said, _room) = link.into_parts();
+        let mut alarm = LazyAlarm::new(clock.clone());
+        let moved = Arc::new(AtomicU64::new(0));
+        let mut client = Side { io: client, ahead, moved: Arc::clone(&moved) };
+        let mut server = Side { io: server, ahead: said, moved: Arc::clone(&moved) };
+        let mut copying = pin!(copy_bidirectional(&mut client, &mut server));
         let (mut seen, mut since) = (0, clock.now());
         poll_fn(|context| {
             if copying.as_mut().poll(context).is_ready() {
@@ -148,30 +142,37 @@ async fn tunnel(
             alarm.poll_due(since + longest, context)
         })
         .await;
-    }
-    let (mut request, ..) = held;
-    if let Some(journal) = &mut request.journal {
-        journal.passed(usize::try_from(moved.load(Ordering::Relaxed)).unwrap_or(usize::MAX));
-        journal.ended();
+        if let Some(journal) = &mut held.journal {
+            journal.passed(usize::try_from(moved.load(Ordering::Relaxed)).unwrap_or(usize::MAX));
+            journal.ended();
+        }
     }
 }
 
-/// One side of a tunnel, whose bytes are counted as they come.
-struct Noted {
-    io: TokioIo<Upgraded>,
+/// One side of a tunnel, whose bytes are counted as they come; first those that were read ahead.
+struct Side<I> {
+    io: I,
+    ahead: BytesMut,
     moved: Arc<AtomicU64>,
 }
 
-impl AsyncRead for Noted {
+impl<I: AsyncRead + Unpin> AsyncRead for Side<I> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(context, buf);
+        let read = if self.ahead.is_empty() {
+            Pin::new(&mut self.io).poll_read(context, buf)
+        } else {
+            let part = self.ahead.len().min(buf.remaining());
+            buf.put_slice(&self.ahead[..part]);
+            self.ahead.advance(part);
+            Poll::Ready(Ok(()))
+        };
         self.moved.fetch_add((buf.filled().len() - before) as u64, Ordering::Relaxed);
         read
     }
 }
 
-impl AsyncWrite for Noted {
+impl<I: AsyncWrite + Unpin> AsyncWrite for Side<I> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(context, buf)
     }

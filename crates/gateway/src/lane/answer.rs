@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use sluicegate_engine::Timestamp;
+use sluicegate_http1::Malformed;
 use thiserror::Error;
 
 use super::Lane;
@@ -18,9 +19,7 @@ use crate::upstream::Attempt;
 
 /// The body of an answer. It drives its connection, and gives it back when all has been read.
 pub(crate) struct ServerBody {
-    body: Incoming,
-    /// The connection, if it carries nothing else.
-    link: Option<Box<Link>>,
+    from: From,
     lane: Arc<Lane>,
     /// Counted as under way until the answer has ended.
     attempt: Option<Attempt>,
@@ -30,34 +29,60 @@ pub(crate) struct ServerBody {
     alarm: LazyAlarm,
 }
 
+/// Where a body comes from.
+pub(super) enum From {
+    /// A connection that carries nothing else.
+    Link(Box<Link>),
+    /// One stream of many.
+    Http2(Incoming),
+    /// Nowhere: it has ended.
+    Nowhere,
+}
+
 /// Why an answer ends too early.
 #[derive(Debug, Error)]
 pub(crate) enum AnswerError {
     #[error("the server took too long to send the next part of its answer")]
     Slow,
+    #[error("the client did not send its request to the end")]
+    Request,
+    #[error("the server's answer is malformed: {0}")]
+    Http1(#[from] Malformed),
     #[error("the server's answer broke off: {0}")]
-    Server(#[from] hyper::Error),
+    Http2(#[from] hyper::Error),
+}
+
+impl From {
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
+        match self {
+            Self::Link(link) => link.poll_body(context),
+            Self::Http2(body) => Pin::new(body).poll_frame(context).map_err(AnswerError::from),
+            Self::Nowhere => Poll::Ready(None),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Link(link) => link.remaining() == Some(0),
+            Self::Http2(body) => body.is_end_stream(),
+            Self::Nowhere => true,
+        }
+    }
 }
 
 impl ServerBody {
-    pub(super) fn new(
-        body: Incoming,
-        link: Option<Box<Link>>,
-        lane: Arc<Lane>,
-        attempt: Attempt,
-        alarm: LazyAlarm,
-    ) -> Self {
+    pub(super) fn new(from: From, lane: Arc<Lane>, attempt: Attempt, alarm: LazyAlarm) -> Self {
         let patience = lane.patience_for_bodies();
-        let mut body = Self { body, link, lane, attempt: Some(attempt), patience, awaited: None, alarm };
-        if body.body.is_end_stream() {
+        let mut body = Self { from, lane, attempt: Some(attempt), patience, awaited: None, alarm };
+        if body.from.has_ended() {
             body.end();
         }
         body
     }
 
-    /// Of an answer whose connection goes on elsewhere.
-    pub(crate) fn detached(body: Incoming, lane: Arc<Lane>, attempt: Attempt, alarm: LazyAlarm) -> Self {
-        Self::new(body, None, lane, attempt, alarm)
+    /// Of an answer over a connection of its own.
+    pub(crate) fn of_link(link: Box<Link>, lane: Arc<Lane>, attempt: Attempt, alarm: LazyAlarm) -> Self {
+        Self::new(From::Link(link), lane, attempt, alarm)
     }
 
     /// The alarm, for whoever goes on with this connection.
@@ -67,17 +92,19 @@ impl ServerBody {
 
     /// All has been read.
     fn end(&mut self) {
-        if let (Some(link), Some(attempt)) = (self.link.take(), &self.attempt) {
+        let from = std::mem::replace(&mut self.from, From::Nowhere);
+        if let (From::Link(link), Some(attempt)) = (from, &self.attempt) {
             self.lane.take_back(attempt.server().position(), link);
         }
         self.attempt = None;
     }
 
-    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.link {
-            Some(link) => link.poll_body(&mut self.body, context),
-            None => Pin::new(&mut self.body).poll_frame(context),
+    /// It ends before its end.
+    fn break_off(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.failed();
         }
+        self.from = From::Nowhere;
     }
 }
 
@@ -87,20 +114,23 @@ impl Body for ServerBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
         let this = self.get_mut();
-        match this.poll_body(context) {
+        match this.from.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 this.awaited = None;
-                if this.body.is_end_stream() {
+                if this.from.has_ended() {
                     this.end();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
+            Poll::Ready(Some(Err(AnswerError::Request))) => {
+                // Not the server's fault.
+                this.attempt = None;
+                this.from = From::Nowhere;
+                Poll::Ready(Some(Err(AnswerError::Request)))
+            }
             Poll::Ready(Some(Err(error))) => {
-                if let Some(attempt) = this.attempt.take() {
-                    attempt.failed();
-                }
-                this.link = None;
-                Poll::Ready(Some(Err(error.into())))
+                this.break_off();
+                Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
                 this.end();
@@ -109,10 +139,7 @@ impl Body for ServerBody {
             Poll::Pending => {
                 let since = *this.awaited.get_or_insert_with(|| this.alarm.now());
                 this.alarm.poll_due(since + this.patience, context).map(|()| {
-                    if let Some(attempt) = this.attempt.take() {
-                        attempt.failed();
-                    }
-                    this.link = None;
+                    this.break_off();
                     Some(Err(AnswerError::Slow))
                 })
             }
@@ -120,10 +147,14 @@ impl Body for ServerBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.from.has_ended()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.from {
+            From::Link(link) => link.remaining().map_or(SizeHint::default(), SizeHint::with_exact),
+            From::Http2(body) => body.size_hint(),
+            From::Nowhere => SizeHint::with_exact(0),
+        }
     }
 }

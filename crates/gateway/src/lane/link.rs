@@ -1,99 +1,223 @@
 //! A connection to a server over HTTP/1, and the exchange on it.
 //!
 //! It is not a task of its own. Whoever waits for an answer drives the connection: the socket wakes the
-//! client's task directly, which reads the answer and writes it on. A connection as a task of its own
-//! would cost three more wake-ups for each request.
+//! client's task directly, which reads the answer and writes it on.
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-use http::{Request, Response};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body::{Body, Frame};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use sluicegate_engine::Timestamp;
+use sluicegate_http1::{
+    Decoded, Decoder, Framing, Malformed, ReadResponse, announced, read_response, write_chunk, write_field,
+    write_last_chunk, write_request_line,
+};
 use sluicegate_listen::Stream;
 use tokio::net::TcpStream;
 
 use super::Lost;
-use super::waker::DriverWaker;
+use super::answer::AnswerError;
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
 use crate::upstream::Room;
+use crate::wire::Wire;
+
+/// How many bytes the head of an answer may have.
+const LONGEST_HEAD: usize = 256 << 10;
 
 /// A connection that carries one request at a time.
 pub(crate) struct Link {
-    sender: http1::SendRequest<RequestBody>,
-    /// Gone once it has ended: with it go requests that it has not looked at, back to who sent them.
-    connection: Option<http1::Connection<TokioIo<Stream<TcpStream>>, RequestBody>>,
-    /// What sockets and channels know it by, and whom that wakes.
-    waker: Waker,
-    driver: Arc<DriverWaker>,
+    bytes: Wire<Stream<TcpStream>>,
+    /// What is left to send of the request's body.
+    upload: Option<Box<Sending>>,
+    /// What is left to read of the answer's body.
+    body: Decoder,
+    /// Whether it can carry another request after this one.
+    goes_on: bool,
     /// When it was last used.
     pub(super) used: Timestamp,
     /// Its place among the connections to the server.
     room: Room,
 }
 
+/// A request's body on its way.
+struct Sending {
+    body: RequestBody,
+    /// How much is left of what was promised; `None` in chunks.
+    left: Option<u64>,
+    /// The head that announces trailers, if it does.
+    trailers: Option<HeaderMap>,
+}
+
+/// Why a request's body cannot be sent on.
+enum Stuck {
+    /// The client does not send it as it said.
+    Body,
+    /// The server does not take it. It may have answered all the same.
+    Server,
+}
+
 impl Link {
     /// Over a fresh connection.
-    pub(super) async fn new(stream: Stream<TcpStream>, room: Room, used: Timestamp) -> Result<Box<Self>, hyper::Error> {
-        let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
-        let driver = Arc::<DriverWaker>::default();
-        Ok(Box::new(Self {
-            sender,
-            connection: Some(connection),
-            waker: Waker::from(Arc::clone(&driver)),
-            driver,
-            used,
-            room,
-        }))
+    pub(crate) fn new(stream: Stream<TcpStream>, room: Room, used: Timestamp) -> Box<Self> {
+        let body = Decoder::new(Framing::Empty);
+        Box::new(Self { bytes: Wire::new(stream), upload: None, body, goes_on: true, used, room })
     }
 
-    /// Sends a request and waits for the head of the answer, until the deadline.
-    pub(super) async fn send(
+    /// The connection itself with what was read ahead, to go on with in another protocol.
+    pub(crate) fn into_parts(self) -> (Stream<TcpStream>, BytesMut, Room) {
+        let (stream, ahead) = self.bytes.into_parts();
+        (stream, ahead, self.room)
+    }
+
+    /// Sends a request and waits for the head of the answer, until the deadline. The request's body is taken out of it,
+    /// if it has one, as soon as something is sent.
+    pub(crate) async fn send(
         &mut self,
-        request: Request<RequestBody>,
+        request: &mut Request<RequestBody>,
         deadline: Timestamp,
         alarm: &mut LazyAlarm,
-    ) -> Result<Response<Incoming>, Lost> {
-        let Self { sender, connection, waker, driver, .. } = self;
-        let mut answer = std::pin::pin!(sender.try_send_request(request));
-        poll_fn(|context| {
-            driver.drive(context.waker());
-            poll_to_its_end(connection, &mut Context::from_waker(waker));
-            // An answer comes only while the connection is polled, and it is looked for right after that: who is
-            // polled already need not be woken.
-            match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
-                Poll::Ready(Err(mut error)) => Poll::Ready(Err(match error.take_message() {
-                    Some(request) => Lost::Unsent(Box::new(request)),
-                    None => Lost::Broken,
-                })),
-                Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
-            }
-        })
-        .await
+    ) -> Result<ReadResponse, Lost> {
+        if !self.is_still_ready() {
+            return Err(Lost::Unsent);
+        }
+        self.begin(request);
+        let method = request.method();
+        let answer = poll_fn(|context| match self.poll_answer(method, context) {
+            Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
+            answer => answer,
+        });
+        let read = answer.await?;
+        self.body = Decoder::new(read.framing);
+        self.goes_on = read.goes_on;
+        Ok(read)
     }
 
-    /// The next part of an answer's body. Goes on with the connection if there is none yet.
-    pub(super) fn poll_body(
-        &mut self,
-        body: &mut Incoming,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        // Data comes only while the connection is polled, and is looked for right after that.
-        let mut unwoken = Context::from_waker(Waker::noop());
-        if let Poll::Ready(frame) = self.driver.unheard(|| Pin::new(&mut *body).poll_frame(&mut unwoken)) {
-            return Poll::Ready(frame);
+    /// Puts a request's head together, and takes its body.
+    fn begin(&mut self, request: &mut Request<RequestBody>) {
+        let output = &mut self.bytes.output;
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        write_request_line(output, request.method(), target);
+        let (mut length, mut is_chunked, mut has_trailers) = (None, false, false);
+        for (name, value) in request.headers() {
+            match *name {
+                CONTENT_LENGTH => length = value.to_str().ok().and_then(|digits| digits.parse::<u64>().ok()),
+                TRANSFER_ENCODING => is_chunked = true,
+                TRAILER => has_trailers = true,
+                _ => {}
+            }
+            write_field(output, name, value.as_bytes());
         }
-        self.driver.drive(context.waker());
-        poll_to_its_end(&mut self.connection, &mut Context::from_waker(&self.waker));
-        self.driver.unheard(|| Pin::new(body).poll_frame(&mut unwoken))
+        if request.body().is_empty() {
+            let means_body = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+            if means_body && length.is_none() {
+                write_field(output, &CONTENT_LENGTH, b"0");
+            }
+        } else {
+            let trailers = has_trailers.then(|| request.headers().clone());
+            let body = std::mem::replace(request.body_mut(), RequestBody::Empty);
+            let left = if is_chunked { None } else { Some(length.unwrap_or(0)) };
+            self.upload = Some(Box::new(Sending { body, left, trailers }));
+        }
+        output.extend_from_slice(b"\r\n");
+    }
+
+    /// Sends what is to be sent, and reads the head of the answer.
+    fn poll_answer(&mut self, method: &Method, context: &mut Context<'_>) -> Poll<Result<ReadResponse, Lost>> {
+        if let Poll::Ready(Err(Stuck::Body)) = self.poll_upload(context) {
+            return Poll::Ready(Err(Lost::Broken));
+        }
+        loop {
+            if !self.bytes.input.is_empty() {
+                match read_response(&mut self.bytes.input, method, LONGEST_HEAD) {
+                    // What comes before the answer is none of the client's business.
+                    Ok(Some(read)) if is_interim(read.head.status()) => continue,
+                    Ok(Some(read)) => return Poll::Ready(Ok(read)),
+                    Ok(None) => {}
+                    Err(_) => return Poll::Ready(Err(Lost::Broken)),
+                }
+            }
+            match self.bytes.poll_fill(context) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(Err(Lost::Broken)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Goes on sending the request. Ready when all of it has gone.
+    fn poll_upload(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Stuck>> {
+        loop {
+            let mut waits = false;
+            while let Some(sending) = &mut self.upload
+                && self.bytes.takes_more()
+            {
+                match Pin::new(&mut sending.body).poll_frame(context) {
+                    Poll::Ready(Some(Ok(frame))) => {
+                        if !sending.part(frame, &mut self.bytes) {
+                            return Poll::Ready(Err(Stuck::Body));
+                        }
+                    }
+                    Poll::Ready(None) => {
+                        if !sending.end(&mut self.bytes) {
+                            return Poll::Ready(Err(Stuck::Body));
+                        }
+                        self.upload = None;
+                    }
+                    Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Stuck::Body)),
+                    Poll::Pending => {
+                        waits = true;
+                        break;
+                    }
+                }
+            }
+            match self.bytes.poll_flush(context) {
+                Poll::Ready(Ok(())) if self.upload.is_none() => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(())) if waits => return Poll::Pending,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => {
+                    // Nothing more can be sent, but something may be there to be read.
+                    self.upload = None;
+                    self.bytes.give_up_output();
+                    self.goes_on = false;
+                    return Poll::Ready(Err(Stuck::Server));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// The next part of the answer's body.
+    pub(super) fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
+        loop {
+            match self.body.decode(&mut self.bytes.input) {
+                Ok(Decoded::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Ok(Decoded::Trailers(trailers)) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+                Ok(Decoded::End) => return Poll::Ready(None),
+                Ok(Decoded::More) => {}
+                Err(malformed) => return Poll::Ready(Some(Err(malformed.into()))),
+            }
+            if self.upload.is_some()
+                && let Poll::Ready(Err(Stuck::Body)) = self.poll_upload(context)
+            {
+                return Poll::Ready(Some(Err(AnswerError::Request)));
+            }
+            match self.bytes.poll_fill(context) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0)) => return Poll::Ready(self.body.close().err().map(|error| Err(error.into()))),
+                Poll::Ready(Err(_)) => return Poll::Ready(Some(Err(Malformed::BrokenOff.into()))),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// How much of the answer's body is still to come, if that is known.
+    pub(super) const fn remaining(&self) -> Option<u64> {
+        self.body.remaining()
     }
 
     /// Whether somebody waits for its room.
@@ -101,30 +225,65 @@ impl Link {
         self.room.is_wanted()
     }
 
-    /// Whether it can carry another request, as far as is known. If the server has closed it meanwhile, sending
-    /// will find out, and give the request back.
+    /// Whether it can carry another request, as far as is known.
     pub(super) fn is_ready(&self) -> bool {
-        self.sender.is_ready()
+        self.goes_on
+            && self.body.is_done()
+            && self.upload.is_none()
+            && self.bytes.is_flushed()
+            && self.bytes.input.is_empty()
     }
 
-    /// The same, with a look at what the server has done meanwhile.
+    /// The same, with a look at what the server has done meanwhile: whatever it says now is no answer to anything.
     pub(super) fn is_still_ready(&mut self) -> bool {
-        poll_to_its_end(&mut self.connection, &mut Context::from_waker(&self.waker));
-        self.connection.is_some() && self.sender.is_ready()
-    }
-
-    /// Nobody drives it any more.
-    pub(super) fn rest(&mut self, now: Timestamp) {
-        self.driver.rest();
-        self.used = now;
+        self.is_ready() && self.bytes.poll_fill(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 }
 
-/// Goes on with a connection, and drops it when it has ended. How it ended, answers and bodies tell.
-fn poll_to_its_end<C: Future + Unpin>(connection: &mut Option<C>, context: &mut Context<'_>) {
-    if let Some(open) = connection
-        && Pin::new(open).poll(context).is_ready()
-    {
-        *connection = None;
+impl Sending {
+    /// Sends a part of the body on. Answers whether that is as it was promised.
+    fn part(&mut self, frame: Frame<Bytes>, bytes: &mut Wire<Stream<TcpStream>>) -> bool {
+        let data = match frame.into_data() {
+            Ok(data) => data,
+            Err(frame) => {
+                if let (Some(head), Ok(trailers)) = (self.trailers.take(), frame.into_trailers()) {
+                    self.trailers = Some(announced(&head, trailers));
+                }
+                return true;
+            }
+        };
+        if data.is_empty() {
+            return true;
+        }
+        match &mut self.left {
+            Some(left) => match left.checked_sub(data.len() as u64) {
+                Some(rest) => {
+                    *left = rest;
+                    bytes.push(data, b"");
+                }
+                None => return false,
+            },
+            None => {
+                write_chunk(&mut bytes.output, data.len());
+                bytes.push(data, b"\r\n");
+            }
+        }
+        true
     }
+
+    /// Says that this was all. Answers whether it was.
+    fn end(&mut self, bytes: &mut Wire<Stream<TcpStream>>) -> bool {
+        match self.left {
+            Some(left) => left == 0,
+            None => {
+                write_last_chunk(&mut bytes.output, self.trailers.as_ref());
+                true
+            }
+        }
+    }
+}
+
+/// Whether something else comes before the answer.
+fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

@@ -9,7 +9,6 @@
 mod answer;
 mod link;
 mod shared;
-mod waker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,8 @@ use sluicegate_engine::clock::ClockHandle;
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
 use crate::failure::Failure;
-use crate::upstream::{Attempt, Room, Server, Tried, Upstream};
+use crate::upstream::{Attempt, Server, Tried, Upstream};
+use answer::From;
 pub(crate) use answer::{AnswerError, ServerBody};
 pub(crate) use link::Link;
 use shared::Shared;
@@ -56,10 +56,9 @@ pub(crate) struct Unanswered {
 /// Why there is no answer.
 pub(crate) enum Lost {
     /// Nothing of the request was sent.
-    Unsent(Box<Request<RequestBody>>),
+    Unsent,
     /// Nothing of the request was sent, as no connection could be made.
     NoConnection {
-        request: Box<Request<RequestBody>>,
         /// Whether that took too long.
         late: bool,
     },
@@ -90,7 +89,7 @@ impl Lane {
     /// Sends a request to one of the servers, or to another where the first fails and that is safe.
     pub(crate) async fn send(
         self: &Arc<Self>,
-        mut outgoing: Request<RequestBody>,
+        outgoing: &mut Request<RequestBody>,
         address: impl Fn(&mut Request<RequestBody>, &Server),
         mut alarm: LazyAlarm,
     ) -> Result<Answered, Unanswered> {
@@ -98,23 +97,20 @@ impl Lane {
         let upstream = || settings.name.clone();
         let may_repeat = settings.retries > 0 && outgoing.method().is_idempotent() && outgoing.body().is_empty();
         let mut tried = Tried::default();
-        let mut failure = Failure::NoServer { upstream: upstream() };
+        let mut failure = None;
         let mut last = None;
         for attempts in 1..=settings.retries.saturating_add(1) {
             let Some(attempt) = self.upstream.pick(&tried) else { break };
             let server = attempt.server();
             tried.add(server);
             last = Some((Arc::clone(server), attempts));
-            address(&mut outgoing, server);
-            // A copy is only made where it can be of use.
-            let now = self.clock.now();
-            let copy = (may_repeat && self.may_need_copy(server)).then(|| copy_of(&outgoing));
-            let deadline = now + settings.timeouts.answer;
-            let lost = match self.exchange(outgoing, copy.as_ref(), &attempt, deadline, &mut alarm).await {
-                Ok((answer, link)) => {
+            address(outgoing, server);
+            let deadline = self.clock.now() + settings.timeouts.answer;
+            let lost = match self.exchange(outgoing, may_repeat, &attempt, deadline, &mut alarm).await {
+                Ok((answer, from)) => {
                     attempt.answered();
                     let (lane, server) = (Arc::clone(self), Arc::clone(server));
-                    let answer = answer.map(|body| ServerBody::new(body, link, lane, attempt, alarm));
+                    let answer = answer.map(|()| ServerBody::new(from, lane, attempt, alarm));
                     return Ok((answer, server, attempts));
                 }
                 Err(lost) => lost,
@@ -122,111 +118,84 @@ impl Lane {
             if !matches!(lost, Lost::Full) {
                 attempt.failed();
             }
-            let repeat = match lost {
-                Lost::Full => {
-                    failure = Failure::Busy;
-                    None
+            let (why, again) = match lost {
+                Lost::Full => (Failure::Busy, false),
+                Lost::Unsent | Lost::NoConnection { late: false } => {
+                    (Failure::NoConnection { upstream: upstream() }, true)
                 }
-                Lost::Unsent(request) | Lost::NoConnection { request, late: false } => {
-                    failure = Failure::NoConnection { upstream: upstream() };
-                    Some(*request)
-                }
-                Lost::NoConnection { request, late: true } => {
-                    failure = Failure::Late { upstream: upstream() };
-                    Some(*request)
-                }
-                Lost::Broken => {
-                    failure = Failure::BadAnswer { upstream: upstream() };
-                    copy
-                }
-                Lost::Late => {
-                    failure = Failure::Late { upstream: upstream() };
-                    None
-                }
+                Lost::NoConnection { late: true } => (Failure::Late { upstream: upstream() }, true),
+                Lost::Broken => (Failure::BadAnswer { upstream: upstream() }, may_repeat),
+                Lost::Late => (Failure::Late { upstream: upstream() }, false),
             };
-            match repeat {
-                Some(request) => outgoing = request,
-                None => break,
+            failure = Some(why);
+            if !again {
+                break;
             }
         }
+        let failure = failure.unwrap_or_else(|| Failure::NoServer { upstream: upstream() });
         Err(Unanswered { failure, last, alarm })
     }
 
     /// Sends a request to one server.
     async fn exchange(
         self: &Arc<Self>,
-        request: Request<RequestBody>,
-        copy: Option<&Request<RequestBody>>,
+        request: &mut Request<RequestBody>,
+        may_repeat: bool,
         attempt: &Attempt,
         deadline: Timestamp,
         alarm: &mut LazyAlarm,
-    ) -> Result<(Response<hyper::body::Incoming>, Option<Box<Link>>), Lost> {
+    ) -> Result<(Response<()>, From), Lost> {
         let server = attempt.server();
         if self.upstream.settings().protocol == UpstreamProtocol::Http2 {
             // On the heap, here and below: what is rarely needed must not be moved about with every request.
             let answer = Box::pin(self.shared[server.position()].send(server, request, deadline, alarm)).await?;
-            return Ok((answer, None));
+            let (head, body) = answer.into_parts();
+            return Ok((Response::from_parts(head, ()), From::Http2(body)));
         }
-        let mut request = request;
         // Connections that the server has closed are found one by one; there is no end of new ones.
         while let Some(mut link) = self.take_idle(server.position()) {
             match link.send(request, deadline, alarm).await {
-                Ok(answer) => return Ok((answer, Some(link))),
-                Err(Lost::Unsent(unsent)) => request = *unsent,
+                Ok(answer) => return Ok((answer.head, From::Link(link))),
+                Err(Lost::Unsent) => {}
                 // Probably the server closed it at that moment, which is nobody's fault. If it was the request that
                 // did it, it must not end all the others too: the next try is on a new one.
-                Err(Lost::Broken) => match copy {
-                    Some(copy) => {
-                        request = copy_of(copy);
-                        break;
-                    }
-                    None => return Err(Lost::Broken),
-                },
+                Err(Lost::Broken) if may_repeat => break,
                 Err(lost) => return Err(lost),
             }
         }
-        let room = Box::pin(alarm.within(deadline, server.wait_for_room())).await;
-        let Some(room) = room else { return Err(Lost::Full) };
-        let mut link = match Box::pin(self.connect(server, room)).await {
-            Ok(link) => link,
-            Err(late) => return Err(Lost::NoConnection { request: Box::new(request), late }),
-        };
+        let mut link = Box::pin(self.connect(server, deadline, alarm)).await?;
         let answer = link.send(request, deadline, alarm).await?;
-        Ok((answer, Some(link)))
+        Ok((answer.head, From::Link(link)))
     }
 
-    /// Connects, or tells whether it was a matter of time that it did not.
-    async fn connect(&self, server: &Server, room: Room) -> Result<Box<Link>, bool> {
-        let stream = server.connect().await.map_err(|error| error.is_timeout())?;
-        Link::new(stream, room, self.clock.now()).await.map_err(|_| false)
+    /// A new connection.
+    pub(crate) async fn connect(
+        &self,
+        server: &Server,
+        deadline: Timestamp,
+        alarm: &mut LazyAlarm,
+    ) -> Result<Box<Link>, Lost> {
+        let Some(room) = alarm.within(deadline, server.wait_for_room()).await else { return Err(Lost::Full) };
+        let connected = server.connect().await;
+        let stream = connected.map_err(|error| Lost::NoConnection { late: error.is_timeout() })?;
+        Ok(Link::new(stream, room, self.clock.now()))
     }
 
     fn take_idle(&self, server: usize) -> Option<Box<Link>> {
-        loop {
-            let link = self.idle[server].lock().pop()?;
-            if link.is_ready() {
-                return Some(link);
-            }
-        }
+        self.idle[server].lock().pop()
     }
 
     /// Keeps a connection whose answer has been read.
     fn take_back(&self, server: usize, mut link: Box<Link>) {
-        link.rest(self.clock.now());
-        if link.is_wanted_elsewhere() || !(link.is_ready() || link.is_still_ready()) {
+        if link.is_wanted_elsewhere() || !link.is_ready() {
             // Somebody waits for its room, the request is still being sent, or the server wants no more.
             return;
         }
+        link.used = self.clock.now();
         let mut idle = self.idle[server].lock();
         if idle.len() < MOST_IDLE {
             idle.push(link);
         }
-    }
-
-    /// Whether a request that is lost on its way can be sent once more: there is another server to try, or a kept
-    /// connection, which the server may close at any moment, however lately it was used.
-    fn may_need_copy(&self, server: &Server) -> bool {
-        self.upstream.servers().len() > 1 || !self.idle[server.position()].lock().is_empty()
     }
 
     /// Closes connections that have been idle for too long, or that the server has closed.
@@ -238,13 +207,4 @@ impl Lane {
                 .retain_mut(|link| now < link.used + longest && !link.is_wanted_elsewhere() && link.is_still_ready());
         }
     }
-}
-
-/// A request that has no body once more.
-fn copy_of(request: &Request<RequestBody>) -> Request<RequestBody> {
-    let mut copy = Request::new(RequestBody::Empty);
-    *copy.method_mut() = request.method().clone();
-    *copy.uri_mut() = request.uri().clone();
-    *copy.headers_mut() = request.headers().clone();
-    copy
 }

@@ -27,19 +27,14 @@ impl Shared {
     pub(super) async fn send(
         &self,
         server: &Server,
-        request: Request<RequestBody>,
+        request: &mut Request<RequestBody>,
         deadline: Timestamp,
         alarm: &mut LazyAlarm,
     ) -> Result<Response<Incoming>, Lost> {
-        let mut request = Some(request);
         // The second time on a connection that was made for it.
         for _ in 0..2 {
-            let Some(unsent) = request.take() else { break };
-            let mut sender = match self.sender(server).await {
-                Ok(sender) => sender,
-                Err(late) => return Err(Lost::NoConnection { request: Box::new(unsent), late }),
-            };
-            let mut answer = std::pin::pin!(sender.try_send_request(unsent));
+            let mut sender = self.sender(server).await.map_err(|late| Lost::NoConnection { late })?;
+            let mut answer = std::pin::pin!(sender.try_send_request(taken(request)));
             let fared = poll_fn(|context| match answer.as_mut().poll(context) {
                 Poll::Ready(answer) => Poll::Ready(Ok(answer)),
                 Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
@@ -49,11 +44,11 @@ impl Shared {
                 Err(mut error) => {
                     let Some(unsent) = error.take_message() else { return Err(Lost::Broken) };
                     *self.sender.lock() = None;
-                    request = Some(unsent);
+                    *request = unsent;
                 }
             }
         }
-        request.map_or(Err(Lost::Broken), |unsent| Err(Lost::Unsent(Box::new(unsent))))
+        Err(Lost::Unsent)
     }
 
     /// The connection that is there, or a new one; if there is none, whether it was a matter of time.
@@ -77,4 +72,14 @@ impl Shared {
     fn present(&self) -> Option<http2::SendRequest<RequestBody>> {
         self.sender.lock().as_ref().filter(|sender| !sender.is_closed()).cloned()
     }
+}
+
+/// The request itself if it has a body, which can be sent once; otherwise one like it, so that it can be sent again.
+fn taken(request: &mut Request<RequestBody>) -> Request<RequestBody> {
+    let body = std::mem::replace(request.body_mut(), RequestBody::Empty);
+    let mut taken = Request::new(body);
+    *taken.method_mut() = request.method().clone();
+    *taken.uri_mut() = request.uri().clone();
+    *taken.headers_mut() = request.headers().clone();
+    taken
 }

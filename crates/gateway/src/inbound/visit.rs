@@ -1,0 +1,344 @@
+//! One client's connection.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::header::TE;
+use http::{Method, Request, Response, Version};
+use parking_lot::Mutex;
+use sluicegate_door::{Connection, Host, Late};
+use sluicegate_engine::Timestamp;
+use sluicegate_http1::{Malformed, ReadRequest, read_request};
+use sluicegate_listen::Stream;
+use tokio::sync::watch;
+
+use super::answering::Sent;
+use super::deadlines::{Awaited, Deadlines};
+use super::wire::{ClientWire, SharedWire};
+use crate::alarm::LazyAlarm;
+use crate::body::{AnswerBody, Upload};
+use crate::client::{Client, ClientService};
+use crate::exchange::{self, Tunnel};
+use crate::failure::Failure;
+
+/// With what connections of HTTP/2 begin.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How much a client may send ahead of its answers before no more is read.
+const MOST_AHEAD: usize = 64 << 10;
+
+/// How long a client that is to be told something may go on sending what nobody reads. Whoever closes at once takes
+/// the answer away from it.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// A connection that is served.
+pub(crate) struct Visit {
+    pub(super) wire: SharedWire,
+    pub(super) deadlines: Deadlines,
+    pub(super) closing: watch::Receiver<()>,
+    pub(super) host: Arc<Host>,
+    client: Arc<Client>,
+}
+
+/// What the first bytes are.
+enum First {
+    Http1,
+    Http2,
+    /// There are none, and will not be.
+    Gone,
+}
+
+/// What comes next on a busy connection.
+enum Next {
+    Request(Box<ReadRequest>),
+    Malformed(Malformed),
+    /// Nothing for a while.
+    Rests,
+    Over,
+}
+
+/// What comes after a busy time.
+enum After {
+    Rest,
+    /// Another protocol.
+    Switched(Box<Tunnel>),
+    Over,
+}
+
+/// What was asked, as far as it matters for how it is answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) is_head: bool,
+    /// Whether the client knows HTTP/1.1, chunks for example.
+    pub(super) is_1_1: bool,
+    /// Whether another request may follow.
+    pub(super) goes_on: bool,
+    /// Whether the client wants trailers.
+    pub(super) takes_trailers: bool,
+}
+
+impl Asked {
+    fn of(read: &ReadRequest) -> Self {
+        let takes_trailers = |line: &http::HeaderValue| {
+            line.as_bytes().split(|byte| *byte == b',').any(|it| it.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        };
+        Self {
+            is_head: *read.head.method() == Method::HEAD,
+            is_1_1: read.head.version() == Version::HTTP_11,
+            goes_on: read.goes_on,
+            takes_trailers: read.head.headers().get(TE).is_some_and(takes_trailers),
+        }
+    }
+
+    /// Something of which nothing is known, not even where it ends.
+    const fn nothing() -> Self {
+        Self { is_head: false, is_1_1: true, goes_on: false, takes_trailers: false }
+    }
+}
+
+impl Visit {
+    /// A client that connected at `since`.
+    pub(crate) fn new(
+        stream: Stream<Connection>,
+        client: Arc<Client>,
+        host: Arc<Host>,
+        closing: watch::Receiver<()>,
+        since: Timestamp,
+    ) -> Self {
+        let alarm = LazyAlarm::new(client.thread.shared.clock.clone());
+        let deadlines = Deadlines::new(host.patience(), alarm, since);
+        Self { wire: Arc::new(Mutex::new(ClientWire::new(stream))), deadlines, closing, host, client }
+    }
+
+    /// Serves it until it ends, takes too long, or the gateway stops.
+    pub(crate) async fn serve(mut self, is_http2: Option<bool>) {
+        if is_http2 == Some(true) {
+            return Box::pin(self.speak_http2()).await;
+        }
+        let mut may_be_http2 = is_http2.is_none();
+        loop {
+            let resting = (!may_be_http2).then(|| self.host.rest());
+            match self.first_bytes(may_be_http2).await {
+                First::Http1 => {}
+                First::Http2 => return Box::pin(self.speak_http2()).await,
+                First::Gone => return,
+            }
+            drop(resting);
+            may_be_http2 = false;
+            // On the heap, as all that is only there while requests are: a connection at rest is small.
+            match Box::pin(self.busy()).await {
+                After::Rest => self.wire.lock().bytes.rest(),
+                After::Switched(tunnel) => return Box::pin(self.go_on_in(tunnel)).await,
+                After::Over => return,
+            }
+        }
+    }
+
+    /// Waits for bytes, with nothing in hand.
+    async fn first_bytes(&mut self, may_be_http2: bool) -> First {
+        let Self { wire, deadlines, closing, host, .. } = self;
+        let mut closes = pin!(closing.changed());
+        poll_fn(|context| {
+            hear(&mut closes, deadlines, context);
+            let bytes = &mut wire.lock().bytes;
+            loop {
+                let compared = bytes.input.len().min(PREFACE.len());
+                if !may_be_http2 && compared > 0 || bytes.input[..compared] != PREFACE[..compared] {
+                    return Poll::Ready(First::Http1);
+                }
+                if compared == PREFACE.len() {
+                    return Poll::Ready(First::Http2);
+                }
+                match bytes.poll_first(context) {
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Poll::Ready(First::Gone),
+                    Poll::Pending => break,
+                }
+            }
+            deadlines.poll_late(context).map(|late| {
+                host.closed_late(late);
+                First::Gone
+            })
+        })
+        .await
+    }
+
+    async fn speak_http2(self) {
+        let Some(wire) = Arc::into_inner(self.wire) else { return };
+        let (stream, ahead) = wire.into_inner().bytes.into_parts();
+        let service = ClientService(self.client);
+        self.host.host_http2(stream, ahead.freeze(), service, self.closing, self.deadlines.is_closing()).await;
+    }
+
+    /// Goes on in another protocol.
+    async fn go_on_in(self, tunnel: Box<Tunnel>) {
+        let Some(wire) = Arc::into_inner(self.wire) else { return };
+        let (stream, ahead) = wire.into_inner().bytes.into_parts();
+        tunnel.join(stream, ahead).await;
+    }
+
+    /// Serves requests one after the other.
+    async fn busy(&mut self) -> After {
+        loop {
+            let read = match self.next().await {
+                Next::Request(read) => *read,
+                Next::Malformed(malformed) => {
+                    let failure = match malformed {
+                        Malformed::TooLarge => Failure::TooLarge,
+                        malformed => Failure::Bad(malformed.reason()),
+                    };
+                    self.answer(exchange::own(failure.render(), false), Asked::nothing()).await;
+                    self.linger().await;
+                    return After::Over;
+                }
+                Next::Rests => return After::Rest,
+                Next::Over => return After::Over,
+            };
+            let asked = Asked::of(&read);
+            let mut body = Upload::Empty;
+            let is_read = {
+                let mut wire = self.wire.lock();
+                wire.begin(read.framing, read.expects_continue);
+                wire.is_read()
+            };
+            if !is_read {
+                body = Upload::Http1(Arc::clone(&self.wire));
+            }
+            let Some(answer) = self.exchanged(read.head.map(|()| body)).await else { return After::Over };
+            match self.answer(answer, asked).await {
+                Sent::GoesOn => self.deadlines.await_now(Awaited::Request),
+                Sent::Switched(tunnel) => return After::Switched(tunnel),
+                Sent::Unread => {
+                    self.linger().await;
+                    return After::Over;
+                }
+                Sent::Over => return After::Over,
+            }
+        }
+    }
+
+    /// The next request, if there is one.
+    async fn next(&mut self) -> Next {
+        let Self { wire, deadlines, closing, host, client } = self;
+        let longest = client.thread.shared.longest_head;
+        let mut closes = pin!(closing.changed());
+        poll_fn(|context| {
+            hear(&mut closes, deadlines, context);
+            let bytes = &mut wire.lock().bytes;
+            loop {
+                if !bytes.input.is_empty() {
+                    match read_request(&mut bytes.input, longest) {
+                        Ok(Some(read)) => return Poll::Ready(Next::Request(Box::new(read))),
+                        Ok(None) => deadlines.head_begins(),
+                        Err(malformed) => return Poll::Ready(Next::Malformed(malformed)),
+                    }
+                }
+                // All that was said goes out before anything is awaited.
+                let before = bytes.waiting();
+                match bytes.poll_flush(context) {
+                    Poll::Ready(Ok(())) => deadlines.reads(),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Next::Over),
+                    Poll::Pending => {
+                        if bytes.waiting() < before {
+                            deadlines.reads();
+                        }
+                        return deadlines.poll_unread(context).map(|()| {
+                            host.closed_late(Late::Reading);
+                            Next::Over
+                        });
+                    }
+                }
+                match bytes.poll_fill(context) {
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Poll::Ready(Next::Over),
+                    Poll::Pending => break,
+                }
+            }
+            if bytes.input.is_empty() && deadlines.poll_rest(host.rest_after(), context).is_ready() {
+                return Poll::Ready(Next::Rests);
+            }
+            deadlines.poll_late(context).map(|late| {
+                host.closed_late(late);
+                Next::Over
+            })
+        })
+        .await
+    }
+
+    /// What is answered to a request; `None` if its client has gone.
+    async fn exchanged(&mut self, request: Request<Upload>) -> Option<Response<AnswerBody>> {
+        let client = Arc::clone(&self.client);
+        let mut exchange = pin!(exchange::serve(client, request));
+        poll_fn(|context| match exchange.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => self.poll_gone(context).map(|()| None),
+        })
+        .await
+    }
+
+    /// Ready when the client has gone, or does not read what it was sent before. While its request is still to be
+    /// read, whoever reads that will find out.
+    pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Self { wire, deadlines, host, .. } = self;
+        let mut wire = wire.lock();
+        if !wire.bytes.is_flushed() {
+            match wire.bytes.poll_flush(context) {
+                Poll::Ready(Ok(())) => deadlines.reads(),
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => {
+                    if deadlines.poll_unread(context).is_ready() {
+                        host.closed_late(Late::Reading);
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        }
+        while wire.is_read() && wire.bytes.input.len() < MOST_AHEAD {
+            match wire.bytes.poll_fill(context) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => break,
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Says that nothing more comes, and waits until the client has understood.
+    async fn linger(&mut self) {
+        let Self { wire, deadlines, .. } = self;
+        let since = deadlines.now();
+        let mut is_shut = false;
+        poll_fn(|context| {
+            let bytes = &mut wire.lock().bytes;
+            if !is_shut {
+                match bytes.poll_shutdown(context) {
+                    Poll::Ready(Ok(())) => is_shut = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => return deadlines.poll_after(since, LINGER, context),
+                }
+            }
+            loop {
+                match bytes.poll_discard(context) {
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => return deadlines.poll_after(since, LINGER, context),
+                }
+            }
+        })
+        .await;
+    }
+}
+
+/// Listens whether the gateway stops.
+fn hear<E>(
+    closes: &mut Pin<&mut impl Future<Output = Result<(), E>>>,
+    deadlines: &mut Deadlines,
+    context: &mut Context<'_>,
+) {
+    if !deadlines.is_closing() && closes.as_mut().poll(context).is_ready() {
+        deadlines.close();
+    }
+}
