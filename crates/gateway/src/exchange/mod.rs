@@ -12,6 +12,7 @@ mod forward;
 mod journal;
 mod upgrade;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -129,7 +130,8 @@ fn ask<B>(client: &Client, request: &Request<B>) -> (Found, Admission) {
         cost: 1,
         attributes: &HttpAttributes::new(request, &shared.sources),
     };
-    let found = shared.router.find(&described.host_name(), request.method(), &path);
+    let host = if shared.router.tells_hosts_apart() { described.host_name() } else { Cow::Borrowed("") };
+    let found = shared.router.find(&host, request.method(), &path);
     if let Found::Route(route) = found {
         described.service = shared.places[route].service();
     }

@@ -52,8 +52,9 @@ enum First {
 }
 
 /// What comes next on a busy connection.
+#[expect(clippy::large_enum_variant, reason = "nearly always the large one, which is taken out at once")]
 enum Next {
-    Request(Box<ReadRequest>),
+    Request(ReadRequest),
     Malformed(Malformed),
     /// Nothing for a while.
     Rests,
@@ -119,9 +120,11 @@ impl Visit {
             return Box::pin(self.speak_http2()).await;
         }
         let mut may_be_http2 = is_http2.is_none();
+        let mut closing = self.closing.clone();
+        let mut closes = Closes { changed: pin!(async move { drop(closing.changed().await) }), is_awaited: false };
         loop {
             let resting = (!may_be_http2).then(|| self.host.rest());
-            match self.first_bytes(may_be_http2).await {
+            match self.first_bytes(may_be_http2, &mut closes).await {
                 First::Http1 => {}
                 First::Http2 => return Box::pin(self.speak_http2()).await,
                 First::Gone => return,
@@ -129,7 +132,7 @@ impl Visit {
             drop(resting);
             may_be_http2 = false;
             // On the heap, as all that is only there while requests are: a connection at rest is small.
-            match Box::pin(self.busy()).await {
+            match Box::pin(self.busy(&mut closes)).await {
                 After::Rest => self.wire.lock().bytes.rest(),
                 After::Switched(tunnel) => return Box::pin(self.go_on_in(tunnel)).await,
                 After::Over => return,
@@ -138,11 +141,10 @@ impl Visit {
     }
 
     /// Waits for bytes, with nothing in hand.
-    async fn first_bytes(&mut self, may_be_http2: bool) -> First {
+    async fn first_bytes(&mut self, may_be_http2: bool, closes: &mut Closes<'_>) -> First {
         let Self { wire, deadlines, closing, host, .. } = self;
-        let mut closes = pin!(closing.changed());
         poll_fn(|context| {
-            hear(&mut closes, deadlines, context);
+            closes.hear(closing, deadlines, context);
             let bytes = &mut wire.lock().bytes;
             loop {
                 let compared = bytes.input.len().min(PREFACE.len());
@@ -181,10 +183,10 @@ impl Visit {
     }
 
     /// Serves requests one after the other.
-    async fn busy(&mut self) -> After {
+    async fn busy(&mut self, closes: &mut Closes<'_>) -> After {
         loop {
-            let read = match self.next().await {
-                Next::Request(read) => *read,
+            let read = match self.next(closes).await {
+                Next::Request(read) => read,
                 Next::Malformed(malformed) => {
                     let failure = match malformed {
                         Malformed::TooLarge => Failure::TooLarge,
@@ -221,17 +223,16 @@ impl Visit {
     }
 
     /// The next request, if there is one.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self, closes: &mut Closes<'_>) -> Next {
         let Self { wire, deadlines, closing, host, client } = self;
         let longest = client.thread.shared.longest_head;
-        let mut closes = pin!(closing.changed());
         poll_fn(|context| {
-            hear(&mut closes, deadlines, context);
+            closes.hear(closing, deadlines, context);
             let bytes = &mut wire.lock().bytes;
             loop {
                 if !bytes.input.is_empty() {
                     match read_request(&mut bytes.input, longest) {
-                        Ok(Some(read)) => return Poll::Ready(Next::Request(Box::new(read))),
+                        Ok(Some(read)) => return Poll::Ready(Next::Request(read)),
                         Ok(None) => deadlines.head_begins(),
                         Err(malformed) => return Poll::Ready(Next::Malformed(malformed)),
                     }
@@ -332,13 +333,25 @@ impl Visit {
     }
 }
 
-/// Listens whether the gateway stops.
-fn hear<E>(
-    closes: &mut Pin<&mut impl Future<Output = Result<(), E>>>,
-    deadlines: &mut Deadlines,
-    context: &mut Context<'_>,
-) {
-    if !deadlines.is_closing() && closes.as_mut().poll(context).is_ready() {
-        deadlines.close();
+/// How a connection hears that the gateway stops.
+struct Closes<'a> {
+    changed: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
+    /// Whether the connection's task is woken when that happens. Being told so once is enough, as it is one task for
+    /// all of its life.
+    is_awaited: bool,
+}
+
+impl Closes<'_> {
+    /// Listens whether the gateway stops.
+    fn hear(&mut self, closing: &watch::Receiver<()>, deadlines: &mut Deadlines, context: &mut Context<'_>) {
+        if deadlines.is_closing() {
+            return;
+        }
+        let has_changed = closing.has_changed().unwrap_or(true);
+        if has_changed
+            || (!std::mem::replace(&mut self.is_awaited, true) && self.changed.as_mut().poll(context).is_ready())
+        {
+            deadlines.close();
+        }
     }
 }

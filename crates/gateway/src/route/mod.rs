@@ -83,6 +83,11 @@ impl Router {
         Ok(router)
     }
 
+    /// Whether it matters which host is asked for.
+    pub(crate) fn tells_hosts_apart(&self) -> bool {
+        !self.named.is_empty() || !self.below.is_empty()
+    }
+
     /// Finds the route of a request; `host` is a name in lower case without port, the path a normal one.
     pub(crate) fn find(&self, host: &str, method: &Method, path: &str) -> Found {
         let mut found = Found::Nothing;
