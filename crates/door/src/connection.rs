@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::activity::Activity;
+use crate::asleep::Asleep;
 use crate::gate::Place;
 use crate::gather::write_gathered;
 use crate::socket::Socket;
@@ -21,13 +22,22 @@ pub struct Connection {
     peer: SocketAddr,
     activity: Option<Arc<Activity>>,
     // Given back last, by being dropped.
-    _place: Place,
+    place: Place,
 }
 
 impl Connection {
     pub(crate) fn new(stream: Socket, peer: SocketAddr, place: Place) -> Self {
         stream.send_at_once();
-        Self { stream, peer, activity: None, _place: place }
+        Self::woken(stream, peer, place)
+    }
+
+    pub(crate) const fn woken(stream: Socket, peer: SocketAddr, place: Place) -> Self {
+        Self { stream, peer, activity: None, place }
+    }
+
+    /// Takes the connection from its runtime; it keeps its place.
+    pub fn sleep(self) -> io::Result<Asleep> {
+        Asleep::new(self.stream, self.peer, self.place)
     }
 
     /// The address at the other end; over a Unix socket, that of this machine.

@@ -38,6 +38,7 @@
 //! ```
 
 mod activity;
+mod asleep;
 #[cfg(feature = "axum")]
 mod axum;
 mod builder;
@@ -62,6 +63,7 @@ mod socket;
 mod watchman;
 mod workers;
 
+pub use asleep::Asleep;
 pub use builder::Builder;
 pub use connection::Connection;
 pub use counts::{Counts, DoorHandle, Refusals};

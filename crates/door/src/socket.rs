@@ -1,7 +1,9 @@
 //! What a door stands at: the network, or a Unix socket.
 
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{self, IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -66,6 +68,40 @@ impl Socket {
     /// The socket for calls that wait for nothing, whatever the runtime knows of it.
     pub(crate) fn as_it_is(&self) -> SockRef<'_> {
         whichever!(self, stream => SockRef::from(stream))
+    }
+}
+
+/// A connection that no runtime knows of.
+#[derive(Debug)]
+pub(crate) enum BareSocket {
+    Tcp(net::TcpStream),
+    Unix(unix::net::UnixStream),
+}
+
+impl Socket {
+    /// Takes it from its runtime.
+    pub(crate) fn bare(self) -> io::Result<BareSocket> {
+        Ok(match self {
+            Self::Tcp(stream) => BareSocket::Tcp(stream.into_std()?),
+            Self::Unix(stream) => BareSocket::Unix(stream.into_std()?),
+        })
+    }
+
+    /// Gives it to the runtime that this is called in.
+    pub(crate) fn of_bare(socket: BareSocket) -> io::Result<Self> {
+        Ok(match socket {
+            BareSocket::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
+            BareSocket::Unix(stream) => Self::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
+impl AsFd for BareSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::alarm::LazyAlarm;
 use crate::client::Client;
 use crate::head::Origin;
-use crate::inbound::Visit;
+use crate::inbound::{Dormitory, Visit};
 use crate::lane::Lane;
 use crate::log::LogThread;
 use crate::log::request_id::RequestIds;
@@ -31,7 +31,9 @@ pub(crate) struct Thread {
     /// Where its requests are noted, if anywhere.
     pub(crate) log: Option<ThreadLog>,
     /// Its connections.
-    guests: Guests,
+    pub(crate) guests: Guests,
+    /// Where those sleep of which nothing is expected; `None` where the system has no such place.
+    pub(crate) dormitory: Option<Dormitory>,
 }
 
 /// The access log as one thread has it.
@@ -44,7 +46,7 @@ impl Thread {
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
         let lanes = shared.upstreams.all().iter().map(|it| Lane::new(Arc::clone(it), shared.clock.clone())).collect();
         let log = shared.log.as_ref().map(|log| ThreadLog { lines: log.thread(), ids: RequestIds::new() });
-        Arc::new(Self { shared, lanes, log, guests: Guests::default() })
+        Arc::new(Self { shared, lanes, log, guests: Guests::default(), dormitory: Dormitory::new() })
     }
 
     /// Serves at all its listeners until told to stop, and then until everybody has been answered, or the time
@@ -60,6 +62,7 @@ impl Thread {
         let let_in = move |connection, entrance: &Arc<Entrance>, host: &Arc<Host>, closed: &watch::Receiver<()>| {
             thread.let_in(connection, entrance, host, closed.clone());
         };
+        self.guests.spawn_staff(Dormitory::attend(Arc::clone(&self), stop.clone()));
         let report = serve_until(doors, guests, stop, (patience, clock), let_in).await;
         sweeping.abort();
         report
@@ -97,7 +100,8 @@ impl Thread {
         });
     }
 
-    fn client(self: &Arc<Self>, address: SocketAddr, tls: bool) -> Arc<Client> {
+    /// A client of this thread.
+    pub(crate) fn client(self: &Arc<Self>, address: SocketAddr, tls: bool) -> Arc<Client> {
         Client::new(Arc::clone(self), Origin::new(address, &self.shared.forwarding, tls))
     }
 

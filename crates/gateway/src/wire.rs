@@ -56,6 +56,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
         }
     }
 
+    pub(crate) const fn io(&self) -> &I {
+        &self.io
+    }
+
+    /// Whether nothing is left to be looked at or to be written.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_flushed() && self.input.is_empty()
+    }
+
     pub(crate) fn into_parts(self) -> (I, BytesMut) {
         (self.io, self.input)
     }

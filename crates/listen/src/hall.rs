@@ -41,21 +41,40 @@ impl Report {
 
 /// The connections of one thread that are being served. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Guests(Arc<Mutex<JoinSet<()>>>);
+pub struct Guests(Arc<Mutex<JoinSet<Role>>>);
+
+/// Who has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Guest,
+    Staff,
+}
 
 impl Guests {
     /// Serves one more.
     pub fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
-        let mut guests = self.0.lock();
-        while guests.try_join_next().is_some() {}
-        guests.spawn(serving);
+        self.add(Role::Guest, serving);
     }
 
-    /// Waits until all have gone, and answers how many that were.
+    /// Does something for guests, and is waited for as they are, but is not one of them.
+    pub fn spawn_staff(&self, working: impl Future<Output = ()> + Send + 'static) {
+        self.add(Role::Staff, working);
+    }
+
+    fn add(&self, role: Role, future: impl Future<Output = ()> + Send + 'static) {
+        let mut guests = self.0.lock();
+        while guests.try_join_next().is_some() {}
+        guests.spawn(async move {
+            future.await;
+            role
+        });
+    }
+
+    /// Waits until all have gone, and answers how many guests that were.
     async fn gone(&self) -> usize {
         let mut count = 0;
-        while std::future::poll_fn(|context| self.0.lock().poll_join_next(context)).await.is_some() {
-            count += 1;
+        while let Some(gone) = std::future::poll_fn(|context| self.0.lock().poll_join_next(context)).await {
+            count += usize::from(!matches!(gone, Ok(Role::Staff)));
         }
         count
     }

@@ -13,6 +13,7 @@ mod journal;
 mod upgrade;
 
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,36 +66,39 @@ async fn answered(
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &*client.thread.shared;
     let survey = head::check(&request)?;
-    let (found, mut admission) = ask(client, &request);
     let mut held = Held::default();
-    // An outcome is large: it is looked at where it is, and only moved if it must be kept.
-    let fields = match admission.decided() {
-        Some(outcome) if outcome.is_admitted() => {
-            note(journal, outcome, false);
-            let fields = shared.renderer.fields(outcome);
-            if outcome.is_held()
-                && let Some(outcome) = admission.take()
-            {
-                held.keep(Box::new(outcome));
+    let (found, asked) = ask(client, &request, journal.is_none());
+    let fields = match asked {
+        Asked::Waved(fields) => fields,
+        Asked::Admission(mut admission) => match admission.decided() {
+            // An outcome is large: it is looked at where it is, and only moved if it must be kept.
+            Some(outcome) if outcome.is_admitted() => {
+                note(journal, outcome, false);
+                let fields = shared.renderer.fields(outcome);
+                if outcome.is_held()
+                    && let Some(outcome) = admission.take()
+                {
+                    held.keep(Box::new(outcome));
+                }
+                fields
             }
-            fields
-        }
-        Some(outcome) => {
-            note(journal, outcome, false);
-            return Ok(refused(shared, outcome, &request));
-        }
-        None => {
-            let outcome = Box::pin(admission).await;
-            note(journal, &outcome, true);
-            if !outcome.is_admitted() {
-                return Ok(refused(shared, &outcome, &request));
+            Some(outcome) => {
+                note(journal, outcome, false);
+                return Ok(refused(shared, outcome, &request));
             }
-            let fields = shared.renderer.fields(&outcome);
-            if outcome.is_held() {
-                held.keep(Box::new(outcome));
+            None => {
+                let outcome = admission.await;
+                note(journal, &outcome, true);
+                if !outcome.is_admitted() {
+                    return Ok(refused(shared, &outcome, &request));
+                }
+                let fields = shared.renderer.fields(&outcome);
+                if outcome.is_held() {
+                    held.keep(Box::new(outcome));
+                }
+                fields
             }
-            fields
-        }
+        },
     };
     let place = match found {
         Found::Route(route) => &shared.places[route],
@@ -116,8 +120,16 @@ fn note(journal: &mut Option<Box<Journal>>, outcome: &Outcome, waited: bool) {
     }
 }
 
-/// Finds the route, and asks the rules.
-fn ask<B>(client: &Client, request: &Request<B>) -> (Found, Admission) {
+/// What the rules say to a request.
+enum Asked {
+    /// It may go on, and nothing more has to be known; its answer tells this.
+    Waved(Fields),
+    /// All the rest.
+    Admission(Pin<Box<Admission>>),
+}
+
+/// Finds the route, and asks the rules; in few words where those `will_do`.
+fn ask<B>(client: &Client, request: &Request<B>, will_do: bool) -> (Found, Asked) {
     let shared = &*client.thread.shared;
     let path = normal_path(request.uri().path());
     let mut described = rule::Request {
@@ -135,7 +147,10 @@ fn ask<B>(client: &Client, request: &Request<B>) -> (Found, Admission) {
     if let Found::Route(route) = found {
         described.service = shared.places[route].service();
     }
-    (found, shared.sluice.admit(&described))
+    if will_do && let Some(fields) = shared.sluice.wave_through(&described, |it| shared.renderer.fields_waved(it)) {
+        return (found, Asked::Waved(fields));
+    }
+    (found, Asked::Admission(Box::pin(shared.sluice.admit(&described))))
 }
 
 fn refused<B>(shared: &Shared, outcome: &Outcome, request: &Request<B>) -> Response<AnswerBody> {

@@ -42,6 +42,16 @@ impl Deadlines {
         (self.awaited, self.since) = (awaited, self.alarm.now());
     }
 
+    /// This has been awaited since then.
+    pub(super) const fn await_since(&mut self, awaited: Awaited, since: Timestamp) {
+        (self.awaited, self.since) = (awaited, since);
+    }
+
+    /// Since when what is awaited is awaited.
+    pub(super) const fn since(&self) -> Timestamp {
+        self.since
+    }
+
     /// The first byte of a head may have come.
     pub(super) fn head_begins(&mut self) {
         if self.awaited == Awaited::Request {

@@ -1,6 +1,8 @@
 //! One client's connection.
 
 use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,12 +19,14 @@ use tokio::sync::watch;
 
 use super::answering::Sent;
 use super::deadlines::{Awaited, Deadlines};
+use super::dormitory::Sleeper;
 use super::wire::{ClientWire, SharedWire};
 use crate::alarm::LazyAlarm;
 use crate::body::{AnswerBody, Upload};
 use crate::client::{Client, ClientService};
 use crate::exchange::{self, Tunnel};
 use crate::failure::Failure;
+use crate::thread::Thread;
 
 /// With what connections of HTTP/2 begin.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -114,6 +118,37 @@ impl Visit {
         Self { wire: Arc::new(Mutex::new(ClientWire::new(stream))), deadlines, closing, host, client }
     }
 
+    /// A client that has slept.
+    pub(super) fn woken(sleeper: Sleeper, thread: &Arc<Thread>) -> io::Result<Self> {
+        let Sleeper { connection, address, since, host, closing, .. } = sleeper;
+        let client = thread.client(SocketAddr::new(address, 0), false);
+        let mut visit = Self::new(Stream::Plain(connection.wake()?), client, host, closing, since);
+        visit.deadlines.await_since(Awaited::Request, since);
+        Ok(visit)
+    }
+
+    /// Goes to sleep, if it can.
+    fn lie_down(self) -> Result<(), Self> {
+        let Self { wire, deadlines, closing, host, client } = self;
+        let thread = Arc::clone(&client.thread);
+        let wire = match (&thread.dormitory, Arc::try_unwrap(wire)) {
+            (Some(dormitory), Ok(wire)) if !deadlines.is_closing() => match wire.into_inner().into_sleeping() {
+                Ok(connection) => {
+                    let (address, since, resting) = (client.origin.address, deadlines.since(), host.rest());
+                    let sleeper = Sleeper { connection, address, since, host, closing, resting };
+                    let Some(sleepless) = dormitory.take_in(sleeper) else { return Ok(()) };
+                    return Self::woken(sleepless, &thread).map_or(Ok(()), Err);
+                }
+                Err(Some(wire)) => Arc::new(Mutex::new(wire)),
+                // The system has no hold of it any more.
+                Err(None) => return Ok(()),
+            },
+            (_, Ok(wire)) => Arc::new(wire),
+            (_, Err(wire)) => wire,
+        };
+        Err(Self { wire, deadlines, closing, host, client })
+    }
+
     /// Serves it until it ends, takes too long, or the gateway stops.
     pub(crate) async fn serve(mut self, is_http2: Option<bool>) {
         if is_http2 == Some(true) {
@@ -133,7 +168,13 @@ impl Visit {
             may_be_http2 = false;
             // On the heap, as all that is only there while requests are: a connection at rest is small.
             match Box::pin(self.busy(&mut closes)).await {
-                After::Rest => self.wire.lock().bytes.rest(),
+                After::Rest => match self.lie_down() {
+                    Ok(()) => return,
+                    Err(awake) => {
+                        self = awake;
+                        self.wire.lock().bytes.rest();
+                    }
+                },
                 After::Switched(tunnel) => return Box::pin(self.go_on_in(tunnel)).await,
                 After::Over => return,
             }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::Frame;
 use parking_lot::Mutex;
-use sluicegate_door::Connection;
+use sluicegate_door::{Asleep, Connection};
 use sluicegate_http1::{Decoded, Decoder, Framing, Malformed};
 use sluicegate_listen::Stream;
 
@@ -31,6 +31,18 @@ pub(crate) struct ClientWire {
 impl ClientWire {
     pub(super) fn new(stream: Stream<Connection>) -> Self {
         Self { bytes: Wire::new(stream), body: Decoder::new(Framing::Empty), owes_continue: false }
+    }
+
+    /// Puts the connection to sleep, if it is one of its own and nothing is left to be done; otherwise it is given back.
+    /// `Err(None)`: it is broken.
+    pub(super) fn into_sleeping(self) -> Result<Asleep, Option<Self>> {
+        if !self.bytes.is_idle() || !matches!(self.bytes.io(), Stream::Plain(_)) {
+            return Err(Some(self));
+        }
+        match self.bytes.into_parts().0 {
+            Stream::Plain(connection) => connection.sleep().map_err(|_| None),
+            Stream::Tls(_) => Err(None),
+        }
     }
 
     /// A request has come whose body is framed so.
