@@ -1,13 +1,14 @@
 //! Lets connections in on one thread until it is told to stop, and then sees them out.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use sluicegate_door::{Connection, FrontDoor, Host};
 use sluicegate_engine::clock::ClockHandle;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// How a server stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -41,7 +42,35 @@ impl Report {
 
 /// The connections of one thread that are being served. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Guests(Arc<Mutex<JoinSet<Role>>>);
+pub struct Guests(Arc<Mutex<Present>>);
+
+#[derive(Debug, Default)]
+struct Present {
+    all: JoinSet<Role>,
+    /// Guests that have gone since it was last asked.
+    gone: usize,
+}
+
+impl Present {
+    /// Waits until nobody is left.
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while let Some(gone) = ready!(self.all.poll_join_next(context)) {
+            self.note(&gone);
+        }
+        Poll::Ready(())
+    }
+
+    /// Counts those who have gone, and leaves it to others to wait.
+    fn note_gone(&mut self) {
+        while let Some(gone) = self.all.try_join_next() {
+            self.note(&gone);
+        }
+    }
+
+    fn note(&mut self, gone: &Result<Role, JoinError>) {
+        self.gone += usize::from(!matches!(gone, Ok(Role::Staff)));
+    }
+}
 
 /// Who has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,25 +92,29 @@ impl Guests {
 
     fn add(&self, role: Role, future: impl Future<Output = ()> + Send + 'static) {
         let mut guests = self.0.lock();
-        while guests.try_join_next().is_some() {}
-        guests.spawn(async move {
+        guests.note_gone();
+        guests.all.spawn(async move {
             future.await;
             role
         });
     }
 
-    /// Waits until all have gone, and answers how many guests that were.
+    /// Waits until all have gone, and answers how many guests have gone since it was last asked.
     async fn gone(&self) -> usize {
-        let mut count = 0;
-        while let Some(gone) = std::future::poll_fn(|context| self.0.lock().poll_join_next(context)).await {
-            count += usize::from(!matches!(gone, Ok(Role::Staff)));
-        }
-        count
+        std::future::poll_fn(|context| self.0.lock().poll_gone(context)).await;
+        self.gone_so_far()
+    }
+
+    /// How many guests have gone since it was last asked.
+    fn gone_so_far(&self) -> usize {
+        let mut guests = self.0.lock();
+        guests.note_gone();
+        std::mem::take(&mut guests.gone)
     }
 
     /// Ends all, and answers how many there were.
     async fn cut_off(&self) -> usize {
-        self.0.lock().abort_all();
+        self.0.lock().all.abort_all();
         self.gone().await
     }
 }
@@ -110,7 +143,8 @@ where
     }
     // An error means that nobody is left who could say it.
     drop(stop.wait_for(|stop| *stop != Stop::Serve).await);
-    while guests.0.lock().try_join_next().is_some() {}
+    // Those who left before are nobody's affair any more.
+    guests.gone_so_far();
     closing.send_replace(());
     let mut report = Report::default();
     let mut left = async || {
@@ -124,6 +158,7 @@ where
         () = left() => {}
         () = clock.sleep(patience) => {}
     }
+    report.finished += guests.gone_so_far();
     report.aborted = guests.cut_off().await;
     report
 }
