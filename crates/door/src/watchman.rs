@@ -34,7 +34,7 @@ const REST_AFTER: Duration = Duration::from_secs(3);
 const REST_AFTER_IN_CROWD: Duration = Duration::from_millis(50);
 
 /// How many are many.
-const CROWD: usize = 500;
+const CROWD: usize = 100;
 
 /// After how long a connection may rest, if there are so many.
 pub(crate) const fn rest_after(connections: usize) -> Duration {
