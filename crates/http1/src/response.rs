@@ -59,7 +59,9 @@ pub fn read_response(input: &mut BytesMut, method: &Method, longest: usize) -> R
     *head.status_mut() = status;
     *head.version_mut() = if is_1_1 { Version::HTTP_11 } else { Version::HTTP_10 };
     *head.headers_mut() = headers;
-    Ok(Some(ReadResponse { head, framing, goes_on: goes_on && framing != Framing::UntilClose }))
+    // Behind a switch of protocols there is no HTTP any more, whether anybody asked for it or not.
+    goes_on &= framing != Framing::UntilClose && status != StatusCode::SWITCHING_PROTOCOLS;
+    Ok(Some(ReadResponse { head, framing, goes_on }))
 }
 
 /// Answers that have no body, whatever their head says (RFC 9112, 6.3).
@@ -88,7 +90,7 @@ mod tests {
             ("HEAD", "HTTP/1.1 200 OK", "Transfer-Encoding: chunked", Empty, true),
             ("GET", "HTTP/1.1 204 None", "X: a", Empty, true),
             ("GET", "HTTP/1.1 304 Same", "Content-Length: 500", Empty, true),
-            ("GET", "HTTP/1.1 101 Switching", "Upgrade: a", Empty, true),
+            ("GET", "HTTP/1.1 101 Switching", "Upgrade: a", Empty, false),
             ("GET", "HTTP/1.1 200 OK", "X: a", UntilClose, false),
             ("GET", "HTTP/1.0 200 OK", "Content-Length: 5", Length(5), false),
             ("GET", "HTTP/1.0 200 OK", "Content-Length: 5\r\nConnection: keep-alive", Length(5), true),

@@ -10,10 +10,19 @@ use sluicegate_http1::{
 
 const LONGEST: usize = 2_000;
 
+/// A request as it was read.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    line: String,
+    fields: Vec<(String, Vec<u8>)>,
+    framing: Framing,
+    body: Vec<u8>,
+}
+
 /// What is read of a connection: requests with their bodies, and how it ended.
 #[derive(Debug, PartialEq, Eq)]
 struct Read {
-    requests: Vec<(String, Vec<(String, Vec<u8>)>, Framing, Vec<u8>)>,
+    requests: Vec<Request>,
     fault: Option<Malformed>,
     /// What is left that is not a whole request.
     rest: Vec<u8>,
@@ -38,7 +47,7 @@ fn read_on(read: &mut Read, input: &mut BytesMut, body: &mut Decoder) -> Result<
     loop {
         while !body.is_done() {
             match body.decode(input)? {
-                Decoded::Data(data) => read.requests.last_mut().unwrap().3.extend_from_slice(&data),
+                Decoded::Data(data) => read.requests.last_mut().unwrap().body.extend_from_slice(&data),
                 Decoded::More => return Ok(()),
                 Decoded::Trailers(_) | Decoded::End => {}
             }
@@ -47,7 +56,7 @@ fn read_on(read: &mut Read, input: &mut BytesMut, body: &mut Decoder) -> Result<
         let head = request.head;
         let fields = head.headers().iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
         let line = format!("{} {} {:?}", head.method(), head.uri(), head.version());
-        read.requests.push((line, fields, request.framing, Vec::new()));
+        read.requests.push(Request { line, fields, framing: request.framing, body: Vec::new() });
         *body = Decoder::new(request.framing);
     }
 }

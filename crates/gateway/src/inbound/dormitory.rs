@@ -140,7 +140,7 @@ impl Dormitory {
     fn wake(&self, sleeper: Sleeper, thread: &Arc<Thread>) {
         let is_unwatched = epoll::delete(&self.watch, sleeper.connection.as_fd()).is_ok();
         if is_unwatched && let Ok(visit) = Visit::woken(sleeper, thread) {
-            thread.guests.spawn(visit.serve(Some(false)));
+            thread.guests.spawn(visit.serve_on());
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::header::TE;
 use http::{Method, Request, Response, Version};
 use parking_lot::Mutex;
-use sluicegate_door::{Connection, Host, Late};
+use sluicegate_door::{Connection, Host, Late, Resting};
 use sluicegate_engine::Timestamp;
 use sluicegate_http1::{Malformed, ReadRequest, read_request};
 use sluicegate_listen::Stream;
@@ -127,54 +127,53 @@ impl Visit {
         Ok(visit)
     }
 
-    /// Goes to sleep, if it can.
-    fn lie_down(self) -> Result<(), Self> {
+    /// Goes to sleep, or gives itself back if it cannot. `None` also if it is broken: then it is over.
+    fn lie_down(self) -> Option<Self> {
+        let thread = Arc::clone(&self.client.thread);
+        let Some(dormitory) = &thread.dormitory else { return Some(self) };
+        if self.deadlines.is_closing() || !self.wire.lock().can_sleep() {
+            return Some(self);
+        }
         let Self { wire, deadlines, closing, host, client } = self;
-        let thread = Arc::clone(&client.thread);
-        let wire = match (&thread.dormitory, Arc::try_unwrap(wire)) {
-            (Some(dormitory), Ok(wire)) if !deadlines.is_closing() => match wire.into_inner().into_sleeping() {
-                Ok(connection) => {
-                    let (address, since, resting) = (client.origin.address, deadlines.since(), host.rest());
-                    let sleeper = Sleeper { connection, address, since, host, closing, resting };
-                    let Some(sleepless) = dormitory.take_in(sleeper) else { return Ok(()) };
-                    return Self::woken(sleepless, &thread).map_or(Ok(()), Err);
-                }
-                Err(Some(wire)) => Arc::new(Mutex::new(wire)),
-                // The system has no hold of it any more.
-                Err(None) => return Ok(()),
-            },
-            (_, Ok(wire)) => Arc::new(wire),
-            (_, Err(wire)) => wire,
-        };
-        Err(Self { wire, deadlines, closing, host, client })
+        let connection = Arc::into_inner(wire)?.into_inner().sleep()?;
+        let (address, since, resting) = (client.origin.address, deadlines.since(), host.rest());
+        let sleepless = dormitory.take_in(Sleeper { connection, address, since, host, closing, resting })?;
+        Self::woken(sleepless, &thread).ok()
     }
 
     /// Serves it until it ends, takes too long, or the gateway stops.
-    pub(crate) async fn serve(mut self, is_http2: Option<bool>) {
+    pub(crate) async fn serve(self, is_http2: Option<bool>) {
         if is_http2 == Some(true) {
             return Box::pin(self.speak_http2()).await;
         }
-        let mut may_be_http2 = is_http2.is_none();
+        self.go_on(is_http2.is_none(), None).await;
+    }
+
+    /// Serves on what has slept.
+    pub(super) async fn serve_on(self) {
+        let resting = self.host.rest();
+        self.go_on(false, Some(resting)).await;
+    }
+
+    async fn go_on(mut self, mut may_be_http2: bool, mut resting: Option<Resting>) {
         let mut closing = self.closing.clone();
         let mut closes = Closes { changed: pin!(async move { drop(closing.changed().await) }), is_awaited: false };
         loop {
-            let resting = (!may_be_http2).then(|| self.host.rest());
             match self.first_bytes(may_be_http2, &mut closes).await {
                 First::Http1 => {}
                 First::Http2 => return Box::pin(self.speak_http2()).await,
                 First::Gone => return,
             }
-            drop(resting);
+            drop(resting.take());
             may_be_http2 = false;
             // On the heap, as all that is only there while requests are: a connection at rest is small.
             match Box::pin(self.busy(&mut closes)).await {
-                After::Rest => match self.lie_down() {
-                    Ok(()) => return,
-                    Err(awake) => {
-                        self = awake;
-                        self.wire.lock().bytes.rest();
-                    }
-                },
+                After::Rest => {
+                    let Some(awake) = self.lie_down() else { return };
+                    self = awake;
+                    self.wire.lock().bytes.rest();
+                    resting = Some(self.host.rest());
+                }
                 After::Switched(tunnel) => return Box::pin(self.go_on_in(tunnel)).await,
                 After::Over => return,
             }
@@ -267,16 +266,23 @@ impl Visit {
     async fn next(&mut self, closes: &mut Closes<'_>) -> Next {
         let Self { wire, deadlines, closing, host, client } = self;
         let longest = client.thread.shared.longest_head;
+        let mut seen = 0;
         poll_fn(|context| {
             closes.hear(closing, deadlines, context);
             let bytes = &mut wire.lock().bytes;
             loop {
-                if !bytes.input.is_empty() {
+                // A head that comes byte by byte is looked at when a line has ended, not each time from its beginning.
+                let has_line = bytes.input[seen..].contains(&b'\n');
+                seen = bytes.input.len();
+                if has_line || seen >= longest {
                     match read_request(&mut bytes.input, longest) {
                         Ok(Some(read)) => return Poll::Ready(Next::Request(read)),
-                        Ok(None) => deadlines.head_begins(),
+                        Ok(None) => {}
                         Err(malformed) => return Poll::Ready(Next::Malformed(malformed)),
                     }
+                }
+                if seen > 0 {
+                    deadlines.head_begins();
                 }
                 // All that was said goes out before anything is awaited.
                 let before = bytes.waiting();

@@ -33,15 +33,16 @@ impl ClientWire {
         Self { bytes: Wire::new(stream), body: Decoder::new(Framing::Empty), owes_continue: false }
     }
 
-    /// Puts the connection to sleep, if it is one of its own and nothing is left to be done; otherwise it is given back.
-    /// `Err(None)`: it is broken.
-    pub(super) fn into_sleeping(self) -> Result<Asleep, Option<Self>> {
-        if !self.bytes.is_idle() || !matches!(self.bytes.io(), Stream::Plain(_)) {
-            return Err(Some(self));
-        }
+    /// Whether nothing is left to be done, and nothing but the socket would have to be kept.
+    pub(super) fn can_sleep(&self) -> bool {
+        self.bytes.is_idle() && matches!(self.bytes.io(), Stream::Plain(_))
+    }
+
+    /// Puts the connection to sleep; `None` if it [cannot](Self::can_sleep), or is broken.
+    pub(super) fn sleep(self) -> Option<Asleep> {
         match self.bytes.into_parts().0 {
-            Stream::Plain(connection) => connection.sleep().map_err(|_| None),
-            Stream::Tls(_) => Err(None),
+            Stream::Plain(connection) => connection.sleep().ok(),
+            Stream::Tls(_) => None,
         }
     }
 
