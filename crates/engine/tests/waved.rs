@@ -29,7 +29,7 @@ fn from(nth: u8) -> Request<'static> {
 
 /// What the one rule said, if the request was waved through.
 fn waved(sluice: &Sluice, request: &Request<'_>) -> Option<Option<RuleDecision>> {
-    sluice.wave_through(request, |waved| waved.decision())
+    sluice.waving().through(request).map(|waved| waved.decision())
 }
 
 /// Whether everything is as it was after a request was not waved through.
@@ -166,9 +166,15 @@ proptest! {
                 path: ["/", "/a/b", "/c"][path],
                 ..from(client)
             };
-            let said = waving.wave_through(&request, |waved| waved.decision().into_iter().collect::<Vec<_>>());
+            let hold = waving.waving();
+            if posts {
+                // It makes no difference who was expected.
+                hold.expect_client(Ipv4Addr::new(203, 0, 113, client % 2).into());
+            }
+            let said = hold.through(&request).map(|waved| waved.decision());
+            drop(hold);
             let (admitted, said) = match said {
-                Some(said) => (true, said),
+                Some(said) => (true, said.into_iter().collect::<Vec<_>>()),
                 None => {
                     let outcome = waving.decide(&request);
                     (outcome.is_admitted(), outcome.decisions().map(|(_, said)| said).collect())

@@ -48,7 +48,7 @@ impl Renderer {
         self.fields_of(outcome)
     }
 
-    /// The same for a request that was [waved through](sluicegate_engine::Sluice::wave_through).
+    /// The same for a request that was [waved through](sluicegate_engine::sluice::Waving::through).
     pub fn fields_waved(&self, waved: &Waved<'_>) -> Fields {
         self.fields_of(waved)
     }

@@ -35,11 +35,8 @@ pub fn hash_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_>, h
     // piece it is fed than for the bytes in it, so there are few.
     parts.iter().all(|part| {
         if part.attribute == Attribute::ClientIp {
-            let Some(address) = masked(part, request) else { return false };
-            match address {
-                IpAddr::V4(v4) => hasher.write(&headed::<4, 5>(b'4', v4.octets())),
-                IpAddr::V6(v6) => hasher.write(&headed::<16, 17>(b'6', v6.octets())),
-            }
+            let Some(address) = request.canonical_ip() else { return false };
+            hash_address(part, address, hasher);
         } else {
             let Some(text) = request.value(&part.attribute, params) else { return false };
             hasher.write(&headed::<8, 9>(b't', (text.len() as u64).to_le_bytes()));
@@ -47,6 +44,15 @@ pub fn hash_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_>, h
         }
         true
     })
+}
+
+/// Feeds a hasher what [`hash_key`] feeds for the client's address, which is in its canonical form.
+#[inline]
+pub(crate) fn hash_address(part: &KeyPart, client: IpAddr, hasher: &mut impl Hasher) {
+    match masked(part, client) {
+        IpAddr::V4(v4) => hasher.write(&headed::<4, 5>(b'4', v4.octets())),
+        IpAddr::V6(v6) => hasher.write(&headed::<16, 17>(b'6', v6.octets())),
+    }
 }
 
 /// Bytes behind the letter of their kind.
@@ -93,8 +99,8 @@ pub fn readable_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_
                 line.write_str(", ")?;
             }
             if part.attribute == Attribute::ClientIp {
-                match masked(part, request) {
-                    Some(address) => write_address(&mut line, address, part)?,
+                match request.canonical_ip() {
+                    Some(client) => write_address(&mut line, masked(part, client), part)?,
                     None => absent = true,
                 }
             } else {
@@ -121,8 +127,8 @@ pub fn readable_key(parts: &[KeyPart], request: &Request<'_>, params: &Params<'_
 
 /// The client's address, cut to the part's prefix.
 #[inline]
-fn masked(part: &KeyPart, request: &Request<'_>) -> Option<IpAddr> {
-    Some(match request.canonical_ip()? {
+fn masked(part: &KeyPart, client: IpAddr) -> IpAddr {
+    match client {
         IpAddr::V4(v4) => {
             let host_bits = 32u32.saturating_sub(part.ipv4_prefix.into());
             IpAddr::V4(Ipv4Addr::from(v4.to_bits() & u32::MAX.checked_shl(host_bits).unwrap_or(0)))
@@ -131,7 +137,7 @@ fn masked(part: &KeyPart, request: &Request<'_>) -> Option<IpAddr> {
             let host_bits = 128u32.saturating_sub(part.ipv6_prefix.into());
             IpAddr::V6(Ipv6Addr::from(v6.to_bits() & u128::MAX.checked_shl(host_bits).unwrap_or(0)))
         }
-    })
+    }
 }
 
 fn write_address(line: &mut Line, address: IpAddr, part: &KeyPart) -> fmt::Result {

@@ -57,7 +57,7 @@ pub use outcome::{Cause, Outcome, RuleDecision};
 pub use queue::Admission;
 pub use saved::SavedRules;
 pub use snapshot::{Remembered, RuleCounts, remembered};
-pub use waved::Waved;
+pub use waved::{Waved, Waving};
 
 use crate::clock::ClockHandle;
 use crate::fleet::FleetStore;
@@ -162,14 +162,12 @@ impl Sluice {
         Some(self.admission(snapshot, only, request, Asking::ToWait))
     }
 
-    /// Lets a request in without further ado where that is all there is to it: it meets one rule at most, that
-    /// one is a plain token bucket with enough in it, and nobody waits. `then` is told what the rule said; it
-    /// should be quick, as the rules cannot be let go of meanwhile.
+    /// Lets requests in without further ado where that is all there is to it: a request that meets one rule at most,
+    /// that one a plain token bucket with enough in it, while nobody waits. Whatever is not as simple as that goes on
+    /// with [`Sluice::admit`] or whatever else answers an [`Outcome`].
     ///
-    /// `None`: it is not as simple as that. Nothing was taken or counted yet: go on with [`Sluice::admit`] or
-    /// whatever else answers an [`Outcome`].
-    ///
-    /// For adapters that have no use for the outcome of a request that may pass: it need not be made.
+    /// For adapters that have no use for the outcome of a request that may pass: it need not be made. Do not keep it
+    /// longer than one request takes to be decided, as the rules cannot be let go of meanwhile.
     ///
     /// ```
     /// use sluicegate_engine::{Limit, Rate, Sluice, rule::{Attribute, Request, Rule}};
@@ -180,16 +178,13 @@ impl Sluice {
     /// let sluice = Sluice::builder().rule(per_ip).build()?;
     ///
     /// let request = Request::new("GET", "/").with_client_ip(Ipv4Addr::LOCALHOST);
-    /// let left = || sluice.wave_through(&request, |waved| waved.decision().map(|said| said.decision.status.remaining));
-    /// assert_eq!(left(), Some(Some(1)));
-    /// assert_eq!(left(), Some(Some(0)));
-    /// assert_eq!(left(), None); // the bucket is empty
+    /// let left = || Some(sluice.waving().through(&request)?.decision()?.decision.status.remaining);
+    /// assert_eq!([left(), left(), left()], [Some(1), Some(0), None]); // the bucket is empty
     /// assert!(!sluice.decide(&request).is_admitted());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn wave_through<R>(&self, request: &Request<'_>, then: impl FnOnce(&Waved<'_>) -> R) -> Option<R> {
-        let snapshot = self.shared.snapshot.load();
-        waved::wave_through(&snapshot, request, &self.shared.clock).as_ref().map(then)
+    pub fn waving(&self) -> Waving<'_> {
+        Waving::new(self.shared.snapshot.load(), &self.shared.clock)
     }
 
     /// [`Sluice::decide`] for servers that must not stand still: what is waited for is the store, if a rule is

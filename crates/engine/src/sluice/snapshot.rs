@@ -1,6 +1,7 @@
 //! Rules compiled for deciding, with their state.
 
 use std::any::Any;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -14,8 +15,8 @@ use crate::clock::ClockHandle;
 use crate::fleet::{FleetLimits, FleetStore};
 use crate::limit::{Limit, LimitError};
 use crate::limiter::{Builder, Inner, KeyedCore};
-use crate::rule::key::hash_written;
-use crate::rule::{Cost, ListIndex, Lists, Rule, RuleIndex};
+use crate::rule::key::{hash_address, hash_written};
+use crate::rule::{Attribute, Cost, ListIndex, Lists, Rule, RuleIndex, Side};
 use crate::table::{KeyHasher, Table};
 use crate::time::Timestamp;
 use crate::wait::Bounds;
@@ -39,6 +40,8 @@ pub(super) struct Snapshot {
     clustered: bool,
     /// Whether a rule paces bytes.
     metering: bool,
+    /// The rule that most likely asks for the state of a client's address, if there is one.
+    by_client: Option<usize>,
     /// What an adapter has prepared for these rules.
     prepared: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -139,8 +142,21 @@ impl Snapshot {
         let clustered = states.iter().any(|state: &RuleState| state.fleet.is_some());
         let metering = states.iter().any(|state: &RuleState| state.pacer.is_some());
         let store = means.store.cloned();
-        let (seed, prepared) = (means.seed, OnceLock::new());
-        Ok(Self { rules, positions, index, lists, states, seed, edition, store, clustered, metering, prepared })
+        let by_client = rules.iter().position(|rule| rule.side == Side::Inbound && is_by_client(rule));
+        Ok(Self {
+            rules,
+            positions,
+            index,
+            lists,
+            states,
+            seed: means.seed,
+            edition,
+            store,
+            clustered,
+            metering,
+            by_client,
+            prepared: OnceLock::new(),
+        })
     }
 
     pub(super) fn rules(&self) -> &[Rule] {
@@ -149,6 +165,19 @@ impl Snapshot {
 
     pub(super) const fn edition(&self) -> u64 {
         self.edition
+    }
+
+    /// Starts fetching what is known of a client from memory, if a rule counts by clients.
+    #[inline]
+    pub(super) fn expect_client(&self, client: IpAddr) {
+        if let Some(rule) = self.by_client
+            && let [part] = &*self.rules[rule].key
+            && let Some(core) = &self.states[rule].core
+        {
+            let mut hasher = KeyHasher::new(self.seed);
+            hash_address(part, client.to_canonical(), &mut hasher);
+            core.prefetch(hasher.key());
+        }
     }
 
     /// What was prepared for these rules; `None` if that is of another type.
@@ -345,6 +374,11 @@ impl RuleState {
         }
         builder.build_keyed_inner(buckets(rule, share)?).map_err(in_rule(rule))
     }
+}
+
+/// Whether a rule counts by the client's address and nothing else.
+fn is_by_client(rule: &Rule) -> bool {
+    matches!(&*rule.key, [part] if part.attribute == Attribute::ClientIp)
 }
 
 /// Lets a rule's limiter go on under the rule's new form, with what that has changed.

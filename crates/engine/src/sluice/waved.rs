@@ -9,7 +9,11 @@
 //! is not as simple as that is left to the full decision, and nothing has been taken or counted by then.
 
 use std::any::Any;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use arc_swap::Guard;
 
 use super::decide::{Deciding, each_check};
 use super::outcome::RuleDecision;
@@ -18,9 +22,40 @@ use crate::clock::ClockHandle;
 use crate::rule::{Request, Rule};
 use crate::table::KeyHash;
 
-/// A request that was let in at once, with nothing to give back. See [`Sluice::wave_through`].
+/// The rules in force, held for a moment to wave a request through. See [`Sluice::waving`].
 ///
-/// [`Sluice::wave_through`]: super::Sluice::wave_through
+/// [`Sluice::waving`]: super::Sluice::waving
+pub struct Waving<'a> {
+    snapshot: Guard<Arc<Snapshot>>,
+    clock: &'a ClockHandle,
+}
+
+impl<'a> Waving<'a> {
+    pub(super) const fn new(snapshot: Guard<Arc<Snapshot>>, clock: &'a ClockHandle) -> Self {
+        Self { snapshot, clock }
+    }
+
+    /// Tells whose request comes, before all of it is known: what is known of the client is then fetched from memory
+    /// meanwhile. In a large table that takes longer than anything else.
+    #[inline]
+    pub fn expect_client(&self, client: IpAddr) {
+        self.snapshot.expect_client(client);
+    }
+
+    /// Lets the request in if it is as simple as that. `None`: it is not, and nothing was taken or counted.
+    #[inline]
+    pub fn through(&self, request: &Request<'_>) -> Option<Waved<'_>> {
+        wave_through(&self.snapshot, request, self.clock)
+    }
+}
+
+impl std::fmt::Debug for Waving<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waving").finish_non_exhaustive()
+    }
+}
+
+/// A request that was let in at once, with nothing to give back. See [`Waving::through`].
 pub struct Waved<'a> {
     snapshot: &'a Snapshot,
     decision: Option<RuleDecision>,
@@ -64,11 +99,7 @@ enum Met {
 
 /// Lets a request in if that is all there is to it.
 #[inline]
-pub(super) fn wave_through<'a>(
-    snapshot: &'a Snapshot,
-    request: &Request<'_>,
-    clock: &ClockHandle,
-) -> Option<Waved<'a>> {
+fn wave_through<'a>(snapshot: &'a Snapshot, request: &Request<'_>, clock: &ClockHandle) -> Option<Waved<'a>> {
     if snapshot.lists().check(request).is_some() {
         return None;
     }

@@ -72,6 +72,8 @@ impl Gate {
     /// Asks the rules.
     pub(super) fn ask<B>(&self, request: &Request<B>) -> Answer {
         let client = self.client(request);
+        let waving = self.sluice.waving();
+        waving.expect_client(client);
         let path = normal_path(request.uri().path());
         let described = rule::Request {
             side: Side::Inbound,
@@ -83,10 +85,11 @@ impl Gate {
             cost: 1,
             attributes: &HttpAttributes::new(request, &self.sources),
         };
-        match self.sluice.wave_through(&described, |waved| self.renderer.fields_waved(waved)) {
-            Some(fields) => Answer::Go(fields, None),
-            None => self.ask_fully(request, &described),
+        if let Some(waved) = waving.through(&described) {
+            return Answer::Go(self.renderer.fields_waved(&waved), None);
         }
+        drop(waving);
+        self.ask_fully(request, &described)
     }
 
     /// Asks the rules where it is not enough to be waved through.
