@@ -131,6 +131,12 @@ enum Asked {
 /// Finds the route, and asks the rules; in few words where those `will_do`.
 fn ask<B>(client: &Client, request: &Request<B>, will_do: bool) -> (Found, Asked) {
     let shared = &*client.thread.shared;
+    let address = client.origin.client(&shared.forwarding, request.headers());
+    let waving = will_do.then(|| shared.sluice.waving());
+    if let Some(waving) = &waving {
+        // What is known of the client is fetched while the rest of the request is read.
+        waving.expect_client(address);
+    }
     let path = normal_path(request.uri().path());
     let mut described = rule::Request {
         side: Side::Inbound,
@@ -138,7 +144,7 @@ fn ask<B>(client: &Client, request: &Request<B>, will_do: bool) -> (Found, Asked
         method: request.method().as_str(),
         host: head::authority(request),
         path: &path,
-        client_ip: Some(client.origin.client(&shared.forwarding, request.headers())),
+        client_ip: Some(address),
         cost: 1,
         attributes: &HttpAttributes::new(request, &shared.sources),
     };
@@ -147,8 +153,10 @@ fn ask<B>(client: &Client, request: &Request<B>, will_do: bool) -> (Found, Asked
     if let Found::Route(route) = found {
         described.service = shared.places[route].service();
     }
-    if will_do && let Some(fields) = shared.sluice.wave_through(&described, |it| shared.renderer.fields_waved(it)) {
-        return (found, Asked::Waved(fields));
+    if let Some(waving) = waving
+        && let Some(waved) = waving.through(&described)
+    {
+        return (found, Asked::Waved(shared.renderer.fields_waved(&waved)));
     }
     (found, Asked::Admission(Box::pin(shared.sluice.admit(&described))))
 }
