@@ -175,7 +175,7 @@ fn where_a_body_ends() {
         smuggling("a fraction", 400, post("Content-Length: 5.0", "hello")),
         smuggling("no length", 400, post("Content-Length:", "hello")),
         smuggling("a length of 2^64", 400, post("Content-Length: 18446744073709551616", "hello")),
-        // No length is too long to be one; this one hyper has no room for.
+        // This one is longer than anything that could be counted to its end.
         smuggling("the longest length", 431, post("Content-Length: 18446744073709551615", "hello")),
     ]);
 }
@@ -310,6 +310,11 @@ fn what_arrives_of_a_head() {
     );
     assert_eq!(trailers.trailers, [("x-sum".to_owned(), "5".to_owned())]);
     assert_eq!(trailers.header("host"), Some("shop.example"));
+
+    // Announced, but they do not come: the head must not go twice.
+    let none =
+        seen("trailers that do not come", "Trailer: X-Sum\r\nTransfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n");
+    assert_eq!((none.trailers, &none.body[..]), (Vec::new(), &b"hello"[..]));
 
     // A protocol in which requests could come past the rules is not switched to.
     for upgrade in ["h2c", "H2C, websocket", "HTTP/2.0", "TLS/1.0, HTTP/1.1"] {

@@ -1,7 +1,8 @@
 //! What a request's head must look like (RFC 9110, 9112 and 9113).
 //!
-//! hyper has parsed it: lengths and codings that contradict each other, folded lines, spaces before colons
-//! and bytes that no header may have never come here. What is left is what only a gateway minds.
+//! It has been read as a message of its protocol: lengths and codings that contradict each other, folded lines,
+//! spaces before colons and bytes that no header may have never come here. What is left is what only a gateway
+//! minds.
 
 use http::header::{HOST, TRANSFER_ENCODING};
 use http::{Method, Request, Version};

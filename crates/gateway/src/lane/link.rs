@@ -50,6 +50,8 @@ struct Sending {
     /// How much is left of what was promised; `None` in chunks.
     left: Option<u64>,
     /// The head that announces trailers, if it does.
+    announces: Option<HeaderMap>,
+    /// Those that came.
     trailers: Option<HeaderMap>,
 }
 
@@ -93,7 +95,8 @@ impl Link {
         });
         let read = answer.await?;
         self.body = Decoder::new(read.framing);
-        self.goes_on = read.goes_on;
+        // A server that answered without taking all of the request gets no other on this connection.
+        self.goes_on &= read.goes_on;
         Ok(read)
     }
 
@@ -118,10 +121,10 @@ impl Link {
                 write_field(output, &CONTENT_LENGTH, b"0");
             }
         } else {
-            let trailers = has_trailers.then(|| request.headers().clone());
+            let announces = has_trailers.then(|| request.headers().clone());
             let body = std::mem::replace(request.body_mut(), RequestBody::Empty);
             let left = if is_chunked { None } else { Some(length.unwrap_or(0)) };
-            self.upload = Some(Box::new(Sending { body, left, trailers }));
+            self.upload = Some(Box::new(Sending { body, left, announces, trailers: None }));
         }
         output.extend_from_slice(b"\r\n");
     }
@@ -201,7 +204,8 @@ impl Link {
                 Ok(Decoded::More) => {}
                 Err(malformed) => return Poll::Ready(Some(Err(malformed.into()))),
             }
-            if self.upload.is_some()
+            // The request may have been taken whole, and its last part still wait to be written.
+            if (self.upload.is_some() || !self.bytes.is_flushed())
                 && let Poll::Ready(Err(Stuck::Body)) = self.poll_upload(context)
             {
                 return Poll::Ready(Some(Err(AnswerError::Request)));
@@ -246,8 +250,8 @@ impl Sending {
         let data = match frame.into_data() {
             Ok(data) => data,
             Err(frame) => {
-                if let (Some(head), Ok(trailers)) = (self.trailers.take(), frame.into_trailers()) {
-                    self.trailers = Some(announced(&head, trailers));
+                if let (Some(head), Ok(trailers)) = (&self.announces, frame.into_trailers()) {
+                    self.trailers = Some(announced(head, trailers));
                 }
                 return true;
             }

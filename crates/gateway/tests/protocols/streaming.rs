@@ -151,3 +151,34 @@ fn events_arrive_as_they_are_sent_over_http2() {
     drop(tell);
     assert_eq!(client.body(1), b"");
 }
+
+/// A server that answers before it has read the request gets the rest of it all the same, to the last byte.
+#[test]
+fn an_answer_may_begin_before_the_request_has_ended() {
+    const CHUNKS: usize = 32 << 10;
+    let server = Scripted::new(|mut stream| {
+        head(&mut stream).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").unwrap();
+        // In small parts: the gateway is always ahead, and waits for room with what comes last.
+        let (mut part, mut end) = ([0; 1 << 10], Vec::new());
+        while !end.ends_with(b"0\r\n\r\n") {
+            match stream.read(&mut part).unwrap() {
+                0 => return,
+                count => end.extend_from_slice(&part[..count]),
+            }
+            end.drain(..end.len().saturating_sub(5));
+        }
+        stream.write_all(b"hello").unwrap();
+    });
+    let served = Served::of(&before(&[server.at], ""));
+    let mut client = Client::connect(served.at);
+    let mut sending = client.stream.try_clone().unwrap();
+    let upload = std::thread::spawn(move || {
+        let chunk = format!("400\r\n{}\r\n", "x".repeat(0x400));
+        let body = format!("{}0\r\n\r\n", chunk.repeat(CHUNKS));
+        sending.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+        sending.write_all(body.as_bytes()).unwrap();
+    });
+    assert_eq!(client.answer().unwrap().text(), "hello");
+    upload.join().unwrap();
+}
