@@ -30,6 +30,7 @@ mod notation;
 pub mod ratelimit;
 mod read;
 pub mod settings;
+mod shared;
 mod source;
 mod tree;
 
@@ -39,6 +40,7 @@ use std::sync::Arc;
 pub use diagnostic::{Diagnostic, Report, Severity, Style};
 pub use grammar::{reference, schema};
 pub use settings::Settings;
+pub use shared::shared_text;
 pub use source::{LARGEST_FILE, Span};
 
 use diagnostic::{Finding, Findings};
@@ -56,19 +58,40 @@ pub struct Loaded {
 /// Reads a rule file. Files it names are looked for relative to its folder.
 pub fn load(path: impl AsRef<Path>) -> Result<Loaded, Report> {
     let path = path.as_ref();
-    let name = path.to_string_lossy();
-    match source::read(path) {
-        Ok(text) => understand(&name, text, path.parent()),
-        Err(error) => Err(unreadable(&name, &error)),
-    }
+    read_text(path).and_then(|text| parse_at(path, &text))
+}
+
+/// The text of a rule file, if it can be one.
+pub fn read_text(path: impl AsRef<Path>) -> Result<String, Report> {
+    let path = path.as_ref();
+    source::read(path).map_err(|error| unreadable(&path.to_string_lossy(), &error))
+}
+
+/// Reads a text as if it stood in this file: to know whether it could.
+pub fn parse_at(path: impl AsRef<Path>, text: &str) -> Result<Loaded, Report> {
+    let path = path.as_ref();
+    understand(&path.to_string_lossy(), text, path.parent(), read::read)
 }
 
 /// Reads the text of a rule file. Files it names are not looked for.
 pub fn parse(file_name: &str, text: &str) -> Result<Loaded, Report> {
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(unreadable(file_name, &ReadError::TooLarge));
-    }
-    understand(file_name, text.to_owned(), None)
+    understand(file_name, text, None, read::read)
+}
+
+/// Reads the text of rules and lists that live in a store. Everything else is as in `base`, the settings of this
+/// process.
+///
+/// ```
+/// let base = sluicegate_config::parse("rules.yaml", "{ store: redis://127.0.0.1, rules_from: store }")?.settings;
+/// let shared = sluicegate_config::parse_shared("version 2", "rules: [{ name: total, limits: [10/s] }]", &base)?;
+/// assert_eq!((shared.settings.rules.len(), &shared.settings.store), (1, &base.store));
+///
+/// let report = sluicegate_config::parse_shared("version 3", "memory: 1GiB", &base).unwrap_err();
+/// assert!(report.to_string().contains("stands in the file of each process"));
+/// # Ok::<(), sluicegate_config::Report>(())
+/// ```
+pub fn parse_shared(name: &str, text: &str, base: &Settings) -> Result<Loaded, Report> {
+    understand(name, text, None, |context, root| read::read_shared(context, root, base))
 }
 
 fn unreadable(name: &str, error: &ReadError) -> Report {
@@ -76,14 +99,22 @@ fn unreadable(name: &str, error: &ReadError) -> Report {
     Findings::from(finding).into_report(Arc::new(Source::new(name, "")))
 }
 
-fn understand(name: &str, text: String, folder: Option<&Path>) -> Result<Loaded, Report> {
+fn understand(
+    name: &str,
+    text: &str,
+    folder: Option<&Path>,
+    read: impl for<'c> FnOnce(&'c read::Context<'c>, &'c tree::Node<'c>) -> Settings,
+) -> Result<Loaded, Report> {
+    if text.len() as u64 > LARGEST_FILE {
+        return Err(unreadable(name, &ReadError::TooLarge));
+    }
     let source = Arc::new(Source::new(name, text));
     let (tree, mut findings) = tree::parse(&source.text);
     let mut settings = Settings::default();
     match tree {
         Some(tree) if tree.value != tree::Value::Null => {
             let context = read::Context::new(&source.text, folder);
-            settings = read::read(&context, &tree);
+            settings = read(&context, &tree);
             findings.append(context.findings.into_inner());
         }
         _ if !findings.has_errors() => findings.push(

@@ -41,6 +41,12 @@ pub struct Settings {
     pub server: Option<Server>,
     /// Dashboard, metrics and admin API, if they are to run.
     pub admin: Option<Admin>,
+    /// Where rules and lists live.
+    pub rules_from: RulesFrom,
+    /// Whether the file is read again when it changes.
+    pub watch: bool,
+    /// What the program says of itself, and how.
+    pub log: Log,
 }
 
 /// The memory for keyed state when nobody says how much: 256 MiB.
@@ -58,8 +64,54 @@ impl Default for Settings {
             gateway: None,
             server: None,
             admin: None,
+            rules_from: RulesFrom::File,
+            watch: true,
+            log: Log::default(),
         }
     }
+}
+
+/// Where rules and lists live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum RulesFrom {
+    /// In the file.
+    #[default]
+    File,
+    /// In the store, for all processes on it; those in the file are the first version.
+    Store,
+}
+
+/// What the program says of itself, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Log {
+    /// How lines look.
+    pub format: LineFormat,
+    /// From which level on.
+    pub level: LogLevel,
+}
+
+/// How lines of the program's own log look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum LineFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How much the program's own log has in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum LogLevel {
+    /// What failed.
+    Error,
+    /// Also what should be looked at.
+    Warn,
+    /// Also what happens, and what is refused, sampled.
+    #[default]
+    Info,
+    /// Also what is only of use to whoever looks for a fault.
+    Debug,
 }
 
 /// A rule that holds while all its conditions do.
@@ -638,4 +690,19 @@ pub struct Service {
 pub struct Admin {
     /// Where they listen.
     pub listen: SocketAddr,
+    /// A file with the tokens of those who may read and write.
+    pub token: Option<String>,
+    /// Encrypts what comes over the address.
+    pub tls: Option<Certificate>,
+    /// Where metrics are pushed to, if anywhere.
+    pub otlp: Option<Otlp>,
+}
+
+/// A collector of OpenTelemetry that metrics are pushed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Otlp {
+    /// Where it takes OTLP over HTTP, such as `http://127.0.0.1:4318`.
+    pub endpoint: String,
+    /// How often.
+    pub every: Duration,
 }

@@ -241,3 +241,22 @@ proptest! {
         }
     }
 }
+
+/// What a process publishes as the fleet's first version must say what its file says.
+#[test]
+fn what_a_fleet_shares_is_cut_out_of_a_file_as_it_is_written() {
+    let shared = |text: &str| {
+        let settings = sluicegate_config::parse("rules.yaml", text).unwrap().settings;
+        sluicegate_config::shared_text(text, &settings)
+    };
+    assert_eq!(shared("memory: 1MiB\n").as_deref(), Some("rules: []\n"));
+    assert_eq!(
+        shared("lists: { deny: [\"method == 'PUT'\"] }\nmemory: 1MiB\nrules:\n- name: a\n  limits: [1/s]\n").as_deref(),
+        Some("lists: { deny: [\"method == 'PUT'\"] }\nrules:\n- name: a\n  limits: [1/s]\n")
+    );
+    assert_eq!(
+        shared("{ memory: 1MiB, rules: [{ name: a, limits: [1/s] }], headers: x }").as_deref(),
+        Some("rules: [{ name: a, limits: [1/s] }]\n")
+    );
+    assert_eq!(shared("memory: &m 1MiB\nrules: [{ name: a, limits: [ { bandwidth: 1MiB/s, burst: *m } ] }]\n"), None);
+}

@@ -67,6 +67,8 @@ fn shown(settings: &Settings) -> String {
     text.push_str(&format!("gateway {:#?}\n", settings.gateway));
     text.push_str(&format!("server {:?}\n", settings.server));
     text.push_str(&format!("admin {:?}\n", settings.admin));
+    let (from, watch, log) = (settings.rules_from, settings.watch, settings.log);
+    text.push_str(&format!("rules from {from:?}, watch {watch}, log {log:?}\n"));
     text
 }
 

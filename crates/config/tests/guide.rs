@@ -21,6 +21,11 @@ fn every_file_the_decision_servers_pages_show_is_a_good_one() {
     shown_in("docs/envoy.md", 2);
 }
 
+#[test]
+fn every_file_the_operators_page_shows_is_a_good_one() {
+    shown_in("docs/operations.md", 4);
+}
+
 fn shown_in(page: &str, least: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let guide = fs::read_to_string(root.join(page)).unwrap();

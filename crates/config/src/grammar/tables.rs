@@ -18,6 +18,18 @@ use gateway::GATEWAY;
 pub(crate) const ABSENT: super::Presence = Default("");
 const ANY: u64 = u64::MAX;
 
+/// Rules as they live in a store: what differs from process to process stands in the file of each.
+pub(crate) static SHARED: Section = Section {
+    name: "the fleet's rules",
+    doc: "Rules and lists that live in the store. Everything else stands in the file of each process.",
+    fields: fields! {
+        "rules": Shape::List(&Shape::Section(&RULE)), Default("no rules"), "[{ name: total, limits: [1000/s] }]",
+            "The rules.";
+        "lists": Shape::Section(&LISTS), ABSENT, "{ deny: [\"account == 'mallory'\"] }",
+            "The lists.";
+    },
+};
+
 /// The whole file.
 pub(crate) static FILE: Section = Section {
     name: "the file",
@@ -44,6 +56,35 @@ pub(crate) static FILE: Section = Section {
             "The decision server.";
         "admin": Shape::Section(&ADMIN), ABSENT, "{ listen: 127.0.0.1:9900 }",
             "Dashboard, metrics and admin API.";
+        "rules_from": Shape::Word(&[
+            ("file", "they are those of this file"),
+            ("store", "all processes on the store have the same, and change together; those of this file are the first version"),
+        ]), Default("file"), "store",
+            "Where rules and lists live.";
+        "watch": Shape::Truth, Default("true"), "false",
+            "Whether rules and lists are read again when the file changes.";
+        "log": Shape::Section(&LOG), ABSENT, "{ format: json }",
+            "What the program says of itself, on standard error.";
+    },
+};
+
+/// `log`.
+pub(crate) static LOG: Section = Section {
+    name: "log",
+    doc: "What the program says of itself, on standard error. Refusals are sampled: a line a second for each rule, with how many it stands for.",
+    fields: fields! {
+        "format": Shape::Word(&[
+            ("text", "for people"),
+            ("json", "one JSON object a line"),
+        ]), Default("text"), "json",
+            "How lines look.";
+        "level": Shape::Word(&[
+            ("error", "what failed"),
+            ("warn", "also what should be looked at"),
+            ("info", "also what happens, and what is refused, sampled"),
+            ("debug", "also what is only of use to whoever looks for a fault"),
+        ]), Default("info"), "warn",
+            "How much there is of them.";
     },
 };
 
@@ -458,6 +499,26 @@ pub(crate) static ADMIN: Section = Section {
     doc: "Dashboard, metrics and admin API.",
     fields: fields! {
         "listen": Shape::Address, Default("127.0.0.1:9900"), "127.0.0.1:9900", "Where it listens; better on loopback.";
+        "token": Shape::Text, Default("only this machine may read, and nobody write"), "tokens.txt",
+            "A file with tokens, one a line: `NAME TOKEN`, or `NAME TOKEN read` for who may only read. Changes are \
+             noted under the name. Relative to the rule file.";
+        "tls": Shape::Section(&gateway::TLS), Default("not encrypted"), "{ certificate: cert.pem, key: key.pem }",
+            "Encrypts it, by this certificate.";
+        "otlp": Shape::Either(&[Shape::Url, Shape::Section(&OTLP)]), Default("metrics are only served at /metrics"),
+            "http://127.0.0.1:4318",
+            "A collector of OpenTelemetry that metrics are pushed to, by OTLP over HTTP.";
+    },
+};
+
+/// `admin.otlp` in its long form.
+pub(crate) static OTLP: Section = Section {
+    name: "otlp",
+    doc: "A collector of OpenTelemetry that metrics are pushed to.",
+    fields: fields! {
+        "endpoint": Shape::Url, Required, "http://127.0.0.1:4318",
+            "Where it takes OTLP over HTTP.";
+        "every": Shape::Duration, Default("10s"), "1m",
+            "How often.";
     },
 };
 
@@ -503,4 +564,6 @@ pub(crate) static ALL: &[&Section] = &[
     &SERVER,
     &SERVICE,
     &ADMIN,
+    &OTLP,
+    &LOG,
 ];

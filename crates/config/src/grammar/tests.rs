@@ -36,7 +36,8 @@ gateway:
   upstreams: { a: { health: {}, timeouts: {} } }
   routes: [{ answer: { redirect: {} } }]
 server: { rls: { tls: {} }, connections: {}, timeouts: {} }
-admin: {}
+admin: { tls: {}, otlp: {} }
+log: {}
 ";
 
 /// Without this, a field could be declared and documented and yet do nothing, or be read and yet be

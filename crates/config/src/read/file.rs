@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use sluicegate_engine::rule::Rule;
 
 use super::Context;
+use super::admin::admin;
 use super::fields::Fields;
 use super::gateway::gateway;
 use super::item::Item;
+use super::log::log;
 use super::rule::{ReadRule, rule};
-use super::server::{admin, server};
+use super::server::server;
 use super::store::store;
 use crate::diagnostic::Finding;
 use crate::grammar::tables;
 use crate::lint;
-use crate::settings::{AdaptiveRule, DEFAULT_MEMORY, HeaderStyle, ListEntry, Lists, Settings, Store};
+use crate::settings::{AdaptiveRule, DEFAULT_MEMORY, HeaderStyle, ListEntry, Lists, RulesFrom, Settings, Store};
 use crate::source::Span;
 use crate::tree::{Node, Value};
 
@@ -32,18 +34,54 @@ pub(crate) fn read<'c>(context: &'c Context<'c>, root: &'c Node<'c>) -> Settings
         _ => HeaderStyle::Ietf,
     };
     let memory = fields.get("memory").and_then(|it| memory(&it)).unwrap_or(DEFAULT_MEMORY);
-    let (lists, list_places) = fields.section("lists").map(|it| lists(&it)).unwrap_or_default();
     let mut listeners = Vec::new();
     let gateway = fields.section("gateway").map(|it| gateway(&it, &mut listeners));
     let server = fields.section("server").map(|it| server(&it, &mut listeners));
     let admin = fields.section("admin").map(|it| admin(&it, &mut listeners));
+    let rules_from = rules_from(&fields, &store);
+    let watch = fields.get("watch").and_then(|it| it.truth()).unwrap_or(true);
+    let log = fields.section("log").map(|it| log(&it)).unwrap_or_default();
+    let base =
+        Settings { store, headers, memory, gateway, server, admin, rules_from, watch, log, ..Settings::default() };
+    decided(&fields, base)
+}
+
+/// Reads the tree of rules and lists that live in a store, for a process with these settings.
+pub(crate) fn read_shared<'c>(context: &'c Context<'c>, root: &'c Node<'c>, base: &Settings) -> Settings {
+    let hint = |name: &str| {
+        let elsewhere = tables::FILE.field(name)?;
+        Some(format!("`{}` stands in the file of each process, not with the fleet's rules", elsewhere.name))
+    };
+    match Fields::open_hinted(context, root, &tables::SHARED, hint) {
+        Some(fields) => decided(&fields, base.clone()),
+        None => Settings::default(),
+    }
+}
+
+/// Settings with the rules and lists that these fields have.
+fn decided(fields: &Fields<'_>, base: Settings) -> Settings {
+    let (lists, list_places) = fields.section("lists").map(|it| lists(&it)).unwrap_or_default();
     let read = fields.get("rules").map(rules).unwrap_or_default();
-    lint::rules(context, &read, memory, &store);
-    if let (Some(gateway), None) = (&gateway, &server) {
-        lint::provided(context, gateway, &read, &lists, &list_places);
+    lint::rules(fields.context, &read, base.memory, &base.store);
+    if let (Some(gateway), None) = (&base.gateway, &base.server) {
+        lint::provided(fields.context, gateway, &read, &lists, &list_places);
     }
     let (rules, adaptive) = parted(read);
-    Settings { rules, adaptive, lists, store, headers, memory, gateway, server, admin }
+    Settings { rules, adaptive, lists, ..base }
+}
+
+fn rules_from(fields: &Fields<'_>, store: &Store) -> RulesFrom {
+    if fields.word("rules_from") != Some("store") {
+        return RulesFrom::File;
+    }
+    if *store == Store::Memory && !fields.has_slip_of("store") {
+        fields.context.report(
+            Finding::error(fields.value_span("rules_from"), "there is no store that rules could live in")
+                .label("`store` is this process' memory")
+                .help("name one: `store: redis://127.0.0.1:6379`, or leave `rules_from` out"),
+        );
+    }
+    RulesFrom::Store
 }
 
 fn memory(item: &Item<'_>) -> Option<u64> {

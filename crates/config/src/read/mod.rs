@@ -5,6 +5,7 @@
 //! the [grammar](crate::grammar); the functions here only turn it into types.
 
 mod adaptive;
+mod admin;
 mod beside;
 mod cost;
 mod fields;
@@ -14,6 +15,7 @@ mod host;
 mod item;
 mod limit;
 mod listener;
+mod log;
 mod on_limit;
 mod reply;
 mod rule;
@@ -30,7 +32,7 @@ use crate::source::Span;
 use crate::tree::{Node, Value};
 
 pub(crate) use fields::Fields;
-pub(crate) use file::{MOST_RULES, read};
+pub(crate) use file::{MOST_RULES, read, read_shared};
 pub(crate) use item::Item;
 pub(crate) use limit::{limit, short_form};
 pub(crate) use reply::json;

@@ -1,6 +1,4 @@
-//! `server` and `admin`.
-
-use std::net::SocketAddr;
+//! `server`.
 
 use super::beside::file_path;
 use super::fields::Fields;
@@ -10,7 +8,7 @@ use super::item::Item;
 use super::listener::{Listener, address, listener};
 use crate::diagnostic::Finding;
 use crate::grammar::Shape;
-use crate::settings::{Admin, Server, Service};
+use crate::settings::{Server, Service};
 
 /// What one request may have, in bytes.
 const REQUEST: std::ops::RangeInclusive<u64> = 1 << 10..=64 << 20;
@@ -85,17 +83,4 @@ fn max_request(item: &Item<'_>) -> Option<u32> {
         return None;
     }
     u32::try_from(size).ok()
-}
-
-/// Reads `admin`.
-pub(crate) fn admin(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Admin {
-    let listen = listener(fields, "listen", listeners).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 9900)));
-    if !listen.ip().is_loopback() {
-        fields.context.report(
-            Finding::warning(fields.value_span("listen"), "the admin pages can be reached from other machines")
-                .label("not a loopback address")
-                .help("listen on 127.0.0.1 unless a firewall stands before it"),
-        );
-    }
-    Admin { listen }
 }

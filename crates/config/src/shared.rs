@@ -1,0 +1,41 @@
+//! What of a rule file a fleet can share.
+
+use crate::settings::Settings;
+use crate::tree::{self, Value};
+
+/// The rules and lists of a rule file as they are written there, comments and all, for a store that all processes
+/// [read them from](crate::parse_shared). `None` if they cannot be cut out of the file and still mean the same, as when
+/// they repeat what is named by an anchor elsewhere in it.
+///
+/// ```
+/// let text = "store: redis://127.0.0.1\nrules_from: store\n\nrules: # ours\n  - { name: total, limits: [10/s] }\nmemory: 1MiB\n";
+/// let settings = sluicegate_config::parse("rules.yaml", text)?.settings;
+/// let shared = sluicegate_config::shared_text(text, &settings);
+/// assert_eq!(shared.as_deref(), Some("rules: # ours\n  - { name: total, limits: [10/s] }\n"));
+/// # Ok::<(), sluicegate_config::Report>(())
+/// ```
+pub fn shared_text(text: &str, settings: &Settings) -> Option<String> {
+    let (root, _) = tree::parse(text);
+    let root = root?;
+    let Value::Map(entries) = &root.value else { return None };
+    let in_block = text.get(root.span.start..).is_some_and(|from| !from.starts_with('{'));
+    let mut shared = String::new();
+    for (nth, entry) in entries.iter().enumerate() {
+        if entry.key != "rules" && entry.key != "lists" {
+            continue;
+        }
+        let end = match entries.get(nth + 1) {
+            Some(next) if in_block => next.key_span.start,
+            None if in_block => text.len(),
+            _ => entry.value.span.end,
+        };
+        shared.push_str(text.get(entry.key_span.start..end)?.trim_end());
+        shared.push('\n');
+    }
+    if shared.is_empty() {
+        shared.push_str("rules: []\n");
+    }
+    let read = crate::parse_shared("the fleet's rules", &shared, settings).ok()?.settings;
+    let is_same = read.rules == settings.rules && read.lists == settings.lists && read.adaptive == settings.adaptive;
+    is_same.then_some(shared)
+}
