@@ -24,6 +24,7 @@ mod lease;
 mod link;
 mod options;
 mod prepared;
+mod rulebook;
 mod slot;
 mod store;
 
@@ -31,4 +32,5 @@ pub use bulletin::ListKind;
 pub use error::{StartError, StoreErrorKind};
 pub use health::{Health, State};
 pub use options::{StoreOptions, Tls, Topology};
-pub use store::ClusterStore;
+pub use rulebook::{KeptRules, KeptVersion, LONGEST_RULES, MOST_VERSIONS, RulebookError};
+pub use store::{ClusterStore, Rulebook};

@@ -10,7 +10,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-pub use sluicegate_cluster::{ClusterStore, Health, ListKind, StartError, State, StoreOptions, Tls, Topology};
+pub use sluicegate_cluster::{
+    ClusterStore, Health, KeptRules, KeptVersion, ListKind, Rulebook, RulebookError, StartError, State, StoreOptions,
+    Tls, Topology,
+};
 use sluicegate_engine::Sluice;
 
 /// The store that counts a sluice's cluster-wide rules, if there is one.

@@ -11,6 +11,7 @@ mod grants;
 mod limits;
 mod mail;
 mod permits;
+mod rulebook;
 mod sharing;
 
 use std::any::Any;
@@ -33,6 +34,7 @@ use self::grants::Steps;
 use self::limits::ClusterLimits;
 use self::mail::{Mail, UnderWay};
 use self::permits::Permits;
+pub use self::rulebook::Rulebook;
 use self::sharing::Sharing;
 use crate::bulletin::ListKind;
 use crate::driver::{Driver, random};
@@ -62,6 +64,7 @@ pub struct ClusterStore {
     driver: Driver<ExactBatch>,
     exact: Exact,
     sharing: Sharing,
+    rulebook: Rulebook,
     means: Means,
     expected_nodes: Option<u32>,
     /// What rules are counted with, as long as a sluice has them.
@@ -101,7 +104,7 @@ const TICK: Duration = Duration::from_millis(50);
 impl ClusterStore {
     /// Starts to talk to a store. It need not be there yet: until it is, rules are decided by their policy.
     pub fn start(options: &StoreOptions) -> Result<Arc<Self>, StartError> {
-        let scripts = vec![&*TAKE, &*END, &*RENEW, &*LEASE, crate::bulletin::script()];
+        let scripts = vec![&*TAKE, &*END, &*RENEW, &*LEASE, crate::bulletin::script(), crate::rulebook::script()];
         let driver = Driver::start(options, ExactBatch, scripts)?;
         let in_slots = options.topology == Topology::Cluster;
         let permits = Permits::start(&driver, options.permit_time_to_live, in_slots);
@@ -115,6 +118,7 @@ impl ClusterStore {
         let store = Self {
             exact: Exact::new(driver.background(), permits, in_slots),
             sharing: Sharing::start(&driver, &options.key_prefix),
+            rulebook: Rulebook::new(&driver, &options.key_prefix),
             means,
             expected_nodes: options.expected_nodes.map(NonZeroU32::get),
             opened: Arc::default(),
