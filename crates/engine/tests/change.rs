@@ -65,10 +65,12 @@ proptest! {
         alone.change([new]).unwrap();
         keyed.change([new]).unwrap();
         prop_assert_eq!(alone.status(), keyed.status("a"));
-        // Whoever has all of the old limit is as if never seen, and so has all of the new one.
-        let most = if left == old.capacity() { new.capacity() } else { left.min(new.capacity()) };
         let taken = drain(|| alone.check().is_admitted());
+        let most = most_after_change(&old, &new, left);
         prop_assert!(taken <= most, "{} of {}: {} -> {}", taken, most, old, new);
+        if differ_in_amount_alone(&old, &new) {
+            prop_assert_eq!(taken, most, "what is raised can be had at once: {} -> {}", old, new);
+        }
         prop_assert_eq!(drain(|| keyed.check("a").is_admitted()), taken);
         // Whoever was never seen has all of the new limit.
         prop_assert_eq!(drain(|| keyed.check("fresh").is_admitted()), new.capacity());

@@ -47,6 +47,15 @@ impl SlidingLog {
         Duration::from_nanos(self.window)
     }
 
+    /// Takes over the entries of a log of the same window that differs in its limit alone; of more than fit, the
+    /// newest. Those are the ones that count: as soon as the oldest of them has expired, there is room for one.
+    pub(crate) fn go_on(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
+        state.fill(0);
+        for age in old.limit.saturating_sub(self.limit)..old.limit {
+            self.push(state, old.expiry(old_state, age));
+        }
+    }
+
     /// Where the entry of this age stands: 0 is the oldest, `limit - 1` the newest.
     #[inline]
     const fn place(&self, state: &[u64], age: u64) -> usize {

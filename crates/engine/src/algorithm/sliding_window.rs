@@ -64,6 +64,16 @@ impl SlidingWindow {
         self.cells
     }
 
+    /// Takes over the counts of a window of the same cells that differs in its limit alone.
+    pub(crate) fn go_on(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
+        state.fill(0);
+        let Some(newest) = old_state[0].checked_sub(1) else { return };
+        state[0] = old_state[0];
+        for (cell, count) in old.live(old_state, newest) {
+            self.ring.set(&mut state[1..], cell, count);
+        }
+    }
+
     /// The current cell: that of `now`, or the newest one written if the clock stepped back.
     #[inline]
     fn current(&self, state: &[u64], now: u64) -> u64 {

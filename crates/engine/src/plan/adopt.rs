@@ -28,8 +28,9 @@ impl Plan {
 
     /// The state these limits take over from other ones, so that a change of quota is no free burst.
     ///
-    /// A limit that did not change keeps its state to the bit. A changed one starts with what was left
-    /// of the one it replaces, and no more; permits and reservations that are out stay out.
+    /// A limit that did not change keeps its state to the bit. A window of the same length goes on with what was
+    /// taken in it: raised, there is at once so much more; lowered, so much less. Any other change starts with what
+    /// was left of the one it replaces, and no more. Permits and reservations that are out stay out.
     pub(crate) fn adopt(&self, old: &Self, old_state: &[u64], now: Timestamp) -> SmallVec<[u64; 8]> {
         let mut state = SmallVec::from_elem(0, self.words);
         let mut rest: &mut [u64] = &mut state;
@@ -87,7 +88,7 @@ fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], n
         state.copy_from_slice(old_state);
         return;
     }
-    if old_state.iter().all(|word| *word == 0) {
+    if old_state.iter().all(|word| *word == 0) || keep_counts(limit, state, old, old_state) {
         return;
     }
     let left = each_algorithm!(old, algorithm => algorithm.status(old_state, now)).remaining;
@@ -123,6 +124,25 @@ fn adopt_one(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], n
     {
         *out = *old_out;
     }
+}
+
+/// Lets a window go on with what was taken in it, if it differs only in how much it admits. Answers whether it does.
+fn keep_counts(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64]) -> bool {
+    if limit.window() != old.window() {
+        return false;
+    }
+    match (limit, old) {
+        (Limit::FixedWindow(new), Limit::FixedWindow(old)) if new.alignment() == old.alignment() => {
+            state.copy_from_slice(old_state);
+        }
+        (Limit::InterpolatedWindow(_), Limit::InterpolatedWindow(_)) => state.copy_from_slice(old_state),
+        (Limit::SlidingWindow(new), Limit::SlidingWindow(old)) if new.cells() == old.cells() => {
+            new.go_on(state, old, old_state);
+        }
+        (Limit::SlidingLog(new), Limit::SlidingLog(old)) => new.go_on(state, old, old_state),
+        _ => return false,
+    }
+    true
 }
 
 /// What was charged to a bucket beyond what it holds.

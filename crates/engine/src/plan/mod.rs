@@ -210,6 +210,16 @@ impl Plan {
             .collect()
     }
 
+    /// What is left of every limit, and whether one more would be admitted by it.
+    pub(crate) fn looks(&self, state: &[u64], now: Timestamp) -> Vec<(Status, Check)> {
+        let look = |(limit, part): (&Limit, &[u64])| {
+            each_algorithm!(limit, algorithm => {
+                (algorithm.status(part, now), algorithm.check(part, now, 1, Entry::Enqueue))
+            })
+        };
+        self.parts(state).map(look).collect()
+    }
+
     /// The limit with the least left, and what that is.
     #[inline]
     fn tightest(&self, state: &[u64], now: Timestamp) -> (usize, Status) {

@@ -17,16 +17,31 @@ pub(crate) struct Taking {
     marks: Marks,
     /// Whether tokens count as out until it ends.
     held: bool,
-    /// What must be given back whatever happens, by the lineage of the limit it belongs to: permits, and
-    /// tokens that count as out.
-    holds: Option<Box<[(u64, u64)]>>,
+    /// What must be given back whatever happens.
+    holds: Option<Box<[Hold]>>,
     pub(crate) place: Place,
+}
+
+/// What is held of one limit.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    /// The limit it belongs to.
+    lineage: u64,
+    amount: u64,
+    /// Whether it is permits, and not tokens that count as out.
+    is_permits: bool,
 }
 
 impl Taking {
     /// Whether somebody waits for it to end.
     pub(crate) const fn is_held(&self) -> bool {
         self.holds.is_some()
+    }
+
+    /// How many permits it holds. Those of several limits are the same ones.
+    pub(crate) fn permits(&self) -> u64 {
+        let holds = self.holds.as_deref().unwrap_or_default();
+        holds.iter().filter(|hold| hold.is_permits).map(|hold| hold.amount).max().unwrap_or(0)
     }
 }
 
@@ -41,11 +56,11 @@ impl Plan {
         self.commit(state, now, cost, hold, &mut taken.insert(taking).marks);
     }
 
-    fn holds_of(&self, cost: u64, hold: bool) -> Box<[(u64, u64)]> {
-        let holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, lineage)| match limit {
-            Limit::Concurrency(_) => Some((*lineage, self.permits_of(cost))),
+    fn holds_of(&self, cost: u64, hold: bool) -> Box<[Hold]> {
+        let holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, &lineage)| match limit {
+            Limit::Concurrency(_) => Some(Hold { lineage, amount: self.permits_of(cost), is_permits: true }),
             Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if hold && bucket.is_reservable() => {
-                Some((*lineage, cost))
+                Some(Hold { lineage, amount: cost, is_permits: false })
             }
             _ => None,
         });
@@ -110,7 +125,7 @@ impl Plan {
         let mut lineage = self.lineage.iter();
         self.each_mut(state, |limit, part| {
             let lineage = lineage.next();
-            let Some((_, amount)) = holds.iter().find(|(of, _)| Some(of) == lineage) else { return };
+            let Some(Hold { amount, .. }) = holds.iter().find(|hold| Some(&hold.lineage) == lineage) else { return };
             match (limit, part) {
                 (Limit::Concurrency(_), [permits]) => *permits = permits.saturating_sub(*amount),
                 (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) => *out = out.saturating_sub(*amount),

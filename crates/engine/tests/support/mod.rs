@@ -151,6 +151,26 @@ pub(crate) const fn secs(seconds: u64) -> Duration {
 
 pub(crate) const NANO: Duration = Duration::from_nanos(1);
 
+/// Whether both are windows of one kind and length.
+pub(crate) fn differ_in_amount_alone(old: &Limit, new: &Limit) -> bool {
+    let alignment = |limit: &Limit| if let Limit::FixedWindow(it) = limit { Some(it.alignment()) } else { None };
+    let is_window = matches!(
+        old,
+        Limit::FixedWindow(_) | Limit::SlidingWindow(_) | Limit::SlidingLog(_) | Limit::InterpolatedWindow(_)
+    );
+    is_window && old.algorithm() == new.algorithm() && old.window() == new.window() && alignment(old) == alignment(new)
+}
+
+/// The most that can be had after a change of a limit of which so much was left.
+pub(crate) fn most_after_change(old: &Limit, new: &Limit, left: u64) -> u64 {
+    if differ_in_amount_alone(old, new) {
+        // What was taken in the window stays taken.
+        return new.capacity().saturating_sub(old.capacity() - left);
+    }
+    // Whoever has all of the old limit is as if never seen, and so has all of the new one.
+    if left == old.capacity() { new.capacity() } else { left.min(new.capacity()) }
+}
+
 pub(crate) fn rate(text: &str) -> Rate {
     text.parse().unwrap()
 }
