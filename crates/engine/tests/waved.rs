@@ -1,4 +1,4 @@
-//! Requests that are waved through: decided as ever, or left alone.
+//! Requests that are waved through or off: decided as ever, or left alone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Attribute, Ban, Cost, Expr, Lists, Mode, Queue, Request, Rule, Target};
-use sluicegate_engine::sluice::RuleDecision;
-use sluicegate_engine::{Limit, Sluice};
+use sluicegate_engine::sluice::{Cause, RuleDecision};
+use sluicegate_engine::{Limit, Sluice, Verdict};
 use support::*;
 
 fn per_ip(name: &str, limit: Limit) -> Rule {
@@ -27,12 +27,17 @@ fn from(nth: u8) -> Request<'static> {
     Request::new("GET", "/").with_client_ip(Ipv4Addr::new(203, 0, 113, nth))
 }
 
-/// What the one rule said, if the request was waved through.
+/// What the one rule said, if the request was waved through or off.
 fn waved(sluice: &Sluice, request: &Request<'_>) -> Option<Option<RuleDecision>> {
-    sluice.waving().through(request).map(|waved| waved.decision())
+    sluice.waving().wave(request).map(|waved| waved.decision())
 }
 
-/// Whether everything is as it was after a request was not waved through.
+/// Whether the request was waved through.
+fn is_through(sluice: &Sluice, request: &Request<'_>) -> bool {
+    sluice.waving().wave(request).is_some_and(|waved| waved.is_admitted())
+}
+
+/// Whether everything is as it was after a request was not waved.
 fn is_left_alone(sluice: &Sluice, request: &Request<'_>) -> bool {
     let state = || format!("{:?} {:?}", sluice.explain(request), sluice.counts());
     let before = state();
@@ -48,13 +53,18 @@ fn one_bucket_is_asked_without_an_outcome() {
         assert_eq!((said.rule, said.decision.status.remaining), (0, left));
         assert!(said.decision.is_allowed() && !said.shadow && !said.degraded);
     }
-    assert!(is_left_alone(&sluice, &from(1)), "the bucket is empty");
-    assert!(!sluice.decide(&from(1)).is_admitted());
-    assert!(waved(&sluice, &from(2)).is_some(), "another's is not");
-    clock.advance(secs(1));
-    assert!(waved(&sluice, &from(1)).is_some(), "it has been refilled");
+    clock.advance(Duration::from_millis(300));
+    for _ in 0..2 {
+        let hold = sluice.waving();
+        let off = hold.wave(&from(1)).unwrap();
+        let denied = Verdict::Denied { retry_after: Some(Duration::from_millis(700)) };
+        assert_eq!((off.verdict(), off.cause()), (denied, Cause::Limit(0)), "the bucket is empty");
+    }
+    assert!(is_through(&sluice, &from(2)), "another's is not");
+    clock.advance(Duration::from_millis(700));
+    assert!(is_through(&sluice, &from(1)), "it has been refilled");
     let counts = &sluice.counts()[0];
-    assert_eq!((counts.admitted, counts.refused), (4, 1));
+    assert_eq!((counts.admitted, counts.refused), (4, 2));
 }
 
 #[test]
@@ -102,7 +112,7 @@ fn lists_come_first() {
     sluice.replace(vec![per_ip("per-ip", bucket("1/s", 10))], lists).unwrap();
     assert!(is_left_alone(&sluice, &from(1)));
     assert!(is_left_alone(&sluice, &from(2)));
-    assert!(waved(&sluice, &from(3)).is_some());
+    assert!(is_through(&sluice, &from(3)));
 }
 
 #[test]
@@ -111,19 +121,23 @@ fn nobody_is_waved_past_those_who_wait() {
     let mut queued = per_ip("per-ip", bucket("1/s", 1));
     queued.on_limit.queue = Some(Queue { max_wait: secs(60), max_waiting: 9 });
     let sluice = sluice(&clock, [queued]);
-    assert!(waved(&sluice, &from(1)).is_some());
+    assert!(is_through(&sluice, &from(1)));
+    assert!(is_left_alone(&sluice, &from(1)), "who is refused may wait");
     let first = waiting(sluice.admit(&from(1)));
     clock.advance(secs(1));
     assert!(is_left_alone(&sluice, &from(1)), "the token is the waiting one's");
     drop(first);
-    assert!(waved(&sluice, &from(1)).is_some());
+    assert!(is_through(&sluice, &from(1)));
 }
 
 #[test]
 fn a_replaced_rule_goes_on_with_what_was_left() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [per_ip("per-ip", bucket("1/h", 3))]);
-    let left = |sluice: &Sluice| Some(waved(sluice, &from(1))??.decision.status.remaining);
+    let left = |sluice: &Sluice| {
+        let said = waved(sluice, &from(1))??.decision;
+        said.is_admitted().then_some(said.status.remaining)
+    };
     assert_eq!(left(&sluice), Some(2));
     sluice.replace(vec![per_ip("per-ip", bucket("1/h", 2))], Lists::default()).unwrap();
     assert_eq!([left(&sluice), left(&sluice), left(&sluice)], [Some(1), Some(0), None]);
@@ -137,14 +151,15 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
         1 => (1..3u64).prop_map(|most| leaky("2/s", most)),
     ];
     let target = prop_oneof![3 => Just("*"), 1 => Just("/a/**"), 1 => Just("POST /a/b")];
-    let rule = (limit, target, 1..3u64, prop::bool::weighted(0.2), prop::bool::weighted(0.2));
+    let rule = (limit, target, 1..3u64, prop::bool::weighted(0.2), prop::bool::weighted(0.2), any::<bool>());
     prop::collection::vec(rule, 0..3).prop_map(|rules| {
-        let made = rules.into_iter().enumerate().map(|(nth, (limit, target, cost, shadow, bans))| {
+        let made = rules.into_iter().enumerate().map(|(nth, (limit, target, cost, shadow, bans, queues))| {
             let mut rule = per_ip(&format!("rule-{nth}"), limit);
             rule.target = Target::parse(target).unwrap();
             rule.cost = Cost::Fixed(cost);
             rule.mode = if shadow { Mode::Shadow } else { Mode::Enforce };
             rule.ban = bans.then_some(Ban { after: 2, within: secs(5), lasting: secs(2) });
+            rule.on_limit.queue = queues.then_some(Queue { max_wait: secs(1), max_waiting: 3 });
             rule
         });
         made.collect()
@@ -152,9 +167,9 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
 }
 
 proptest! {
-    /// Whether requests are waved through where they can be or all decided in full: everybody fares the same.
+    /// Whether requests are waved through or off where they can be or all decided in full: everybody fares the same.
     #[test]
-    fn waving_through_changes_nothing(
+    fn waving_changes_nothing(
         rules in rules(),
         requests in prop::collection::vec((0..3u8, 0..3usize, any::<bool>(), 0..700u64), 1..60),
     ) {
@@ -171,17 +186,20 @@ proptest! {
                 // It makes no difference who was expected.
                 hold.expect_client(Ipv4Addr::new(203, 0, 113, client % 2).into());
             }
-            let said = hold.through(&request).map(|waved| waved.decision());
-            drop(hold);
-            let (admitted, said) = match said {
-                Some(said) => (true, said.into_iter().collect::<Vec<_>>()),
+            let (fate, said) = match hold.wave(&request) {
+                Some(waved) => {
+                    prop_assert_eq!(waved.is_admitted(), waved.verdict().is_admitted());
+                    ((waved.verdict(), waved.cause()), waved.decision().into_iter().collect::<Vec<_>>())
+                }
                 None => {
                     let outcome = waving.decide(&request);
-                    (outcome.is_admitted(), outcome.decisions().map(|(_, said)| said).collect())
+                    let said = outcome.decisions().map(|(_, said)| said).collect();
+                    ((outcome.verdict(), outcome.cause()), said)
                 }
             };
+            drop(hold);
             let expected = deciding.decide(&request);
-            prop_assert_eq!(admitted, expected.is_admitted());
+            prop_assert_eq!(fate, (expected.verdict(), expected.cause()));
             prop_assert_eq!(said, expected.decisions().map(|(_, said)| said).collect::<Vec<_>>());
             clock.advance(Duration::from_millis(millis));
             other_clock.advance(Duration::from_millis(millis));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sluicegate_config::Report;
-use sluicegate_config::settings::{Settings, Store};
+use sluicegate_config::settings::{RulesFrom, Settings, Store};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::rule::Scope;
 use sluicegate_engine::sluice::{RuleSetError, SavedRules};
@@ -89,13 +89,15 @@ pub fn resume(settings: Settings, remembered: Option<SavedRules>) -> Result<Slui
     let lists = settings.lists.conditions();
     let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);
     let builder = Sluice::builder().lists(lists).memory(memory);
+    // Whoever looks at the admin pages wants to know who asks most.
+    let builder = if settings.admin.is_some() { builder.watch_keys() } else { builder };
     let builder = match remembered {
         Some(remembered) => builder.restore(remembered),
         None => builder,
     };
     let clustered = settings.rules.iter().find(|rule| matches!(rule.scope, Scope::Cluster { .. }));
-    // Numbers that come with calls to a decision server are counted in the store as well.
-    let needs_store = clustered.is_some() || settings.server.is_some();
+    // Numbers that come with calls to a decision server are counted in the store as well, and rules may live there.
+    let needs_store = clustered.is_some() || settings.server.is_some() || settings.rules_from == RulesFrom::Store;
     let (Store::Redis(store), true) = (&settings.store, needs_store) else {
         return Ok(builder.rules(settings.rules).build()?);
     };

@@ -26,6 +26,8 @@ pub(crate) struct Inner {
     pub(crate) room: WaitRoom,
     /// Whether what passes have taken counts as out until they end.
     reservable: AtomicBool,
+    /// Permits that callers hold, over all keys.
+    permits: AtomicU64,
 }
 
 #[expect(clippy::large_enum_variant, reason = "one per limiter, and a box would be a detour on the fastest path")]
@@ -48,7 +50,7 @@ impl Inner {
     pub(super) fn new(store: Store, clock: ClockHandle, room: WaitRoom, reservable: bool) -> Arc<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let id = MADE.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { id, store, clock, room, reservable: AtomicBool::new(reservable) })
+        Arc::new(Self { id, store, clock, room, reservable: AtomicBool::new(reservable), permits: AtomicU64::new(0) })
     }
 
     pub(crate) const fn id(&self) -> u64 {
@@ -169,10 +171,33 @@ impl Inner {
             tried.taken.is_some() && cost > 0
         });
         match &mut tried.taken {
-            Some(taking) => taking.place = place,
+            Some(taking) => {
+                taking.place = place;
+                self.note_taken(taking);
+            }
             None => self.wait_for_batches(cost, &mut tried.decision),
         }
         tried
+    }
+
+    /// Counts the permits of what was taken, until it [ends](Self::end).
+    #[inline]
+    pub(crate) fn note_taken(&self, taking: &Taking) {
+        if taking.is_held() {
+            self.permits.fetch_add(taking.permits(), Ordering::Relaxed);
+        }
+    }
+
+    /// How many permits callers hold, over all keys.
+    pub(crate) fn permits(&self) -> u64 {
+        self.permits.load(Ordering::Relaxed)
+    }
+
+    /// How much of the tightest limit is used, from 0 to 1, of a limiter without keys.
+    pub(crate) fn used(&self, now: Timestamp) -> f64 {
+        let (plan, state) = self.snapshot(NO_KEY, now);
+        let share = |it: &Status| it.limit.saturating_sub(it.remaining) as f64 / it.limit.max(1) as f64;
+        plan.statuses(&state, now).iter().map(share).fold(0.0, f64::max)
     }
 
     /// What is out in batches comes back when their holders are done with it: no clock can tell when.
@@ -187,6 +212,9 @@ impl Inner {
     /// Ends what was taken with what it really cost.
     pub(crate) fn end(&self, key: KeyHash, taking: &Taking, actual: u64) {
         let now = self.clock.now();
+        if taking.is_held() {
+            self.permits.fetch_sub(taking.permits(), Ordering::Relaxed);
+        }
         // Whoever is not found there is charged all the same.
         let mut due = actual.saturating_sub(taking.cost);
         self.at_place(key, taking.place, now, &mut |plan, state| due = plan.end(state, taking, actual, now));

@@ -39,19 +39,30 @@ impl KeyedCore {
         self.bucket.is_some()
     }
 
-    /// Takes from a key's plain token bucket. `None`: it has none, or not so much in it, or lives in another
+    /// Decides by a key's plain token bucket. `None`: it has none, or the cost is not one for it, or it lives in another
     /// table by now; then nothing was taken.
-    #[inline]
-    pub(crate) fn take_plain(&self, key: KeyHash, now: Timestamp, cost: u64) -> Option<Decision> {
+    #[inline(always)]
+    pub(crate) fn decide_plain(&self, key: KeyHash, now: Timestamp, cost: u64) -> Option<Decision> {
         let bucket = self.bucket.as_ref().filter(|bucket| cost > 0 && cost <= bucket.burst())?;
         let ticks = ticks(now);
-        let mut taken = None;
-        self.table.visit_word(&self.plan, key, now, |arrival| {
-            taken = bucket.admit(*arrival, ticks, cost).ok();
-            *arrival = taken.unwrap_or(*arrival);
-            taken.is_some()
+        let mut take = Err((0, 0));
+        let visit = self.table.visit_word(&self.plan, key, now, |arrival| {
+            take = match bucket.admit(*arrival, ticks, cost) {
+                Ok(next) => {
+                    *arrival = next;
+                    Ok(next)
+                }
+                Err(early) => Err((*arrival, early)),
+            };
+            take.is_ok()
         });
-        taken.map(|arrival| bucket.decision(Check::Now, arrival, ticks))
+        if visit == Visit::Moved {
+            return None;
+        }
+        Some(match take {
+            Ok(arrival) => bucket.decision(Check::Now, arrival, ticks),
+            Err((arrival, early)) => bucket.decision(Check::NotBefore(nanos_covering(early)), arrival, ticks),
+        })
     }
 }
 
@@ -106,28 +117,8 @@ impl Keyed {
         let core = self.core.load();
         core.table.prefetch(key);
         let now = clock.now();
-        if let Some(bucket) = &core.bucket
-            && cost <= bucket.burst()
-            && cost > 0
-        {
-            let ticks = ticks(now);
-            let mut take = Err((0, 0));
-            let visit = core.table.visit_word(&core.plan, key, now, |arrival| {
-                take = match bucket.admit(*arrival, ticks, cost) {
-                    Ok(next) => {
-                        *arrival = next;
-                        Ok(next)
-                    }
-                    Err(early) => Err((*arrival, early)),
-                };
-                take.is_ok()
-            });
-            if visit != Visit::Moved {
-                return match take {
-                    Ok(arrival) => bucket.decision(Check::Now, arrival, ticks),
-                    Err((arrival, early)) => bucket.decision(Check::NotBefore(nanos_covering(early)), arrival, ticks),
-                };
-            }
+        if let Some(decision) = core.decide_plain(key, now, cost) {
+            return decision;
         }
         drop(core);
         self.decide_any(key, now, cost)

@@ -143,7 +143,8 @@ impl Limiter {
         self.inner.plan().limits().to_vec()
     }
 
-    /// Exchanges the limits while in use. What was left stays left; nothing is given for free.
+    /// Exchanges the limits while in use. What was taken from a window stays taken if the new one is as long; of
+    /// anything else, what was left stays left. Nothing is given for free.
     pub fn change(&self, limits: impl Into<Vec<Limit>>) -> Result<(), LimitError> {
         self.inner.change(limits.into())
     }
@@ -234,8 +235,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         self.inner.plan().limits().to_vec()
     }
 
-    /// Exchanges the limits of all keys while in use. What was left stays left; nothing is given for
-    /// free.
+    /// Exchanges the limits of all keys while in use, as [`Limiter::change`] does.
     pub fn change(&self, limits: impl Into<Vec<Limit>>) -> Result<(), LimitError> {
         self.inner.change(limits.into())
     }

@@ -39,6 +39,7 @@ mod quote;
 pub mod request;
 mod spec;
 pub mod target;
+pub(crate) mod values;
 
 pub use attribute::{Attribute, AttributeError};
 pub use expr::{Expr, ExprError};

@@ -18,7 +18,6 @@ use crate::clock::ClockHandle;
 use crate::fleet::FleetKey;
 use crate::limit::Limit;
 use crate::limiter::{Builder, Inner, RestoreError, SavedState};
-use crate::plan::Plan;
 use crate::rule::{Ban, Rule};
 use crate::table::KeyHash;
 use crate::time::{Timestamp, saturating_nanos};
@@ -44,8 +43,8 @@ struct Listed {
     until: Timestamp,
 }
 
-/// Who is banned.
-pub(super) struct BannedKey {
+/// A key that people and other processes can be told.
+pub(super) struct NamedKey {
     /// The key, readable.
     pub(super) name: String,
     pub(super) key: FleetKey,
@@ -97,10 +96,10 @@ impl BanBook {
         self
     }
 
-    /// What a key of such a book takes.
-    pub(super) fn plan(ban: Ban) -> Option<Plan> {
+    /// Words of state that a key of such a book takes.
+    pub(super) fn words(ban: Ban) -> Option<usize> {
         let (refusals, term) = windows(ban)?;
-        Builder::plan(vec![Limit::FixedWindow(refusals), Limit::FixedWindow(term)], false).ok()
+        Some(refusals.words() + term.words())
     }
 
     /// Changes how many keys it remembers, where that is worth it.
@@ -148,9 +147,28 @@ impl BanBook {
         banned
     }
 
+    /// Bans a key for some time, the book's own at most and unless told otherwise, and tells the fleet. Answers how
+    /// long the key is banned now: a ban that lasts longer stays.
+    pub(super) fn pronounce(
+        &self,
+        rule: &str,
+        named: NamedKey,
+        hash: KeyHash,
+        lasting: Option<Duration>,
+        now: Timestamp,
+    ) -> Duration {
+        let NamedKey { name, key } = named;
+        let remaining = Some(lasting.unwrap_or(self.ban.lasting).min(self.ban.lasting));
+        let news = BanNews { rule: rule.to_owned(), name, key, remaining };
+        if self.hear(&news, hash, now) {
+            self.tell(news);
+        }
+        self.remaining(hash, now).unwrap_or_default()
+    }
+
     /// Remembers who was banned just now, and tells the fleet.
-    pub(super) fn note(&self, rule: &str, banned: BannedKey, hash: KeyHash, now: Timestamp) {
-        let BannedKey { name, key } = banned;
+    pub(super) fn note(&self, rule: &str, named: NamedKey, hash: KeyHash, now: Timestamp) {
+        let NamedKey { name, key } = named;
         let news = BanNews { rule: rule.to_owned(), name, key, remaining: Some(self.ban.lasting) };
         self.enlist(&news, hash, now + self.ban.lasting, now);
         self.tell(news);
@@ -193,15 +211,17 @@ impl BanBook {
         news.collect()
     }
 
-    /// Takes up what another process has done. A ban here that lasts longer stays.
-    pub(super) fn hear(&self, news: &BanNews, hash: KeyHash, now: Timestamp) {
+    /// Takes up what another process has done. A ban here that lasts longer stays. Answers whether anything has
+    /// changed.
+    pub(super) fn hear(&self, news: &BanNews, hash: KeyHash, now: Timestamp) -> bool {
         let Some(remaining) = news.remaining else {
             self.listed.lock().remove(&news.key);
-            return self.states.forget(hash);
+            self.states.forget(hash);
+            return true;
         };
         let remaining = remaining.min(self.ban.lasting);
         if self.remaining(hash, now).is_some_and(|present| present >= remaining) || remaining.is_zero() {
-            return;
+            return false;
         }
         // As if it had been pronounced here, so long ago.
         let ago = saturating_nanos(self.ban.lasting - remaining);
@@ -215,6 +235,7 @@ impl BanBook {
             true
         });
         self.enlist(news, hash, now + remaining, now);
+        true
     }
 
     pub(super) fn list(&self, rule: &str, now: Timestamp) -> Vec<Banned> {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::ban::BannedKey;
+use super::ban::NamedKey;
 use super::fleet::{self, FleetAsking};
 use super::outcome::{Cause, Outcome};
-use super::snapshot::Snapshot;
+use super::snapshot::{RuleState, Snapshot};
 use crate::algorithm::{self, Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
@@ -32,8 +32,8 @@ pub(super) struct Check {
     /// Whether the rule only watches.
     pub(super) shadow: bool,
     pub(super) said: Option<Said>,
-    /// The key for people and other processes; only made where a ban may follow.
-    pub(super) banned: Option<Box<BannedKey>>,
+    /// The key for people and other processes; only made where somebody may have to be told it later.
+    pub(super) named: Option<Box<NamedKey>>,
 }
 
 /// What a rule said.
@@ -113,7 +113,7 @@ pub(super) fn decide(
     if !outcome.is_admitted() {
         name_for_bans(&mut outcome, deciding, request);
     }
-    outcome.count(now);
+    outcome.count(now, Some((deciding, request)));
     outcome
 }
 
@@ -128,10 +128,13 @@ pub(super) fn decide_uncounted(
 ) -> Timestamp {
     let hit = outcome.snapshot.lists().check(request);
     if let Some(hit) = hit {
-        (outcome.verdict, outcome.cause) = match hit {
-            ListHit::Allow(entry) => (Verdict::Allowed, Cause::AllowList(entry)),
-            ListHit::Deny(entry) => (Verdict::Denied { retry_after: None }, Cause::DenyList(entry)),
+        let counters = outcome.snapshot.list_counters();
+        let counter;
+        (outcome.verdict, outcome.cause, counter) = match hit {
+            ListHit::Allow(entry) => (Verdict::Allowed, Cause::AllowList(entry), &counters.allowed),
+            ListHit::Deny(entry) => (Verdict::Denied { retry_after: None }, Cause::DenyList(entry), &counters.denied),
         };
+        counter.fetch_add(1, Ordering::Relaxed);
         return clock.now();
     }
     select(&outcome.snapshot, deciding, request, &mut outcome.checks, |_, _| {});
@@ -168,7 +171,7 @@ pub(super) fn select(
 ) {
     each_check(snapshot, deciding, request, each, |rule, key, cost| {
         let shadow = snapshot.rules()[rule].is_shadow();
-        checks.push(Check { rule, key, cost, shadow, said: None, banned: None });
+        checks.push(Check { rule, key, cost, shadow, said: None, named: None });
     });
 }
 
@@ -326,6 +329,7 @@ impl Together<'_> {
         });
         if let Some(Said { taken: Some(taking), .. }) = &mut self.checks[index].said {
             taking.place = place;
+            limiter.note_taken(taking);
         }
         all
     }
@@ -377,11 +381,19 @@ impl Outcome {
     }
 
     /// Counts what every rule said, and refusals towards bans. Who was refused because the store is lost has
-    /// not run into the rule's limits.
-    pub(super) fn count(&mut self, now: Timestamp) {
+    /// not run into the rule's limits. Keys are named by the request, or, if that is gone, must have been.
+    pub(super) fn count(&mut self, now: Timestamp, request: Option<(Deciding, &Request<'_>)>) {
         let admitted = self.is_admitted();
         for check in &mut self.checks {
             let state = self.snapshot.state(check.rule);
+            if let Some(watch) = &state.watch {
+                let refused = check.refuses() || self.cause == Cause::Ban(check.rule);
+                watch.note(check.key, refused, now, || match (&check.named, request) {
+                    (Some(named), _) => Some(named.name.clone()),
+                    (None, Some((deciding, request))) => name_of(&self.snapshot, deciding, check.rule, request),
+                    (None, None) => None,
+                });
+            }
             let degraded = check.is_degraded();
             if degraded && (admitted || check.refuses()) {
                 state.counters.degraded.fetch_add(1, Ordering::Relaxed);
@@ -391,9 +403,9 @@ impl Outcome {
                 if let Some(bans) = &state.bans
                     && !degraded
                     && bans.refused(check.key, now)
-                    && let Some(banned) = check.banned.take()
+                    && let Some(named) = check.named.take()
                 {
-                    bans.note(&self.snapshot.rules()[check.rule].name, *banned, check.key, now);
+                    bans.note(&self.snapshot.rules()[check.rule].name, *named, check.key, now);
                 }
             } else if admitted && check.said.is_some() {
                 state.counters.admitted.fetch_add(1, Ordering::Relaxed);
@@ -446,15 +458,36 @@ impl Check {
 
 /// Makes the keys readable that may be banned for a refusal.
 pub(super) fn name_for_bans(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
+    name_keys(outcome, deciding, request, |state| state.bans.is_some());
+}
+
+/// Makes the keys readable that somebody may have to be told when the request is gone.
+pub(super) fn name_for_later(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
+    name_keys(outcome, deciding, request, |state| state.bans.is_some() || state.watch.is_some());
+}
+
+fn name_keys(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>, wanted: fn(&RuleState) -> bool) {
     let Outcome { snapshot, checks, .. } = outcome;
-    if !checks.iter().any(|check| check.banned.is_none() && snapshot.state(check.rule).bans.is_some()) {
+    if !checks.iter().any(|check| check.named.is_none() && wanted(snapshot.state(check.rule))) {
         return;
     }
     each_rule(snapshot, deciding, request, |index, params| {
         if let Some(check) = checks.iter_mut().find(|check| check.rule == index) {
             let parts = &snapshot.rules()[index].key;
             let named = readable_key(parts, request, params).zip(FleetKey::of(parts, request, params));
-            check.banned = named.map(|(name, key)| Box::new(BannedKey { name, key }));
+            check.named = named.map(|(name, key)| Box::new(NamedKey { name, key }));
         }
     });
+}
+
+/// A request's key of one of its rules, readable.
+#[cold]
+pub(super) fn name_of(snapshot: &Snapshot, deciding: Deciding, rule: usize, request: &Request<'_>) -> Option<String> {
+    let mut name = None;
+    each_rule(snapshot, deciding, request, |index, params| {
+        if index == rule {
+            name = readable_key(&snapshot.rules()[index].key, request, params);
+        }
+    });
+    name
 }

@@ -34,14 +34,18 @@
 
 mod ban;
 mod builder;
+mod counts;
 mod decide;
 mod explain;
 mod fleet;
+mod keys;
 mod meter;
 mod outcome;
+mod prepared;
 mod queue;
 mod saved;
 mod snapshot;
+mod top;
 mod waved;
 
 use std::sync::{Arc, Weak};
@@ -51,12 +55,15 @@ use parking_lot::Mutex;
 
 pub use ban::{BanNews, Banned};
 pub use builder::{RuleSetError, SluiceBuilder};
+pub use counts::{ListCounts, RuleCounts, WAIT_BOUNDS, WaitTimes};
 pub use explain::{Explanation, RuleExplanation};
+pub use keys::{KeyError, KeyState, LimitState};
 pub use meter::{Meters, TakingBytes};
 pub use outcome::{Cause, Outcome, RuleDecision};
 pub use queue::Admission;
 pub use saved::SavedRules;
-pub use snapshot::{Remembered, RuleCounts, remembered};
+pub use snapshot::{Remembered, remembered};
+pub use top::{TopKey, TopKeys, TopList};
 pub use waved::{Waved, Waving};
 
 use crate::clock::ClockHandle;
@@ -82,6 +89,10 @@ struct Shared {
     /// The lists in force. Whoever replaces rules or lists holds it.
     replacing: Mutex<GivenLists>,
     started_fresh: Vec<String>,
+    /// Rules out of force that requests may still hold, to be let go of where nobody waits for it.
+    retired: Mutex<Vec<Arc<Snapshot>>>,
+    /// How many threads decide at a time, if the heaviest keys are remembered.
+    watching: Option<usize>,
 }
 
 /// Where the lists in force come from.
@@ -162,12 +173,12 @@ impl Sluice {
         Some(self.admission(snapshot, only, request, Asking::ToWait))
     }
 
-    /// Lets requests in without further ado where that is all there is to it: a request that meets one rule at most,
-    /// that one a plain token bucket with enough in it, while nobody waits. Whatever is not as simple as that goes on
-    /// with [`Sluice::admit`] or whatever else answers an [`Outcome`].
+    /// Lets requests in or refuses them without further ado where that is all there is to it: a request that meets one
+    /// rule at most, that one a plain token bucket, while nobody waits and, if there is not enough in it, nobody may.
+    /// Whatever is not as simple as that goes on with [`Sluice::admit`] or whatever else answers an [`Outcome`].
     ///
-    /// For adapters that have no use for the outcome of a request that may pass: it need not be made. Do not keep it
-    /// longer than one request takes to be decided, as the rules cannot be let go of meanwhile.
+    /// For adapters that have no use for the outcome of such a request: it need not be made. Do not keep it longer than
+    /// one request takes to be decided, as the rules cannot be let go of meanwhile.
     ///
     /// ```
     /// use sluicegate_engine::{Limit, Rate, Sluice, rule::{Attribute, Request, Rule}};
@@ -178,9 +189,8 @@ impl Sluice {
     /// let sluice = Sluice::builder().rule(per_ip).build()?;
     ///
     /// let request = Request::new("GET", "/").with_client_ip(Ipv4Addr::LOCALHOST);
-    /// let left = || Some(sluice.waving().through(&request)?.decision()?.decision.status.remaining);
-    /// assert_eq!([left(), left(), left()], [Some(1), Some(0), None]); // the bucket is empty
-    /// assert!(!sluice.decide(&request).is_admitted());
+    /// let admitted = || sluice.waving().wave(&request).map(|waved| waved.is_admitted());
+    /// assert_eq!([admitted(), admitted(), admitted()], [Some(true), Some(true), Some(false)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn waving(&self) -> Waving<'_> {
@@ -225,13 +235,49 @@ impl Sluice {
 
     fn put_in_force(&self, rules: Vec<Rule>, lists: &GivenLists) -> Result<(), RuleSetError> {
         let old = self.shared.snapshot.load_full();
-        let Shared { clock, memory, store, .. } = &*self.shared;
-        let means = Means { clock, memory: *memory, seed: old.seed(), store: store.as_ref() };
+        let Shared { clock, memory, store, watching, .. } = &*self.shared;
+        let means = Means { clock, memory: *memory, seed: old.seed(), store: store.as_ref(), watching: *watching };
         let new = Snapshot::build(rules, lists.together(), &means, Some(&old))?;
         let new = Arc::new(new);
         self.shared.snapshot.store(Arc::clone(&new));
         old.hand_over_meters(&new);
+        self.shared.retired.lock().push(old);
+        self.tidy();
         Ok(())
+    }
+
+    /// Lets go of rules that were replaced and that no request holds any more. They may be large: so it is done
+    /// here, and at every replacement, and never where a request ends. Call it now and then, say every second.
+    pub fn tidy(&self) {
+        // Out of force, so nobody can get hold of it any more: who is alone with it stays alone.
+        let is_left = |snapshot: &mut Arc<Snapshot>| Arc::strong_count(snapshot) == 1;
+        let left: Vec<_> = self.shared.retired.lock().extract_if(.., is_left).collect();
+        drop(left);
+    }
+
+    /// Which set of rules is in force: no other set in this process has the same number, and later ones have
+    /// higher ones.
+    pub fn edition(&self) -> u64 {
+        self.shared.snapshot.load().edition()
+    }
+
+    /// The lists in force: those given with the rules, and those [set besides](Self::set_further_lists).
+    pub fn lists(&self) -> (Lists, Lists) {
+        let lists = self.shared.replacing.lock();
+        (lists.own.clone(), lists.further.clone())
+    }
+
+    /// How many requests the lists have decided.
+    pub fn list_counts(&self) -> ListCounts {
+        self.shared.snapshot.load().list_counters().counts()
+    }
+
+    /// The keys of a rule that asked most and were refused most, in the last minute or two. `None`: there is no such
+    /// rule, it has no key, or keys are not [watched](SluiceBuilder::watch_keys).
+    pub fn top_keys(&self, rule: &str) -> Option<TopKeys> {
+        let snapshot = self.shared.snapshot.load();
+        let watch = snapshot.state(snapshot.position(rule)?).watch.as_ref()?;
+        Some(watch.top(self.shared.clock.now()))
     }
 
     /// The rules in force.
@@ -241,7 +287,7 @@ impl Sluice {
 
     /// What each rule has decided so far, in the order of the rules.
     pub fn counts(&self) -> Vec<RuleCounts> {
-        self.shared.snapshot.load().counts()
+        self.shared.snapshot.load().counts(self.shared.clock.now())
     }
 
     /// Bans in force that were pronounced lately, by rule.

@@ -90,8 +90,9 @@ impl Outcome {
         self.snapshot.edition()
     }
 
-    /// What an adapter keeps prepared for the rules it was decided by: made by the first who asks, and let go of
-    /// with the rules. There is one place for it: `None` if something of another type has been put there.
+    /// What an adapter keeps prepared for the rules it was decided by: made by the first who asks, for all later
+    /// rules before they are put in force, and let go of with the rules. There is one place for it: `None` if
+    /// something of another type has been put there.
     ///
     /// ```
     /// use sluicegate_engine::{Sluice, rule::{Request, Rule}};
@@ -102,7 +103,7 @@ impl Outcome {
     /// assert_eq!(shouted, Some(&vec!["TOTAL".to_owned()]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn prepared<T: Any + Send + Sync>(&self, prepare: impl FnOnce(&[Rule]) -> T) -> Option<&T> {
+    pub fn prepared<T: Any + Send + Sync>(&self, prepare: fn(&[Rule]) -> T) -> Option<&T> {
         self.snapshot.prepared(prepare)
     }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::decide::{self, Asking, Check, Deciding, Watched, name_for_bans};
+use super::counts::CountedWait;
+use super::decide::{self, Asking, Check, Deciding, Watched, name_for_bans, name_for_later};
 use super::fleet::{self, FleetAsking, Question};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
+use crate::algorithm;
 use crate::clock::{ClockHandle, Sleep};
 use crate::decision::{Decision, Verdict};
 use crate::limiter::{Inner, NO_STATE, Reason};
@@ -29,10 +31,11 @@ use crate::wait::{Asked, InLine, Turn, block_on};
 #[must_use = "futures do nothing unless polled"]
 pub struct Admission(State);
 
+#[expect(clippy::large_enum_variant, reason = "nearly all are decided at once, and a box would be a detour")]
 enum State {
     Decided(Option<Outcome>),
     /// Admitted, but for a pause.
-    Pausing(Promised, Sleep),
+    Pausing(Box<Pause>),
     Waiting(Box<InLine<RuleTurn>>),
     /// The store is asked about the rules of the whole fleet.
     Asking(Box<FleetAsking>),
@@ -42,10 +45,21 @@ impl State {
     /// Of what was decided at `now`.
     fn of(outcome: Outcome, now: Timestamp, clock: &ClockHandle) -> Self {
         match outcome.verdict {
-            Verdict::Wait(pause) => Self::Pausing(Promised(Some(outcome)), clock.sleep_until(now + pause)),
+            Verdict::Wait(pause) => {
+                let counted = outcome.longest_pause().map(|rule| outcome.count_wait(rule, now, clock));
+                let (promised, sleep) = (Promised(Some(outcome)), clock.sleep_until(now + pause));
+                Self::Pausing(Box::new(Pause { promised, sleep, _counted: counted }))
+            }
             _ => Self::Decided(Some(outcome)),
         }
     }
+}
+
+/// A pause that is sat out.
+struct Pause {
+    promised: Promised,
+    sleep: Sleep,
+    _counted: Option<CountedWait>,
 }
 
 /// An outcome whose moment has not come yet; dropped before, it is as if it had never been.
@@ -64,10 +78,13 @@ struct RuleTurn {
     /// The refusal so far, with everything needed to ask again.
     refused: Option<Outcome>,
     limiter: Arc<Inner>,
+    /// The rule whose limiter that is.
+    rule: usize,
     key: KeyHash,
     cost: u64,
     clock: ClockHandle,
     watched: Watched,
+    counted: Option<CountedWait>,
     /// What the store is to be asked once it is this request's turn here.
     questions: Vec<Question>,
 }
@@ -90,10 +107,11 @@ impl Admission {
             }
             let waits = asking == Asking::ToWait;
             if is_open || (waits && !outcome.is_admitted() && outcome.may_wait()) {
+                name_for_later(outcome, deciding, request);
                 let questions = fleet::questions(outcome, deciding, request);
                 admission.hold_up(questions, is_open, asking, now, clock);
             } else {
-                outcome.count(now);
+                outcome.count(now, Some((deciding, request)));
                 if waits && matches!(outcome.verdict, Verdict::Wait(_)) {
                     admission.pause(now, clock);
                 }
@@ -117,12 +135,12 @@ impl Admission {
             State::Asking(Box::new(FleetAsking::begin(outcome, questions, asking, clock)))
         } else if outcome.is_refused_by_fleet() {
             State::Asking(Box::new(FleetAsking::refused(outcome, questions, clock)))
-        } else if let Some(Line { limiter, key, cost, longest }) = line_of(&outcome) {
-            let (refused, clock) = (Some(outcome), clock.clone());
-            let turn = RuleTurn { refused, limiter, key, cost, clock, watched: Watched::new(), questions };
+        } else if let Some(Line { limiter, rule, key, cost, longest }) = line_of(&outcome) {
+            let (refused, clock, watched) = (Some(outcome), clock.clone(), Watched::new());
+            let turn = RuleTurn { refused, limiter, rule, key, cost, clock, watched, counted: None, questions };
             State::Waiting(Box::new(InLine::new(turn, Some(longest))))
         } else {
-            outcome.count(now);
+            outcome.count(now, None);
             State::Decided(Some(outcome))
         };
     }
@@ -141,7 +159,7 @@ impl Admission {
     pub fn decided(&self) -> Option<&Outcome> {
         match &self.0 {
             State::Decided(outcome) => outcome.as_ref(),
-            State::Pausing(..) | State::Waiting(_) | State::Asking(_) => None,
+            State::Pausing(_) | State::Waiting(_) | State::Asking(_) => None,
         }
     }
 
@@ -149,7 +167,7 @@ impl Admission {
     pub fn take(&mut self) -> Option<Outcome> {
         match &mut self.0 {
             State::Decided(outcome) => outcome.take(),
-            State::Pausing(..) | State::Waiting(_) | State::Asking(_) => None,
+            State::Pausing(_) | State::Waiting(_) | State::Asking(_) => None,
         }
     }
 
@@ -162,6 +180,7 @@ impl Admission {
 /// Where a refused request waits.
 struct Line {
     limiter: Arc<Inner>,
+    rule: usize,
     key: KeyHash,
     cost: u64,
     /// How long at most: the shortest time any refusing rule allows.
@@ -176,13 +195,28 @@ fn line_of(outcome: &Outcome) -> Option<Line> {
     let check: &Check = outcome.checks.iter().find(|check| check.rule == rule)?;
     let limiter = Arc::clone(outcome.snapshot.state(rule).limiter.as_ref()?);
     let longest = outcome.longest_wait()?;
-    Some(Line { limiter, key: check.key, cost: check.cost, longest })
+    Some(Line { limiter, rule, key: check.key, cost: check.cost, longest })
 }
 
 impl Outcome {
     /// The longest that every rule which refuses lets the request wait.
     pub(super) fn longest_wait(&self) -> Option<Duration> {
         self.refusing().filter_map(|rule| Some(rule.on_limit.queue?.max_wait)).min()
+    }
+
+    /// The rule that asks for the longest pause.
+    fn longest_pause(&self) -> Option<usize> {
+        let pause = |check: &Check| match check.said.as_ref()?.ruling.check {
+            algorithm::Check::After(pause) => Some((pause, check.rule)),
+            _ => None,
+        };
+        let longest = self.checks.iter().filter(|check| !check.shadow).filter_map(pause).max();
+        longest.map(|(_, rule)| rule)
+    }
+
+    /// Counts from now on how long this rule lets the request wait.
+    pub(super) fn count_wait(&self, rule: usize, now: Timestamp, clock: &ClockHandle) -> CountedWait {
+        CountedWait::begin(&self.snapshot.state(rule).counters, clock, now)
     }
 }
 
@@ -213,7 +247,7 @@ impl Turn for RuleTurn {
         }
         if outcome.is_admitted() {
             if self.questions.is_empty() {
-                outcome.count(now);
+                outcome.count(now, None);
             }
             return Asked::Admitted(outcome);
         }
@@ -227,10 +261,15 @@ impl Turn for RuleTurn {
         self.refused.as_ref().and_then(Outcome::longest_wait)
     }
 
+    fn joined(&mut self, now: Timestamp) {
+        let counted = |outcome: &Outcome| outcome.count_wait(self.rule, now, &self.clock);
+        self.counted = self.refused.as_ref().map(counted);
+    }
+
     fn refuse(&mut self, decision: Decision, _reason: Reason) -> Option<Outcome> {
         let mut outcome = self.refused.take()?;
         outcome.verdict = decision.verdict;
-        outcome.count(self.clock.now());
+        outcome.count(self.clock.now(), None);
         Some(outcome)
     }
 }
@@ -245,9 +284,9 @@ impl Future for Admission {
                     // Polled again after it was ready: there is nothing more to come.
                     return outcome.take().map_or(Poll::Pending, Poll::Ready);
                 }
-                State::Pausing(promised, sleep) => match Pin::new(sleep).poll(context) {
+                State::Pausing(pause) => match Pin::new(&mut pause.sleep).poll(context) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(()) => self.0 = State::Decided(promised.0.take()),
+                    Poll::Ready(()) => self.0 = State::Decided(pause.promised.0.take()),
                 },
                 State::Waiting(line) => match Pin::new(&mut **line).poll(context) {
                     Poll::Pending => return Poll::Pending,
@@ -283,6 +322,6 @@ fn go_on(mut outcome: Outcome, questions: Vec<Question>, clock: &ClockHandle) ->
     if !outcome.is_admitted() {
         return State::Asking(Box::new(FleetAsking::refused(outcome, questions, clock)));
     }
-    outcome.count(now);
+    outcome.count(now, None);
     State::of(outcome, now, clock)
 }

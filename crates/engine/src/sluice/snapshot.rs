@@ -2,14 +2,17 @@
 
 use std::any::Any;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use rapidhash::RapidHashMap;
 
 use super::ban::{BanBook, BanNews, Banned};
+use super::counts::{Counters, ListCounters, RuleCounts};
 use super::fleet::FleetState;
 use super::meter::Pacer;
+use super::prepared::Prepared;
+use super::top::{Detail, Watch};
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
 use crate::fleet::{FleetLimits, FleetStore};
@@ -31,6 +34,7 @@ pub(super) struct Snapshot {
     positions: RapidHashMap<Box<str>, usize>,
     index: RuleIndex,
     lists: ListIndex,
+    list_counters: Arc<ListCounters>,
     states: Vec<RuleState>,
     seed: u64,
     edition: u64,
@@ -43,7 +47,7 @@ pub(super) struct Snapshot {
     /// The rule that most likely asks for the state of a client's address, if there is one.
     by_client: Option<usize>,
     /// What an adapter has prepared for these rules.
-    prepared: OnceLock<Box<dyn Any + Send + Sync>>,
+    prepared: Prepared,
 }
 
 /// The next set of rules in this process is this one.
@@ -58,6 +62,8 @@ pub(super) struct Means<'a> {
     pub(super) seed: u64,
     /// Where cluster-wide rules are counted; `None`: here.
     pub(super) store: Option<&'a Arc<dyn FleetStore>>,
+    /// How many threads decide at a time, if the heaviest keys are to be remembered.
+    pub(super) watching: Option<usize>,
 }
 
 /// What a rule counts with.
@@ -75,38 +81,8 @@ pub(super) struct RuleState {
     pub(super) fleet: Option<Arc<FleetState>>,
     pub(super) bans: Option<Arc<BanBook>>,
     pub(super) counters: Arc<Counters>,
-}
-
-/// What a rule has decided.
-#[derive(Default)]
-#[repr(align(64))]
-pub(super) struct Counters {
-    pub(super) admitted: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) banned: AtomicU64,
-    pub(super) degraded: AtomicU64,
-    pub(super) bytes: AtomicU64,
-}
-
-/// What a rule has decided since it came into force under its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleCounts {
-    /// The rule's name.
-    pub rule: String,
-    /// Requests it let through.
-    pub admitted: u64,
-    /// Requests it refused; in shadow mode, would have refused.
-    pub refused: u64,
-    /// Requests refused because their key was banned.
-    pub banned: u64,
-    /// Of the admitted and refused, those it decided without its store.
-    pub degraded: u64,
-    /// Bytes it let pass, if it paces them.
-    pub bytes: u64,
-    /// Keys it forgot before they had recovered.
-    pub forgotten_early: u64,
-    /// Callers waiting for their turn, and bodies for theirs.
-    pub waiting: usize,
+    /// Who comes, if that is to be remembered.
+    pub(super) watch: Option<Arc<Watch>>,
 }
 
 impl Snapshot {
@@ -129,25 +105,32 @@ impl Snapshot {
             BanBook::check(rule)?;
         }
         let share = share(&rules, means.memory);
+        let keyed = rules.iter().filter(|rule| !rule.key.is_empty()).count();
+        let detail = means.watching.map(|threads| Detail::of(keyed, threads));
         rules.iter().filter(|rule| !rule.key.is_empty()).try_for_each(|rule| check_memory(rule, share))?;
         let opened = rules.iter().map(|rule| FleetState::open(rule, means)).collect::<Result<Vec<_>, _>>()?;
         let states = rules.iter().zip(opened).map(|(rule, opened)| {
             let old = old.and_then(|old| old.position(&rule.name).map(|at| (&old.rules[at], &old.states[at])));
-            RuleState::take_up(rule, means, share, old, opened)
+            let mut state = RuleState::take_up(rule, means, share, old, opened)?;
+            state.watch = detail.filter(|_| !rule.key.is_empty()).map(|detail| state.watched(detail, means.clock));
+            Ok(state)
         });
         let states = states.collect::<Result<Vec<_>, _>>()?;
         let index = RuleIndex::build(&rules);
         let lists = ListIndex::build(&lists);
+        let list_counters = old.map(|old| Arc::clone(&old.list_counters)).unwrap_or_default();
         let edition = NEXT_EDITION.fetch_add(1, Ordering::Relaxed);
         let clustered = states.iter().any(|state: &RuleState| state.fleet.is_some());
         let metering = states.iter().any(|state: &RuleState| state.pacer.is_some());
         let store = means.store.cloned();
+        let prepared = old.map(|old| old.prepared.for_next(&rules)).unwrap_or_default();
         let by_client = rules.iter().position(|rule| rule.side == Side::Inbound && is_by_client(rule));
         Ok(Self {
             rules,
             positions,
             index,
             lists,
+            list_counters,
             states,
             seed: means.seed,
             edition,
@@ -155,7 +138,7 @@ impl Snapshot {
             clustered,
             metering,
             by_client,
-            prepared: OnceLock::new(),
+            prepared,
         })
     }
 
@@ -182,8 +165,8 @@ impl Snapshot {
 
     /// What was prepared for these rules; `None` if that is of another type.
     #[inline]
-    pub(super) fn prepared<T: Any + Send + Sync>(&self, prepare: impl FnOnce(&[Rule]) -> T) -> Option<&T> {
-        self.prepared.get_or_init(|| Box::new(prepare(&self.rules))).downcast_ref()
+    pub(super) fn prepared<T: Any + Send + Sync>(&self, prepare: fn(&[Rule]) -> T) -> Option<&T> {
+        self.prepared.get(&self.rules, prepare)
     }
 
     /// Where the rule of this name stands.
@@ -239,22 +222,14 @@ impl Snapshot {
         self.rules.iter().zip(&mut self.states)
     }
 
-    pub(super) fn counts(&self) -> Vec<RuleCounts> {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        self.rules
-            .iter()
-            .zip(&self.states)
-            .map(|(rule, state)| RuleCounts {
-                rule: rule.name.clone(),
-                admitted: count(&state.counters.admitted),
-                refused: count(&state.counters.refused),
-                banned: count(&state.counters.banned),
-                degraded: count(&state.counters.degraded),
-                bytes: count(&state.counters.bytes),
-                forgotten_early: state.limiter.as_ref().map_or(0, |limiter| limiter.forgotten()),
-                waiting: state.waiting(),
-            })
-            .collect()
+    pub(super) fn counts(&self, now: Timestamp) -> Vec<RuleCounts> {
+        let states = self.rules.iter().zip(&self.states);
+        states.map(|(rule, state)| state.counts(rule, now)).collect()
+    }
+
+    /// What the lists have decided.
+    pub(super) fn list_counters(&self) -> &ListCounters {
+        &self.list_counters
     }
 
     pub(super) fn bans(&self, now: Timestamp) -> Vec<Banned> {
@@ -334,8 +309,20 @@ impl RuleState {
             }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
-        let state = Self { limiter, core: None, plain: false, pacer: None, fleet, bans, counters };
+        let watch = old.and_then(|(_, state)| state.watch.clone());
+        let state = Self { limiter, core: None, plain: false, pacer: None, fleet, bans, counters, watch };
         Ok(state.ready(rule, old.and_then(|(_, old)| old.pacer.as_ref())))
+    }
+
+    /// What remembers who comes: that of the rule it replaces, else a new one.
+    fn watched(&self, detail: Detail, clock: &ClockHandle) -> Arc<Watch> {
+        match &self.watch {
+            Some(watch) => {
+                watch.refine(detail);
+                Arc::clone(watch)
+            }
+            None => Arc::new(Watch::new(detail, clock.now())),
+        }
     }
 
     /// The same state, with everything that is reached by its limiter.
@@ -358,6 +345,32 @@ impl RuleState {
     #[inline]
     pub(super) const fn decider(&self) -> Option<&Arc<Inner>> {
         if self.pacer.is_some() { None } else { self.limiter.as_ref() }
+    }
+
+    /// What the rule has decided, and how it stands now.
+    fn counts(&self, rule: &Rule, now: Timestamp) -> RuleCounts {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let waits = self.counters.waits.times();
+        RuleCounts {
+            rule: rule.name.clone(),
+            admitted: count(&self.counters.admitted),
+            refused: count(&self.counters.refused),
+            banned: count(&self.counters.banned),
+            degraded: count(&self.counters.degraded),
+            bytes: count(&self.counters.bytes),
+            forgotten_early: self.limiter.as_ref().map_or(0, |limiter| limiter.forgotten()),
+            waiting: self.waiting(),
+            waited: waits.count(),
+            waits,
+            permits: rule.limits.iter().any(Limit::is_concurrency).then(|| self.permits()),
+            used: self.limiter.as_ref().filter(|_| rule.key.is_empty()).map(|limiter| limiter.used(now)),
+        }
+    }
+
+    /// How many permits are out.
+    fn permits(&self) -> u64 {
+        let here = self.limiter.as_ref().map_or(0, |limiter| limiter.permits());
+        here + self.fleet.as_ref().map_or(0, |fleet| fleet.permits())
     }
 
     /// How many wait for their turn.
@@ -427,24 +440,22 @@ pub(super) fn estimates(rule: &Rule) -> bool {
 }
 
 /// How many keys a rule remembers within its share of memory.
-fn capacity(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
+fn capacity(rule: &Rule, share: usize) -> usize {
     match rule.max_keys {
-        Some(keys) => Ok(keys),
-        None => Ok((share / bytes_per_key(rule)?.max(1)).clamp(1, DEFAULT_KEYS)),
+        Some(keys) => keys,
+        None => (share / bytes_per_key(rule).max(1)).clamp(1, DEFAULT_KEYS),
     }
 }
 
 /// What a key of a rule takes, its bans included.
-fn bytes_per_key(rule: &Rule) -> Result<usize, RuleSetError> {
-    let mut bytes = 0;
-    if !rule.limits.is_empty() {
-        let plan = Builder::plan(rule.limits.clone(), estimates(rule)).map_err(in_rule(rule))?;
-        bytes += Table::bytes_per_key(&plan);
-    }
-    if let Some(plan) = rule.ban.and_then(BanBook::plan) {
-        bytes += Table::bytes_per_key(&plan);
-    }
-    Ok(bytes)
+fn bytes_per_key(rule: &Rule) -> usize {
+    let estimates = estimates(rule);
+    let words = |limit: &Limit| if estimates { limit.reservable().words() } else { limit.words() };
+    let of_limits = match rule.limits.is_empty() {
+        true => 0,
+        false => Table::bytes_per_key(rule.limits.iter().map(words).sum()),
+    };
+    of_limits + rule.ban.and_then(BanBook::words).map_or(0, Table::bytes_per_key)
 }
 
 /// How many keys a rule remembers and what that takes.
@@ -473,8 +484,8 @@ pub fn remembered(rules: &[Rule], memory: usize) -> Vec<Remembered> {
     let of_rule = |rule: &Rule| match rule.key.is_empty() {
         true => Remembered { keys: 0, bytes: 0 },
         false => {
-            let keys = capacity(rule, share).unwrap_or(0);
-            Remembered { keys, bytes: keys.saturating_mul(bytes_per_key(rule).unwrap_or(0)) }
+            let keys = capacity(rule, share);
+            Remembered { keys, bytes: keys.saturating_mul(bytes_per_key(rule)) }
         }
     };
     rules.iter().map(of_rule).collect()
@@ -483,14 +494,21 @@ pub fn remembered(rules: &[Rule], memory: usize) -> Vec<Remembered> {
 /// What each rule that does not say how many keys it remembers gets of the memory.
 fn share(rules: &[Rule], memory: usize) -> usize {
     let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
-    memory / keyed.max(1)
+    memory / rounded_up(keyed).max(1)
+}
+
+/// As if there were a few more of many rules, an eighth at most: a rule more or less then seldom changes what each
+/// gets, and tables stay as they are.
+fn rounded_up(rules: usize) -> usize {
+    let step = (rules / 8).checked_ilog2().map_or(1, |octave| 1 << octave);
+    if rules <= 16 { rules } else { rules.next_multiple_of(step) }
 }
 
 /// Refuses a rule there is no memory for, before anything is changed.
 fn check_memory(rule: &Rule, share: usize) -> Result<(), RuleSetError> {
-    let keys = capacity(rule, share)?;
+    let keys = capacity(rule, share);
     Table::buckets_for(keys).map_err(in_rule(rule))?;
-    let bytes = keys.saturating_mul(bytes_per_key(rule)?);
+    let bytes = keys.saturating_mul(bytes_per_key(rule));
     let room = Vec::<u8>::new().try_reserve_exact(bytes);
     room.map_err(|_| in_rule(rule)(LimitError::Memory { keys }))
 }
@@ -498,6 +516,6 @@ fn check_memory(rule: &Rule, share: usize) -> Result<(), RuleSetError> {
 /// How many buckets a rule's table has.
 pub(super) fn buckets(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
     // Rounded down where the share decides, so that the share is kept.
-    let buckets = Table::buckets_for(capacity(rule, share)?).map_err(in_rule(rule))?;
+    let buckets = Table::buckets_for(capacity(rule, share)).map_err(in_rule(rule))?;
     Ok(if rule.max_keys.is_none() { buckets.saturating_sub(1).max(1) } else { buckets })
 }

@@ -1,9 +1,9 @@
-//! Requests that are waved through.
+//! Requests that are waved through, or waved off.
 //!
-//! Nearly every request meets one rule at most, finds tokens in its bucket and holds nothing afterwards. An
-//! [`Outcome`](super::Outcome) is more than such a request needs: it keeps the rules alive, remembers what was
-//! taken so that it can be given back, and has room for several rules, bans and stores. Building, moving and
-//! dropping it takes longer than the decision itself.
+//! Nearly every request meets one rule at most, and holds nothing afterwards: it finds tokens in its bucket, or is one
+//! of a flood that finds none. An [`Outcome`](super::Outcome) is more than such a request needs: it keeps the rules
+//! alive, remembers what was taken so that it can be given back, and has room for several rules, bans and stores.
+//! Building, moving and dropping it takes longer than the decision itself.
 //!
 //! Here the same is decided without one: the same lists, the same matching, the same key, the same bucket. Whatever
 //! is not as simple as that is left to the full decision, and nothing has been taken or counted by then.
@@ -15,14 +15,15 @@ use std::sync::atomic::Ordering;
 
 use arc_swap::Guard;
 
-use super::decide::{Deciding, each_check};
-use super::outcome::RuleDecision;
+use super::decide::{Deciding, each_check, name_of};
+use super::outcome::{Cause, RuleDecision};
 use super::snapshot::Snapshot;
 use crate::clock::ClockHandle;
+use crate::decision::Verdict;
 use crate::rule::{Request, Rule};
 use crate::table::KeyHash;
 
-/// The rules in force, held for a moment to wave a request through. See [`Sluice::waving`].
+/// The rules in force, held for a moment to wave a request through or off. See [`Sluice::waving`].
 ///
 /// [`Sluice::waving`]: super::Sluice::waving
 pub struct Waving<'a> {
@@ -42,10 +43,10 @@ impl<'a> Waving<'a> {
         self.snapshot.expect_client(client);
     }
 
-    /// Lets the request in if it is as simple as that. `None`: it is not, and nothing was taken or counted.
+    /// Decides about the request if it is as simple as that. `None`: it is not, and nothing was taken or counted.
     #[inline]
-    pub fn through(&self, request: &Request<'_>) -> Option<Waved<'_>> {
-        wave_through(&self.snapshot, request, self.clock)
+    pub fn wave(&self, request: &Request<'_>) -> Option<Waved<'_>> {
+        wave(&self.snapshot, request, self.clock)
     }
 }
 
@@ -55,7 +56,7 @@ impl std::fmt::Debug for Waving<'_> {
     }
 }
 
-/// A request that was let in at once, with nothing to give back. See [`Waving::through`].
+/// A request that was let in or refused at once, with nothing to give back. See [`Waving::wave`].
 pub struct Waved<'a> {
     snapshot: &'a Snapshot,
     decision: Option<RuleDecision>,
@@ -69,8 +70,29 @@ impl Waved<'_> {
 
     /// What an adapter keeps prepared for these rules, as [`Outcome::prepared`](super::Outcome::prepared).
     #[inline]
-    pub fn prepared<T: Any + Send + Sync>(&self, prepare: impl FnOnce(&[Rule]) -> T) -> Option<&T> {
+    pub fn prepared<T: Any + Send + Sync>(&self, prepare: fn(&[Rule]) -> T) -> Option<&T> {
         self.snapshot.prepared(prepare)
+    }
+
+    /// Whether the request may go on. If not, the one rule that was met has refused it.
+    #[inline]
+    pub fn is_admitted(&self) -> bool {
+        self.verdict().is_admitted()
+    }
+
+    /// How the request fares.
+    #[inline]
+    pub fn verdict(&self) -> Verdict {
+        self.decision.map_or(Verdict::Allowed, |said| said.decision.verdict)
+    }
+
+    /// What that hangs on.
+    #[inline]
+    pub fn cause(&self) -> Cause {
+        match self.decision {
+            Some(said) if !said.decision.is_admitted() => Cause::Limit(said.rule),
+            _ => Cause::Rules,
+        }
     }
 
     /// What the rule that was met said; `None` if there was none.
@@ -97,9 +119,9 @@ enum Met {
     More,
 }
 
-/// Lets a request in if that is all there is to it.
+/// Lets a request in or refuses it, if that is all there is to it.
 #[inline]
-fn wave_through<'a>(snapshot: &'a Snapshot, request: &Request<'_>, clock: &ClockHandle) -> Option<Waved<'a>> {
+fn wave<'a>(snapshot: &'a Snapshot, request: &Request<'_>, clock: &ClockHandle) -> Option<Waved<'a>> {
     if snapshot.lists().check(request).is_some() {
         return None;
     }
@@ -124,8 +146,19 @@ fn wave_through<'a>(snapshot: &'a Snapshot, request: &Request<'_>, clock: &Clock
             if state.limiter.as_ref()?.room.is_occupied() {
                 return None;
             }
-            let decision = state.core.as_ref()?.take_plain(key, clock.now(), cost)?;
-            state.counters.admitted.fetch_add(1, Ordering::Relaxed);
+            let now = clock.now();
+            let decision = state.core.as_ref()?.decide_plain(key, now, cost)?;
+            let is_admitted = decision.is_admitted();
+            let counter = match is_admitted {
+                true => &state.counters.admitted,
+                // A refusal takes nothing, so there is nothing to undo.
+                false if snapshot.rules()[rule].on_limit.queue.is_some() => return None,
+                false => &state.counters.refused,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+            if let Some(watch) = &state.watch {
+                watch.note(key, !is_admitted, now, || name_of(snapshot, Deciding::Matching, rule, request));
+            }
             Some(RuleDecision { rule, decision, shadow: false, degraded: false })
         }
         Met::More => return None,

@@ -203,12 +203,20 @@ impl Table {
         self.lenient
     }
 
-    /// Bytes a key of this plan takes at capacity.
-    pub(crate) fn bytes_per_key(plan: &Plan) -> usize {
+    /// Bytes a key takes at capacity whose state has so many words.
+    pub(crate) fn bytes_per_key(words: usize) -> usize {
         const SAMPLE: usize = 1_000;
-        let inline = Self::with_buckets(plan, 1, 0).map_or(0, |table| table.bytes());
-        let heap = if plan.words() > LARGEST_INLINE { plan.words() * size_of::<u64>() * (SLOTS + 1) } else { 0 };
-        let bucket = inline + heap;
+        let bucket = match words {
+            ..=1 => size_of::<Bucket<Inline<1>>>(),
+            2 => size_of::<Bucket<Inline<2>>>(),
+            3 => size_of::<Bucket<Inline<3>>>(),
+            4 => size_of::<Bucket<Inline<4>>>(),
+            5..=6 => size_of::<Bucket<Inline<6>>>(),
+            7..=8 => size_of::<Bucket<Inline<8>>>(),
+            9..=12 => size_of::<Bucket<Inline<12>>>(),
+            13..=LARGEST_INLINE => size_of::<Bucket<Inline<16>>>(),
+            _ => size_of::<Bucket<Heap>>() + words * size_of::<u64>() * (SLOTS + 1),
+        };
         (bucket * SAMPLE).div_ceil((KEYS_PER_BUCKET * SAMPLE as f64) as usize)
     }
 
@@ -397,3 +405,34 @@ pub(crate) fn random_seed() -> u64 {
 }
 
 const _: () = assert!(KEYS_PER_BUCKET < SLOTS as f64);
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::limit::Limit;
+
+    /// What is reckoned for a key is what a table takes.
+    #[test]
+    fn a_key_takes_what_was_reckoned() {
+        for length in 1..40 {
+            let log = Limit::sliding_log(length, Duration::from_secs(1)).unwrap();
+            let plan = Plan::of_one(log);
+            let words = plan.words();
+            let table = Table::with_buckets(&plan, 50, 7).unwrap();
+            if words > LARGEST_INLINE {
+                // Heap rows come with their keys: fill them all.
+                for key in 0..5_000u64 {
+                    table.visit(&plan, hash_with(7, &key), Timestamp::from_nanos(1), |state| {
+                        state[0] = 1;
+                        true
+                    });
+                }
+            }
+            let reckoned = Table::bytes_per_key(words) as f64;
+            let taken = table.bytes() as f64 / (50.0 * KEYS_PER_BUCKET);
+            assert!((taken / reckoned - 1.0).abs() < 0.01, "{words} words: {taken} of {reckoned}");
+        }
+    }
+}

@@ -36,6 +36,8 @@ pub(crate) trait Turn: Unpin {
     fn even_if_full(&self) -> bool {
         false
     }
+    /// Is told that it stands in line now.
+    fn joined(&mut self, _now: Timestamp) {}
     /// Is told that it is not let in.
     fn refuse(&mut self, decision: Decision, reason: Reason) -> Self::Refusal;
 }
@@ -100,6 +102,7 @@ impl<T: Turn> InLine<T> {
         match limiter.room.join(key, &plan, state, now, newcomer) {
             Ok(ticket) => {
                 self.place = Some(ticket);
+                self.turn.joined(now);
                 None
             }
             Err(CannotJoin::Full) => Some(Err(self.turn.refuse(decision, Reason::LineFull))),

@@ -17,7 +17,7 @@ use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{
     Attribute, Ban, ClusterMode, Cost, Lists, Mode, OnStoreFailure, Queue, Request, Rule, Scope,
 };
-use sluicegate_engine::sluice::Cause;
+use sluicegate_engine::sluice::{Cause, KeyError};
 use sluicegate_engine::{Limit, Outcome, Rate, Sluice, Verdict};
 use support::*;
 
@@ -283,6 +283,29 @@ fn the_refused_may_wait_for_the_store() {
     assert_eq!(sluice.counts()[1].waiting, 0);
     let counts = &sluice.counts()[1];
     assert_eq!((counts.admitted, counts.refused), (2, 1));
+    assert_eq!((counts.waited, counts.waits.sum), (2, 2 * SECOND), "the second and the third, a second each");
+}
+
+#[test]
+fn permits_of_the_store_are_counted_while_they_are_out() {
+    let (clock, store) = start();
+    let both = Rule { limits: vec![Limit::concurrency(9).unwrap(), "90/1m".parse().unwrap()], ..permits("both", 9) };
+    let rules = [permits("inside", 9), both].map(|rule| with(OnStoreFailure::LocalShare, rule));
+    let sluice = process(&clock, &store, rules.clone());
+    let out = || sluice.counts().iter().map(|counts| counts.permits).collect::<Vec<_>>();
+    let three = sluice.decide(&get().with_cost(3));
+    let one = sluice.decide(&get());
+    assert_eq!(out(), [Some(4), Some(2)], "beside a rate a request holds one, whatever it costs");
+    drop(sluice.decide(&get().with_cost(0)));
+    drop(sluice.decide(&get().with_cost(6)));
+    assert_eq!(out(), [Some(4), Some(2)], "a refusal holds nothing");
+    sluice.replace(rules.into(), Lists::default()).unwrap();
+    one.give_back();
+    store.answers(Manner::Lost);
+    let own = sluice.decide(&get().with_cost(2));
+    assert_eq!(out(), [Some(5), Some(2)], "those of the share are out too");
+    drop((three, own));
+    assert_eq!(out(), [Some(0), Some(0)]);
 }
 
 #[test]
@@ -401,6 +424,25 @@ fn bans_are_told_and_heard() {
 }
 
 /// Nobody can make a key of bytes that no process writes.
+/// Its limits are in the store, but its bans are here and everywhere.
+#[test]
+fn a_ban_by_hand_is_told_to_the_fleet() {
+    let (clock, store) = start();
+    let ban = Some(Ban { after: 2, within: 60 * SECOND, lasting: 60 * SECOND });
+    let rules = || [Rule { ban, ..by_ip(cluster("all", "9/1h")) }];
+    let (one, other) = (process(&clock, &store, rules()), process(&clock, &store, rules()));
+    assert_eq!(one.peek("all", &["203.0.113.9"]), Err(KeyError::Elsewhere));
+    assert_eq!(one.reset("all", &["203.0.113.9"]), Err(KeyError::Elsewhere));
+    one.ban("all", &["203.0.113.9"], Some(30 * SECOND)).unwrap();
+    let news = one.ban_news();
+    assert_eq!(news.len(), 1);
+    assert!(news.iter().all(|news| other.hear_ban(news)));
+    assert_eq!(one.bans(), other.bans());
+    assert!(!other.decide(&from("203.0.113.9")).is_admitted());
+    one.ban("all", &["203.0.113.9"], Some(SECOND)).unwrap();
+    assert!(one.ban_news().is_empty(), "the longer one stays, and everybody knows of it");
+}
+
 #[test]
 fn keys_that_nobody_wrote_are_not_heard() {
     let (clock, store) = start();

@@ -10,6 +10,7 @@ use super::{Question, decide_at_once};
 use crate::clock::{ClockHandle, Sleep};
 use crate::decision::Verdict;
 use crate::fleet::{Answer, Asked};
+use crate::sluice::counts::CountedWait;
 use crate::sluice::decide::{self, Asking};
 use crate::sluice::outcome::Outcome;
 use crate::time::Timestamp;
@@ -42,6 +43,8 @@ struct InWait {
     sleep: Option<Sleep>,
     /// Places among those who wait, one for each rule that refused it.
     _places: Vec<Place>,
+    /// Its wait, counted for each of these rules once it really waits.
+    counted: Vec<CountedWait>,
 }
 
 impl FleetAsking {
@@ -86,7 +89,7 @@ impl FleetAsking {
 
     /// The request with all answers in it; counted.
     fn conclude(&mut self, mut outcome: Outcome, now: Timestamp) -> Poll<(Outcome, Timestamp)> {
-        outcome.count(now);
+        outcome.count(now, None);
         self.waiting = None;
         Poll::Ready((outcome, now))
     }
@@ -103,7 +106,7 @@ impl FleetAsking {
         if self.waiting.is_none() {
             let until = now + outcome.longest_wait()?;
             let places = outcome.fleet_places()?;
-            self.waiting = Some(InWait { until, sleep: None, _places: places });
+            self.waiting = Some(InWait { until, sleep: None, _places: places, counted: Vec::new() });
         }
         (now + wait <= self.waiting.as_ref()?.until).then_some(wait)
     }
@@ -147,10 +150,13 @@ impl Future for FleetAsking {
                 return this.conclude(outcome, now);
             }
             let Some(wait) = this.wait(&outcome, now) else { return this.conclude(outcome, now) };
-            this.outcome = Some(outcome);
             if let Some(waiting) = &mut this.waiting {
+                if waiting.counted.is_empty() {
+                    waiting.counted = outcome.count_fleet_waits(now, &this.clock);
+                }
                 waiting.sleep = Some(this.clock.sleep(wait));
             }
+            this.outcome = Some(outcome);
         }
     }
 }
@@ -190,6 +196,13 @@ impl Outcome {
     pub(in crate::sluice) fn is_refused_by_fleet(&self) -> bool {
         let mut refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());
         refusing.any(|check| self.snapshot.state(check.rule).fleet.is_some())
+    }
+
+    /// Counts from now on how long the cluster-wide rules that refuse let the request wait.
+    fn count_fleet_waits(&self, now: Timestamp, clock: &ClockHandle) -> Vec<CountedWait> {
+        let refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());
+        let refusing = refusing.filter(|check| self.snapshot.state(check.rule).fleet.is_some());
+        refusing.map(|check| self.count_wait(check.rule, now, clock)).collect()
     }
 
     /// A place among those who wait, for each cluster-wide rule that refuses. `None` if too many wait

@@ -6,6 +6,7 @@
 //! policy decides, on its [`Share`] of the limit where it says so.
 
 mod asking;
+mod permits;
 mod share;
 mod waiting;
 
@@ -14,15 +15,17 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub(super) use asking::FleetAsking;
+use permits::{Out, Permits};
 use share::Share;
 use waiting::Waiting;
 
-use super::decide::{Deciding, Said, Source, each_rule, name_for_bans};
+use super::decide::{Deciding, Said, Source, each_rule, name_for_later};
 use super::outcome::Outcome;
 use super::snapshot::{Means, RuleState};
 use super::{RuleSetError, in_rule};
 use crate::algorithm::{Check, Entry, Status};
 use crate::fleet::{Answer, FleetKey, FleetLimits, FleetSaid, FleetTaken, Want, Wants};
+use crate::limit::Limit;
 use crate::limiter::Inner;
 use crate::plan::Ruling;
 use crate::rule::{OnStoreFailure, Request, Rule, Scope};
@@ -33,8 +36,9 @@ pub(super) struct FleetState {
     pub(super) limits: Arc<dyn FleetLimits>,
     on_failure: OnStoreFailure,
     /// What is enforced without the store, if that is the rule's policy.
-    share: Option<Share>,
+    share: Option<Arc<Share>>,
     waiting: Waiting,
+    permits: Permits,
 }
 
 impl FleetState {
@@ -67,17 +71,23 @@ impl FleetState {
             }
             OnStoreFailure::Open | OnStoreFailure::Closed => None,
         };
-        let waiting = old.map(|old| old.waiting.clone()).unwrap_or_default();
-        Ok(Some(Arc::new(Self { limits, on_failure, share, waiting })))
+        let (waiting, permits) = old.map(|old| (old.waiting.clone(), old.permits.clone())).unwrap_or_default();
+        Ok(Some(Arc::new(Self { limits, on_failure, share, waiting, permits })))
     }
 
     /// The limiter of the process's share, if it has one.
     pub(super) fn share(&self) -> Option<Arc<Inner>> {
-        self.share.as_ref().map(Share::counter)
+        self.share.as_ref().map(|share| share.counter())
     }
 
     pub(super) fn waiting(&self) -> usize {
         self.waiting.count()
+    }
+
+    /// How many permits this process has out, of the store's and of its share.
+    pub(super) fn permits(&self) -> u64 {
+        let of_share = self.share.as_ref().map_or(0, |share| share.counter().permits());
+        of_share + self.permits.count()
     }
 }
 
@@ -85,6 +95,8 @@ impl FleetState {
 pub(super) struct FleetHeld {
     pub(super) checks: SmallVec<[usize; 1]>,
     pub(super) taken: Box<dyn FleetTaken>,
+    /// The permits among it, out as long as this is there.
+    _permits: SmallVec<[Out; 1]>,
 }
 
 /// Wants of checks that are decided together.
@@ -147,8 +159,8 @@ pub(super) fn questions(outcome: &mut Outcome, deciding: Deciding, request: &Req
     if !outcome.snapshot.is_clustered() {
         return Vec::new();
     }
-    // Who is refused later may be banned for it, and then the request is gone.
-    name_for_bans(outcome, deciding, request);
+    // Who is refused later may be banned for it, or be told of, and then the request is gone.
+    name_for_later(outcome, deciding, request);
     let snapshot = &outcome.snapshot;
     let mut enforced = Question { checks: SmallVec::new(), wants: Wants::new() };
     let mut questions = Vec::new();
@@ -194,18 +206,28 @@ impl Outcome {
                     self.checks[*index].said = Some(Said::of_fleet(said, Source::Store));
                 }
                 if let Some(taken) = granted.taken {
-                    self.fleet.push(FleetHeld { checks: SmallVec::from_slice(checks), taken });
+                    let permits = checks.iter().filter_map(|index| self.fleet_permits(*index)).collect();
+                    self.fleet.push(FleetHeld { checks: SmallVec::from_slice(checks), taken, _permits: permits });
                 }
             }
             Err(_) => checks.iter().for_each(|index| self.decide_without_store(*index, now)),
         }
     }
 
+    /// The permits that a check has taken from the store.
+    fn fleet_permits(&self, index: usize) -> Option<Out> {
+        let check = &self.checks[index];
+        let limits = &self.snapshot.rules()[check.rule].limits;
+        let fleet = self.snapshot.state(check.rule).fleet.as_ref()?;
+        let permits = if limits.iter().all(Limit::is_concurrency) { check.cost } else { check.cost.min(1) };
+        limits.iter().any(Limit::is_concurrency).then(|| fleet.permits.take(permits))
+    }
+
     /// Decides one check by its rule's policy.
     fn decide_without_store(&mut self, index: usize, now: Timestamp) {
         let check = &mut self.checks[index];
         let Some(fleet) = &self.snapshot.state(check.rule).fleet else { return };
-        let capacity = self.snapshot.rules()[check.rule].limits.first().map_or(0, crate::Limit::capacity);
+        let capacity = self.snapshot.rules()[check.rule].limits.first().map_or(0, Limit::capacity);
         let nodes = self.snapshot.nodes();
         let said = match (fleet.on_failure, &fleet.share) {
             (OnStoreFailure::Open, _) => Said::assumed(Check::Now, capacity),

@@ -27,27 +27,29 @@ struct Cut {
 }
 
 impl Share {
-    /// The share of a rule; what the rule of the same name before it had counted goes on.
+    /// The share of a rule; what the rule of the same name before it had counted goes on. One whose limits did not
+    /// change stays as it is, and need not be cut again while requests wait for it.
     pub(super) fn take_up(
         rule: &Rule,
         means: &Means<'_>,
         memory: usize,
-        old: Option<&Self>,
-    ) -> Result<Self, RuleSetError> {
+        old: Option<&Arc<Self>>,
+    ) -> Result<Arc<Self>, RuleSetError> {
+        let estimates = estimates(rule);
+        if let Some(old) = old.filter(|old| old.whole == rule.limits && old.estimates == estimates) {
+            return Ok(Arc::clone(old));
+        }
         let limiter = match old {
             Some(old) => Arc::clone(&old.limiter),
             None => RuleState::limiter(rule, means, memory)?,
         };
-        if let Some(old) = old
-            && old.whole != rule.limits
-            && !rule.key.is_empty()
-        {
+        if old.is_some() && !rule.key.is_empty() {
             let buckets = buckets(rule, memory)?;
-            limiter.rebuild(rule.limits.clone(), estimates(rule), buckets).map_err(in_rule(rule))?;
+            limiter.rebuild(rule.limits.clone(), estimates, buckets).map_err(in_rule(rule))?;
         }
         // Cut when it is first needed: by then it is known for how many.
         let cut = Mutex::new(Cut { nodes: 0, is_something: false });
-        Ok(Self { limiter, whole: rule.limits.clone(), estimates: estimates(rule), cut })
+        Ok(Arc::new(Self { limiter, whole: rule.limits.clone(), estimates, cut }))
     }
 
     /// What counts it, whatever it is now.

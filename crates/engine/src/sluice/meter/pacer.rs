@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::limit::{Limit, Rate};
 use crate::limiter::Inner;
 use crate::rule::{Rule, Scope};
-use crate::sluice::snapshot::Counters;
+use crate::sluice::counts::Counters;
 
 /// What the rate gives in this time is worth waiting for: less would make many small pieces of a body, more
 /// would hold back what may pass.

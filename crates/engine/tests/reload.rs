@@ -1,0 +1,247 @@
+//! Rules replaced while in use, few and many: state goes on, nobody gets a free burst, and requests neither wait
+//! for what is prepared nor clear away what was replaced.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, ThreadId};
+
+use proptest::prelude::*;
+use sluicegate_engine::algorithm::Alignment;
+use sluicegate_engine::clock::ManualClock;
+use sluicegate_engine::rule::{Attribute, Lists, Request, Rule};
+use sluicegate_engine::{Limit, Rate, Sluice};
+use support::*;
+
+fn sluice(clock: &ManualClock, rules: impl IntoIterator<Item = Rule>) -> Sluice {
+    Sluice::builder().rules(rules).clock(clock.clone()).memory(1 << 20).build().unwrap()
+}
+
+fn per_ip(name: &str, limits: impl Into<Vec<Limit>>) -> Rule {
+    Rule { key: vec![Attribute::ClientIp.into()], ..Rule::new(name, limits) }
+}
+
+fn replace(sluice: &Sluice, rules: impl Into<Vec<Rule>>) {
+    sluice.replace(rules.into(), Lists::default()).unwrap();
+}
+
+fn from(host: u8) -> Request<'static> {
+    Request::new("GET", "/").with_client_ip([203, 0, 113, host])
+}
+
+fn hour(limit: u64) -> Limit {
+    Limit::sliding_window(limit, secs(3_600), 10).unwrap()
+}
+
+/// What can be had of a rule at this instant.
+fn drain(sluice: &Sluice, rule: &str, request: &Request<'_>) -> u64 {
+    (0..).take_while(|_| sluice.decide_named(rule, request).unwrap().is_admitted()).count() as u64
+}
+
+/// Otherwise the first requests under new rules would wait for it.
+#[test]
+fn what_an_adapter_prepares_is_made_before_rules_are_put_in_force() {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    fn names(rules: &[Rule]) -> Vec<String> {
+        MADE.fetch_add(1, Ordering::SeqCst);
+        rules.iter().map(|rule| rule.name.clone()).collect()
+    }
+    let made = || MADE.load(Ordering::SeqCst);
+    let sluice = sluice(&ManualClock::new(), [per_ip("a", [hour(9)])]);
+    replace(&sluice, [per_ip("b", [hour(9)])]);
+    assert_eq!(made(), 0, "nobody has shown how");
+    assert_eq!(sluice.decide(&from(1)).prepared(names), Some(&vec!["b".to_owned()]));
+    assert_eq!(made(), 1);
+    replace(&sluice, [per_ip("c", [hour(9)])]);
+    assert_eq!(made(), 2);
+    assert_eq!(sluice.decide(&from(1)).prepared(names), Some(&vec!["c".to_owned()]));
+    assert_eq!(made(), 2);
+    assert_eq!(sluice.decide(&from(1)).prepared(<[Rule]>::len), None, "there is one place");
+}
+
+/// Thousands of rules take milliseconds to let go of.
+#[test]
+fn rules_that_were_replaced_are_never_let_go_of_where_a_request_ends() {
+    static LET_GO: std::sync::Mutex<Vec<ThreadId>> = std::sync::Mutex::new(Vec::new());
+    struct Noted;
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            LET_GO.lock().unwrap().push(thread::current().id());
+        }
+    }
+    let let_go = || LET_GO.lock().unwrap().clone();
+    let sluice = sluice(&ManualClock::new(), [per_ip("a", [hour(9)])]);
+    let (held, other) = (sluice.decide(&from(1)), sluice.decide(&from(1)));
+    assert!(held.prepared(|_| Noted).is_some());
+    replace(&sluice, [per_ip("a", [hour(9)])]);
+    thread::scope(|scope| scope.spawn(|| drop(held)).join().unwrap());
+    sluice.tidy();
+    assert!(let_go().is_empty(), "somebody holds them still");
+    thread::scope(|scope| scope.spawn(|| drop(other)).join().unwrap());
+    assert!(let_go().is_empty());
+    sluice.tidy();
+    assert_eq!(let_go(), [thread::current().id()]);
+    replace(&sluice, [per_ip("a", [hour(9)])]);
+    assert_eq!(let_go().len(), 2, "at once, if nobody holds them");
+}
+
+/// Tables would be built anew for every rule that is added, however many there are.
+#[test]
+fn one_rule_more_changes_no_table_of_many() {
+    let rules = |count: usize| (0..count).map(|n| per_ip(&format!("r{n}"), [hour(9)])).collect::<Vec<_>>();
+    let sluice = Sluice::builder().rules(rules(100)).memory(8 << 20).build().unwrap();
+    let each = sluice.bytes() / 100;
+    for count in [101, 102, 104, 97] {
+        replace(&sluice, rules(count));
+        assert_eq!(sluice.bytes(), each * count);
+    }
+    for count in [1, 2, 16, 17, 31, 33, 100, 1_000] {
+        replace(&sluice, rules(count));
+        assert!(sluice.bytes() <= 8 << 20, "{count}: {}", sluice.bytes());
+    }
+}
+
+#[test]
+fn a_rule_goes_on_by_its_name_wherever_it_stands() {
+    let clock = ManualClock::new();
+    let rule = |name| per_ip(name, [hour(9)]);
+    let sluice = sluice(&clock, [rule("a"), rule("b")]);
+    assert_eq!((0..4).filter(|_| sluice.decide_named("a", &from(1)).unwrap().is_admitted()).count(), 4);
+    let left = |name| sluice.peek(name, &["203.0.113.1"]).unwrap().limits[0].remaining;
+    replace(&sluice, [rule("c"), rule("b"), rule("a")]);
+    assert_eq!((left("a"), left("b"), left("c")), (5, 9, 9));
+    replace(&sluice, [rule("a")]);
+    assert_eq!(left("a"), 5);
+    // Under another name it is another rule.
+    replace(&sluice, [rule("z")]);
+    assert_eq!(left("z"), 9);
+    replace(&sluice, [rule("a")]);
+    assert_eq!(left("a"), 9, "gone with the rule");
+}
+
+/// Any limit of an amount and a window.
+fn limits() -> impl Strategy<Value = Limit> {
+    (0..6usize, 1..20u64, prop::sample::select(vec![secs(1), secs(60), secs(3_600)])).prop_map(
+        |(kind, amount, window)| {
+            let limit = match kind {
+                0 => Limit::token_bucket(Rate::new(amount, window).unwrap(), amount),
+                1 => Limit::sliding_window(amount, window, 10),
+                2 => Limit::fixed_window(amount, window, Alignment::FirstUse),
+                3 => Limit::interpolated_window(amount, window),
+                4 => Limit::sliding_log(amount, window),
+                _ => Limit::concurrency(amount),
+            };
+            limit.unwrap()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Up or down, to another algorithm or none: nothing is given for free.
+    #[test]
+    fn a_changed_rule_is_no_free_burst_and_an_unchanged_one_goes_on(
+        old in limits(), new in limits(), keyed: bool, uses in prop::collection::vec(0..5_000u64, 0..12),
+        others in 0..3usize, first: bool, after in 0..2_000u64,
+    ) {
+        let clock = ManualClock::new();
+        let rule = |limit| if keyed { per_ip("a", [limit]) } else { Rule::new("a", [limit]) };
+        let surrounded = |limit| {
+            let mut rules: Vec<Rule> = (0..others).map(|n| per_ip(&format!("other{n}"), [hour(3)])).collect();
+            rules.insert(if first { 0 } else { others }, rule(limit));
+            rules
+        };
+        let all = [(); 4].map(|()| sluice(&clock, [rule(old)]));
+        let [changed, unchanged, twin, later] = &all;
+        // Permits are held to the end.
+        let mut held = Vec::new();
+        for pause in uses {
+            clock.advance(ms(pause));
+            held.extend(all.each_ref().map(|sluice| sluice.decide_named("a", &from(1)).unwrap()));
+        }
+        replace(changed, surrounded(new));
+        replace(unchanged, surrounded(old));
+        let left = |sluice: &Sluice| {
+            let state = if keyed { sluice.peek("a", &["203.0.113.1"]) } else { sluice.peek("a", &[]) };
+            state.unwrap().limits[0].remaining
+        };
+        match (old.is_concurrency(), new.is_concurrency()) {
+            (true, true) => {
+                let out = twin.counts()[0].permits.unwrap();
+                prop_assert_eq!(left(changed), new.capacity().saturating_sub(out), "permits that are out stay out");
+            }
+            (false, false) => {
+                let had = drain(twin, "a", &from(1));
+                let most = most_after_change(&old, &new, had);
+                let taken = drain(changed, "a", &from(1));
+                prop_assert!(taken <= most, "{} of {}: {} -> {}", taken, most, old, new);
+            }
+            // Rates and permits have nothing to say to each other.
+            _ => {}
+        }
+        prop_assert_eq!(left(unchanged), left(later));
+        clock.advance(ms(after));
+        prop_assert_eq!(left(unchanged), left(later));
+        if !old.is_concurrency() {
+            prop_assert_eq!(drain(unchanged, "a", &from(1)), drain(later, "a", &from(1)));
+        }
+    }
+}
+
+/// Whatever is changed, and however often, no key is admitted more than the most any of the rules allowed.
+#[test]
+fn a_thousand_replacements_under_load_admit_nothing_too_much() {
+    const MOST: u64 = 300;
+    const HOSTS: u8 = 5;
+    let clock = ManualClock::new();
+    let form = |turn: u64| {
+        let limit = match turn % 4 {
+            0 => hour(MOST),
+            1 => hour(MOST - turn % 50),
+            2 => Limit::token_bucket(Rate::new(1, secs(3_600)).unwrap(), MOST).unwrap(),
+            _ => Limit::fixed_window(MOST, secs(3_600), Alignment::FirstUse).unwrap(),
+        };
+        let mut rules: Vec<Rule> = (0..turn % 3).map(|n| per_ip(&format!("other{n}"), [hour(1 << 40)])).collect();
+        rules.push(Rule { max_keys: Some(20 + turn as usize % 40), ..per_ip("a", [limit]) });
+        rules.rotate_left(turn as usize % 2);
+        rules
+    };
+    let sluice = sluice(&clock, form(0));
+    let (stop, admitted) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; HOSTS as usize]);
+    let (begun, begins) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let begun = begun.clone();
+            let (sluice, stop, admitted) = (&sluice, &stop, &admitted);
+            scope.spawn(move || {
+                let mut round = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    for host in 0..HOSTS {
+                        let request = from(host);
+                        let passes = match sluice.waving().wave(&request) {
+                            Some(waved) => waved.is_admitted(),
+                            None => sluice.decide(&request).is_admitted(),
+                        };
+                        admitted[usize::from(host)].fetch_add(u64::from(passes), Ordering::Relaxed);
+                    }
+                    round += 1;
+                    if round == 1 {
+                        begun.send(()).unwrap();
+                    }
+                }
+            });
+        }
+        begins.recv().unwrap();
+        for turn in 1..=1_000 {
+            replace(&sluice, form(turn));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    for admitted in &admitted {
+        let admitted = admitted.load(Ordering::Relaxed);
+        assert!((1..=MOST).contains(&admitted), "{admitted}");
+    }
+}
