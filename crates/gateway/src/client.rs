@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::alarm::LazyAlarm;
 use crate::body::{AnswerBody, Upload};
-use crate::exchange;
+use crate::exchange::{self, Begun};
 use crate::head::Origin;
 use crate::thread::Thread;
 
@@ -50,6 +50,14 @@ impl Service<Request<Incoming>> for ClientService {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let client = Arc::clone(&self.0);
-        Box::pin(async move { Ok(exchange::serve(client, request.map(Upload::Http2)).await) })
+        Box::pin(async move {
+            let _under_way = client.thread.tally.begin();
+            let mut request = request.map(Upload::Http2);
+            // hyper wants a map of headers, whatever the answer is.
+            let Begun::GoesOn(opening) = exchange::begin(&client, &mut request, |_, _| None::<Infallible>);
+            let answer = exchange::serve(Arc::clone(&client), request, opening).await;
+            client.thread.tally.answered(answer.status());
+            Ok(answer)
+        })
     }
 }

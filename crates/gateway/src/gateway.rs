@@ -24,6 +24,7 @@ use crate::log::{AccessLog, LogError};
 use crate::places;
 use crate::route::{RouteError, Router};
 use crate::shared::Shared;
+use crate::tally::Tallies;
 use crate::thread::Thread;
 use crate::upstream::{UpstreamError, UpstreamStatus, Upstreams};
 
@@ -93,6 +94,7 @@ impl Gateway {
             workers: doorway.workers(),
             log: gateway.access_log.as_ref().map(AccessLog::open).transpose()?,
             timeouts: gateway.timeouts,
+            tallies: Tallies::default(),
             longest_head: gateway.max_head as usize,
             forwarding,
             clock,
@@ -103,6 +105,11 @@ impl Gateway {
         let addresses: Vec<SocketAddr> = gateway.listen.iter().map(|listener| listener.address).collect();
         let sockets = process.listen(&addresses, threads)?;
         Ok(Self { shared, doorway, listeners: sockets.into_iter().zip(entrances).collect(), threads })
+    }
+
+    /// How it fares, from now on.
+    pub fn vitals(&self) -> Vitals {
+        Vitals { shared: Arc::clone(&self.shared), door: self.doorway.handle() }
     }
 
     /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
@@ -121,7 +128,8 @@ impl Gateway {
         };
         let threads = Threads::start("gateway", spread(self.listeners, self.threads), &self.doorway, work);
         let threads = threads.map_err(GatewayError::Thread)?;
-        Ok(Running { shared: self.shared, door: self.doorway.handle(), addresses, entrances, threads })
+        let vitals = Vitals { shared: self.shared, door: self.doorway.handle() };
+        Ok(Running { vitals, addresses, entrances, threads })
     }
 }
 
@@ -132,10 +140,43 @@ fn watch_over(shared: &Arc<Shared>, entrances: Vec<Arc<Entrance>>, tell: impl Fn
     watch_certificates(&entrances, &shared.clock, tell);
 }
 
-/// A gateway that serves.
-pub struct Running {
+/// How a gateway fares, for whoever watches over it. Clones are of the same gateway.
+#[derive(Clone)]
+pub struct Vitals {
     shared: Arc<Shared>,
     door: DoorHandle,
+}
+
+impl Vitals {
+    /// What has happened at the door.
+    pub const fn door(&self) -> &DoorHandle {
+        &self.door
+    }
+
+    /// How the upstreams fare.
+    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
+        self.shared.upstreams.status()
+    }
+
+    /// Requests under way now.
+    pub fn under_way(&self) -> u64 {
+        self.shared.tallies.sum().0
+    }
+
+    /// Requests answered so far, by the class of their status: 1xx first, 5xx last.
+    pub fn answered(&self) -> [u64; 5] {
+        self.shared.tallies.sum().1
+    }
+
+    /// How the access log fares: lines lost because the disk was too slow, and writes that failed.
+    pub fn log_losses(&self) -> (u64, u64) {
+        self.shared.log.as_ref().map_or((0, 0), |log| (log.lost(), log.failures()))
+    }
+}
+
+/// A gateway that serves.
+pub struct Running {
+    vitals: Vitals,
     addresses: Vec<SocketAddr>,
     entrances: Vec<Arc<Entrance>>,
     threads: Threads,
@@ -147,31 +188,21 @@ impl Running {
         &self.addresses
     }
 
-    /// What has happened at the door.
-    pub const fn door(&self) -> &DoorHandle {
-        &self.door
-    }
-
-    /// How the upstreams fare.
-    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
-        self.shared.upstreams.status()
+    /// How it fares.
+    pub const fn vitals(&self) -> &Vitals {
+        &self.vitals
     }
 
     /// The rules in force.
     pub fn sluice(&self) -> &Sluice {
-        &self.shared.sluice
+        &self.vitals.shared.sluice
     }
 
     /// Opens the access log anew, for whoever has renamed its file.
     pub fn reopen_log(&self) {
-        if let Some(log) = &self.shared.log {
+        if let Some(log) = &self.vitals.shared.log {
             log.reopen();
         }
-    }
-
-    /// How the access log fares: lines lost because the disk was too slow, and writes that failed.
-    pub fn log_losses(&self) -> (u64, u64) {
-        self.shared.log.as_ref().map_or((0, 0), |log| (log.lost(), log.failures()))
     }
 
     /// Reads all certificates again. Those that are bad are told of, and stay as they were.

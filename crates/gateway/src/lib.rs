@@ -15,11 +15,12 @@ mod log;
 mod places;
 mod route;
 mod shared;
+mod tally;
 mod thread;
 mod upstream;
 mod wire;
 
-pub use gateway::{Gateway, GatewayError, Running};
+pub use gateway::{Gateway, GatewayError, Running, Vitals};
 pub use identity::IdentityError;
 pub use log::LogError;
 pub use route::RouteError;

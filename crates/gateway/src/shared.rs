@@ -12,6 +12,7 @@ use sluicegate_http::identity::Forwarding;
 
 use crate::log::AccessLog;
 use crate::route::Router;
+use crate::tally::Tallies;
 use crate::upstream::Upstreams;
 
 /// Everything that is the same for all requests.
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     /// Where requests are noted, if anywhere.
     pub(crate) log: Option<AccessLog>,
     pub(crate) timeouts: Timeouts,
+    /// What all threads have answered.
+    pub(crate) tallies: Tallies,
     /// How many bytes the head of a request may have.
     pub(crate) longest_head: usize,
 }

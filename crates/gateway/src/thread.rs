@@ -16,6 +16,7 @@ use crate::lane::Lane;
 use crate::log::LogThread;
 use crate::log::request_id::RequestIds;
 use crate::shared::Shared;
+use crate::tally::Tally;
 
 /// How often idle connections to servers are looked over.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ pub(crate) struct Thread {
     pub(crate) lanes: Vec<Arc<Lane>>,
     /// Where its requests are noted, if anywhere.
     pub(crate) log: Option<ThreadLog>,
+    /// What it has answered.
+    pub(crate) tally: Arc<Tally>,
     /// Its connections.
     pub(crate) guests: Guests,
     /// Where those sleep of which nothing is expected; `None` where the system has no such place.
@@ -46,7 +49,8 @@ impl Thread {
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
         let lanes = shared.upstreams.all().iter().map(|it| Lane::new(Arc::clone(it), shared.clock.clone())).collect();
         let log = shared.log.as_ref().map(|log| ThreadLog { lines: log.thread(), ids: RequestIds::new() });
-        Arc::new(Self { shared, lanes, log, guests: Guests::default(), dormitory: Dormitory::new() })
+        let tally = shared.tallies.add();
+        Arc::new(Self { shared, lanes, log, tally, guests: Guests::default(), dormitory: Dormitory::new() })
     }
 
     /// Serves at all its listeners until told to stop, and then until everybody has been answered, or the time

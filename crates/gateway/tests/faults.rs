@@ -36,9 +36,9 @@ fn deserted() -> SocketAddr {
 /// Everything that requests held is back: turns, places at servers, and both permits of the rule.
 fn assert_all_is_back(served: &Served) {
     let running = served.running();
-    until("requests are under way", || running.door().counts().in_flight == 0);
+    until("requests are under way", || running.vitals().door().counts().in_flight == 0);
     until("requests are counted as under way", || {
-        running.upstreams().iter().flat_map(|upstream| &upstream.servers).all(|server| server.in_flight == 0)
+        running.vitals().upstreams().iter().flat_map(|upstream| &upstream.servers).all(|server| server.in_flight == 0)
     });
     let request = sluicegate_engine::rule::Request::new("GET", "/");
     until("permits are missing", || {
@@ -53,7 +53,7 @@ fn post(client: &mut Client, path: &str, body: &str) -> Option<Answer> {
 }
 
 fn out(served: &Served) -> Vec<bool> {
-    let status = served.running().upstreams();
+    let status = served.running().vitals().upstreams();
     status[0].servers.iter().map(|server| matches!(server.health, Health::Out { .. })).collect()
 }
 
@@ -100,10 +100,10 @@ fn a_connection_that_never_comes_about_is_a_504_at_the_timeout() {
     let served = Served::with_clock(&file(&[at.as_socket().unwrap()], "timeouts: { connect: 700ms }"), clock.clone());
     let mut client = Client::connect(served.at);
     client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-    until("nobody connects", || served.running().upstreams()[0].servers[0].in_flight == 1);
+    until("nobody connects", || served.running().vitals().upstreams()[0].servers[0].in_flight == 1);
     clock.advance(Duration::from_millis(650));
     std::thread::yield_now();
-    assert_eq!(served.running().upstreams()[0].servers[0].in_flight, 1);
+    assert_eq!(served.running().vitals().upstreams()[0].servers[0].in_flight, 1);
     // Whether the connection was begun before the time went on or after, it is over then.
     clock.advance(Duration::from_millis(700));
     assert_eq!(client.answer().unwrap().status, 504);
@@ -122,7 +122,7 @@ fn an_answer_that_does_not_begin_is_a_504_at_the_timeout() {
     client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
     until("the server has the request", || server.requests().len() == 1);
     clock.advance(3 * SECOND - Duration::from_nanos(1));
-    assert_eq!(served.running().upstreams()[0].servers[0].in_flight, 1);
+    assert_eq!(served.running().vitals().upstreams()[0].servers[0].in_flight, 1);
     clock.advance(Duration::from_nanos(1));
     let answer = client.answer().unwrap();
     assert_eq!(answer.status, 504);
@@ -148,7 +148,7 @@ fn an_answer_that_stalls_is_cut_off_and_never_looks_complete() {
         client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
         let begun = client.exactly(15).unwrap();
         assert_eq!(begun, b"HTTP/1.1 200 OK");
-        until("the part is read", || served.running().upstreams()[0].servers[0].in_flight == 1);
+        until("the part is read", || served.running().vitals().upstreams()[0].servers[0].in_flight == 1);
         let reading = std::thread::spawn(move || client.rest());
         until("the stalled answer is given up", || {
             clock.advance(Duration::from_millis(100));

@@ -245,7 +245,7 @@ fn questions_whose_answers_nobody_reads() {
         let taken = (0..10_000).take_while(|_| client.send(&batch)).count() * batch.len();
         assert!(taken < 64 << 20, "{taken} bytes were taken");
         others_are_served(&served);
-        pass(&clock, "it is closed", || served.running().door().counts().header_timeouts == number as u64 + 1);
+        pass(&clock, "it is closed", || served.running().vitals().door().counts().header_timeouts == number as u64 + 1);
     }
 }
 
@@ -296,23 +296,23 @@ fn heads_that_come_a_byte_at_a_time() {
     let upstream = Upstream::saying("hello");
     let (clock, served) = timed(upstream.at);
     let mut clients: Vec<Client> = (0..50).map(|_| Client::connect(served.at)).collect();
-    until("all are in", || served.running().door().counts().open == 50);
+    until("all are in", || served.running().vitals().door().counts().open == 50);
     for byte in b"GET / HTT" {
         clients.iter_mut().for_each(|client| client.send([*byte]));
         others_are_served(&served);
         clock.advance(Duration::from_secs(1));
     }
-    assert_eq!(served.running().door().counts().header_timeouts, 0);
+    assert_eq!(served.running().vitals().door().counts().header_timeouts, 0);
     clock.advance(Duration::from_secs(1));
     for client in &mut clients {
         assert!(client.is_closed());
     }
-    until("all are counted", || served.running().door().counts().header_timeouts == 50);
+    until("all are counted", || served.running().vitals().door().counts().header_timeouts == 50);
     // Nor does a first good request help the second.
     let mut second = Client::connect(served.at);
     assert_eq!(second.get("/").status, 200);
     second.send("GET / HTTP/1.1\r\nX-Slow: ");
-    pass(&clock, "it is closed", || served.running().door().counts().header_timeouts == 51);
+    pass(&clock, "it is closed", || served.running().vitals().door().counts().header_timeouts == 51);
     assert!(second.is_closed());
     assert_eq!(upstream.seen.lock().iter().filter(|it| it.uri().path() == "/").count(), 1);
 }
@@ -355,7 +355,8 @@ fn bodies_that_stop_coming() {
     assert_eq!(client.fate(1), Fate::Status(408));
     ticking.join().unwrap();
     the_permit_is_given_back(&served);
-    let under_way: u64 = served.running().upstreams().iter().flat_map(|it| &it.servers).map(|it| it.in_flight).sum();
+    let under_way: u64 =
+        served.running().vitals().upstreams().iter().flat_map(|it| &it.servers).map(|it| it.in_flight).sum();
     assert_eq!(under_way, 0);
 }
 
@@ -371,7 +372,7 @@ fn answers_that_nobody_reads() {
     let upstream = Endless::new();
     let (clock, served) = timed(upstream.at);
     let ended = || upstream.ended.load(Ordering::SeqCst);
-    let unread = || served.running().door().counts().unread_closed;
+    let unread = || served.running().vitals().door().counts().unread_closed;
 
     let mut client = Client::connect(served.at);
     client.send("GET /one/endless HTTP/1.1\r\nHost: a\r\n\r\n");

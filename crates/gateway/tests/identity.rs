@@ -114,7 +114,7 @@ fn a_proxy_line_says_who_the_client_is() {
     assert_eq!(header(&last(&upstream), "x-forwarded-for").as_deref(), Some("192.0.2.2"));
     assert_eq!(ask(b""), None, "without a line nobody is let in");
     assert_eq!(ask(b"PROXY TCP4 nonsense\r\n"), None);
-    until("nobody is left", || served.running().door().counts().open == 0);
+    until("nobody is left", || served.running().vitals().door().counts().open == 0);
 }
 
 #[test]

@@ -106,6 +106,46 @@ fn a_burst_passes_at_once_and_comes_back_at_the_rate() {
     assert_eq!(bench.statuses(2), [200, 429]);
 }
 
+/// Who runs into a plain bucket is refused in few words, and whoever may be banned for it by a full decision: on the wire
+/// both are the same, whatever was asked.
+#[test]
+fn a_refusal_reads_the_same_whichever_way_it_was_decided() {
+    let rule = "name: burst, key: client.ip, limits: [{ token_bucket: 1/1m, burst: 1 }]";
+    let plain = Bench::with(&format!("rules: [{{ {rule} }}]"));
+    let banning = Bench::with(&format!("rules: [{{ {rule}, ban: {{ after: 1000, within: 1m, for: 1m }} }}]"));
+    for bench in [&plain, &banning] {
+        assert_eq!(bench.statuses(2), [200, 429]);
+        bench.clock.advance(SECOND / 2);
+    }
+    let expecting = "POST / HTTP/1.1\r\nHost: shop\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    for (request, stays_open) in [
+        ("GET / HTTP/1.1\r\nHost: shop\r\n\r\n", true),
+        ("HEAD / HTTP/1.1\r\nHost: shop\r\n\r\n", true),
+        ("GET / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n", false),
+        ("GET / HTTP/1.0\r\n\r\n", false),
+        ("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", true),
+        ("POST / HTTP/1.1\r\nHost: shop\r\nContent-Length: 3\r\n\r\nabc", true),
+        ("POST / HTTP/1.1\r\nHost: shop\r\nContent-Length: 9999\r\n\r\nabc", false),
+        ("POST / HTTP/1.1\r\nHost: shop\r\nContent-Type: application/grpc\r\n\r\n", true),
+        (expecting, false),
+    ] {
+        let [plain, banning] = [&plain, &banning].map(|bench| {
+            let mut client = bench.client();
+            client.send(request);
+            if stays_open {
+                client.send("GET /next HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n");
+            }
+            let text = String::from_utf8(client.rest()).unwrap();
+            text.lines().filter(|line| !line.starts_with("date: ")).collect::<Vec<_>>().join("\n")
+        });
+        assert_eq!(plain, banning, "{request}");
+        assert_eq!(plain.matches("HTTP/1.1 ").count(), 1 + usize::from(stays_open), "{plain}");
+    }
+    let counts = [&plain, &banning].map(|bench| bench.served.running().sluice().counts());
+    assert_eq!(counts[0], counts[1]);
+    assert_eq!(plain.upstream.requests(), 1);
+}
+
 #[test]
 fn a_leaky_bucket_lets_its_line_out_at_its_pace() {
     let bench = Bench::with("rules: [{ name: line, limits: [{ leaky_bucket: 2/s, queue: 3 }] }]");
@@ -226,9 +266,9 @@ fn connections_of_a_client_are_bounded() {
     assert!(two.iter_mut().all(|client| client.get("/").status == 200));
     let mut third = Client::connect(served.at);
     assert_eq!(third.answer().unwrap().status, 503);
-    assert_eq!(served.running().door().counts().refused.per_client, 1);
+    assert_eq!(served.running().vitals().door().counts().refused.per_client, 1);
     drop(two.pop());
-    until("there is room", || served.running().door().counts().open < 2);
+    until("there is room", || served.running().vitals().door().counts().open < 2);
     assert_eq!(Client::connect(served.at).get("/").status, 200);
 }
 
@@ -240,7 +280,7 @@ fn connections_wait_in_line_and_beyond_it_are_refused() {
     let mut first = Client::connect(served.at);
     assert_eq!(first.get("/").status, 200);
     let mut second = Client::connect(served.at);
-    until("it waits", || served.running().door().counts().queued == 1);
+    until("it waits", || served.running().vitals().door().counts().queued == 1);
     let mut third = Client::connect(served.at);
     assert_eq!(third.answer().unwrap().status, 503);
     second.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
@@ -255,11 +295,11 @@ fn requests_under_way_are_bounded_and_the_others_wait() {
     let served = Served::of(&gateway(&format!("in_flight: 2\n{route}"), ""));
     let mut clients: Vec<Client> = (0..5).map(|_| Client::connect(served.at)).collect();
     clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n"));
-    until("three wait", || served.running().door().counts().requests_waiting == 3);
+    until("three wait", || served.running().vitals().door().counts().requests_waiting == 3);
     until("two are under way", || server.requests().len() == 2);
     latch.open();
     assert!(clients.iter_mut().all(|client| client.answer().unwrap().text() == "begunended"));
-    until("nobody is under way", || served.running().door().counts().in_flight == 0);
+    until("nobody is under way", || served.running().vitals().door().counts().in_flight == 0);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn ask(client: &mut Client) {
 fn fall_asleep(clock: &ManualClock, served: &Served) {
     until("they sleep", || {
         clock.advance(Duration::from_millis(500));
-        served.running().door().counts().resting == CLIENTS
+        served.running().vitals().door().counts().resting == CLIENTS
     });
 }
 
@@ -45,16 +45,16 @@ fn who_has_slept_is_served_as_before() {
     let upstream = upstream();
     let (clock, served, mut clients) = asleep(&upstream);
     for _ in 0..3 {
-        assert_eq!(served.running().door().counts().open, CLIENTS);
+        assert_eq!(served.running().vitals().door().counts().open, CLIENTS);
         clients.iter_mut().for_each(ask);
         clients.iter_mut().for_each(ask);
-        assert_eq!(served.running().door().counts().resting, 0);
+        assert_eq!(served.running().vitals().door().counts().resting, 0);
         fall_asleep(&clock, &served);
     }
     // A head that comes in pieces, the first of which wakes it.
     let client = &mut clients[0];
     client.send("GET / HT");
-    until("it wakes", || served.running().door().counts().resting == CLIENTS - 1);
+    until("it wakes", || served.running().vitals().door().counts().resting == CLIENTS - 1);
     client.send("TP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.answer().unwrap().text(), "hello");
     assert_eq!(upstream.requests(), 7 * CLIENTS + 1);
@@ -66,11 +66,11 @@ fn who_sleeps_for_too_long_is_let_go() {
     let (clock, served, mut clients) = asleep(&upstream);
     until("they are let go", || {
         clock.advance(Duration::from_secs(1));
-        served.running().door().counts().idle_closed == CLIENTS as u64
+        served.running().vitals().door().counts().idle_closed == CLIENTS as u64
     });
     assert!(clients.iter_mut().all(Client::is_closed));
-    until("their places are free", || served.running().door().counts().open == 0);
-    assert_eq!(served.running().door().counts().resting, 0);
+    until("their places are free", || served.running().vitals().door().counts().open == 0);
+    assert_eq!(served.running().vitals().door().counts().resting, 0);
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn who_leaves_asleep_gives_its_place_back() {
     let upstream = upstream();
     let (_clock, served, clients) = asleep(&upstream);
     drop(clients);
-    until("their places are free", || served.running().door().counts().open == 0);
-    assert_eq!(served.running().door().counts().resting, 0);
+    until("their places are free", || served.running().vitals().door().counts().open == 0);
+    assert_eq!(served.running().vitals().door().counts().resting, 0);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_thousand_good_requests_a_second_beside_ten_thousand_idle_connections() {
         .unwrap();
     let mut says = BufReader::new(idle.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(says.any(|line| line.ends_with("all are idle")));
-    until("all are counted", || served.running().door().counts().open == IDLE);
+    until("all are counted", || served.running().vitals().door().counts().open == IDLE);
 
     let late = Arc::new(AtomicBool::new(false));
     let workers: Vec<_> = (0..WORKERS)
@@ -68,14 +68,14 @@ fn a_thousand_good_requests_a_second_beside_ten_thousand_idle_connections() {
     if late.load(Ordering::SeqCst) {
         eprintln!("they took longer than {SECONDS} s: this machine is busy");
     }
-    assert_eq!(served.running().door().counts().refused.total(), 0);
-    assert!(served.running().door().counts().open >= IDLE);
+    assert_eq!(served.running().vitals().door().counts().refused.total(), 0);
+    assert!(served.running().vitals().door().counts().open >= IDLE);
 
     // Those who were idle are still welcome.
     idle.stdin.take().unwrap().write_all(b"go on").unwrap();
     assert!(says.any(|line| line.ends_with("all were answered")));
     assert!(idle.wait().unwrap().success());
-    until("all have left", || served.running().door().counts().open == 0);
+    until("all have left", || served.running().vitals().door().counts().open == 0);
     assert_eq!(upstream.requests(), 2 * IDLE + sent as usize);
 }
 

@@ -7,7 +7,7 @@ use sluicegate_engine::sluice::Waved;
 
 use crate::faces::Faces;
 use crate::headers::{Fields, HeaderStyle};
-use crate::reply::{self, Protocol};
+use crate::reply::{self, Brief, Protocol};
 use crate::told::Told;
 
 /// Renders outcomes in one style.
@@ -48,7 +48,7 @@ impl Renderer {
         self.fields_of(outcome)
     }
 
-    /// The same for a request that was [waved through](sluicegate_engine::sluice::Waving::through).
+    /// The same for a request that was [waved through](sluicegate_engine::sluice::Waving::wave).
     pub fn fields_waved(&self, waved: &Waved<'_>) -> Fields {
         self.fields_of(waved)
     }
@@ -62,11 +62,26 @@ impl Renderer {
 
     /// The answer to a request that was refused.
     pub fn refuse(&self, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
-        with_faces(outcome, |faces| {
-            let mut response = reply::render(faces, outcome, protocol);
-            Fields::of(self.style, faces, outcome).write(response.headers_mut());
+        self.refuse_told(outcome, protocol)
+    }
+
+    /// The same for a request that was waved off.
+    pub fn refuse_waved(&self, waved: &Waved<'_>, protocol: Protocol) -> Response<Bytes> {
+        self.refuse_told(waved, protocol)
+    }
+
+    fn refuse_told(&self, told: &impl Told, protocol: Protocol) -> Response<Bytes> {
+        with_faces(told, |faces| {
+            let mut response = reply::render(faces, told, protocol);
+            Fields::of(self.style, faces, told).write(response.headers_mut());
             response
         })
+    }
+
+    /// [`Renderer::refuse_waved`] over plain HTTP for whoever writes it out at once; `None` if the rule has more to say,
+    /// or did not refuse.
+    pub fn refuse_briefly(&self, waved: &Waved<'_>) -> Option<Brief> {
+        with_faces(waved, |faces| Brief::of(self.style, faces, waved))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What was decided, as far as clients are told of it.
 
-use sluicegate_engine::Outcome;
 use sluicegate_engine::rule::Rule;
-use sluicegate_engine::sluice::{RuleDecision, Waved};
+use sluicegate_engine::sluice::{Cause, RuleDecision, Waved};
+use sluicegate_engine::{Outcome, Verdict};
 
 use crate::faces::Faces;
 
@@ -14,6 +14,12 @@ pub(crate) trait Told {
     /// Their faces, prepared by the first who asks; `None` if others keep something there.
     fn faces(&self) -> Option<&Faces>;
 
+    /// How the request fares.
+    fn verdict(&self) -> Verdict;
+
+    /// What that hangs on.
+    fn cause(&self) -> Cause;
+
     /// What each of them said.
     fn said(&self) -> impl Iterator<Item = RuleDecision>;
 }
@@ -21,6 +27,14 @@ pub(crate) trait Told {
 impl Told for Outcome {
     fn rules(&self) -> &[Rule] {
         Self::rules(self)
+    }
+
+    fn verdict(&self) -> Verdict {
+        Self::verdict(self)
+    }
+
+    fn cause(&self) -> Cause {
+        Self::cause(self)
     }
 
     fn faces(&self) -> Option<&Faces> {
@@ -35,6 +49,14 @@ impl Told for Outcome {
 impl Told for Waved<'_> {
     fn rules(&self) -> &[Rule] {
         Self::rules(self)
+    }
+
+    fn verdict(&self) -> Verdict {
+        Self::verdict(self)
+    }
+
+    fn cause(&self) -> Cause {
+        Self::cause(self)
     }
 
     fn faces(&self) -> Option<&Faces> {

@@ -1,13 +1,14 @@
 //! Outcomes as HTTP: the three header styles, refusals, and what rules answer instead.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use serde_json::Value;
 use sluicegate_engine::clock::ManualClock;
-use sluicegate_engine::rule::{Ban, Cost, Expr, Lists, Mode, Reply, ReplyBody, Request, Rule};
+use sluicegate_engine::rule::{Attribute, Ban, Cost, Expr, Lists, Mode, Reply, ReplyBody, Request, Rule};
 use sluicegate_engine::{Limit, Rate, Sluice};
 use sluicegate_http::{HeaderStyle, Protocol, Renderer};
 
@@ -370,4 +371,50 @@ fn replaced_rules_change_what_is_said() {
     ours.replace(vec![Rule::new("b", [limit("7/1m")])], Lists::default()).unwrap();
     assert_eq!(policy(&ours.decide(&request())), "\"b\";q=7;w=60");
     assert_eq!(policy(&before), "\"a\";q=5;w=60", "an outcome is told by the rules it was decided by");
+}
+
+/// A rule that is a plain bucket of one token, and a request that runs into it.
+fn plain(reply: Option<Reply>) -> (Rule, Request<'static>) {
+    let bucket = Limit::token_bucket(Rate::per_minute(2).unwrap(), 1).unwrap();
+    let mut rule = Rule::new("per \"ip\"", [bucket]);
+    rule.key = vec![Attribute::ClientIp.into()];
+    rule.on_limit.reply = reply;
+    (rule, request().with_client_ip(Ipv4Addr::LOCALHOST))
+}
+
+/// A refusal can be rendered from an outcome, without one, and without a map of headers: the client reads the same.
+#[test]
+fn a_refusal_is_the_same_however_it_is_rendered() {
+    let in_order = |response: &Response<Bytes>| {
+        let lines = response.headers().iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()));
+        (response.status(), lines.collect::<String>(), String::from_utf8(response.body().to_vec()).unwrap())
+    };
+    for style in [HeaderStyle::Ietf, HeaderStyle::Legacy, HeaderStyle::X, HeaderStyle::None] {
+        let (rule, request) = plain(None);
+        let (sluice, clock) = sluice([rule]);
+        let (waving, renderer) = (sluice.waving(), Renderer::new(style));
+        let admitted = waving.wave(&request).unwrap();
+        assert!(admitted.is_admitted() && renderer.refuse_briefly(&admitted).is_none());
+        clock.advance(Duration::from_millis(1_500));
+        let waved = waving.wave(&request).unwrap();
+        let outcome = sluice.decide(&request);
+        let expected = in_order(&renderer.refuse(&outcome, Protocol::Http));
+        assert_eq!(in_order(&renderer.refuse_waved(&waved, Protocol::Http)), expected);
+        let brief = renderer.refuse_briefly(&waved).unwrap();
+        let [lines, body] = [brief.lines(), brief.body()].map(|text| String::from_utf8(text.to_vec()).unwrap());
+        assert_eq!((brief.status(), lines, body), expected);
+        let expected = in_order(&renderer.refuse(&outcome, Protocol::Grpc));
+        assert_eq!(in_order(&renderer.refuse_waved(&waved, Protocol::Grpc)), expected);
+    }
+}
+
+#[test]
+fn a_rule_with_a_reply_of_its_own_is_not_brief() {
+    let (rule, request) = plain(Some(Reply::Redirect { status: 302, location: "/busy".to_owned() }));
+    let (sluice, _clock) = sluice([rule]);
+    let (waving, renderer) = (sluice.waving(), Renderer::new(HeaderStyle::Ietf));
+    assert!(waving.wave(&request).unwrap().is_admitted());
+    let refused = waving.wave(&request).unwrap();
+    assert!(renderer.refuse_briefly(&refused).is_none());
+    assert_eq!(renderer.refuse_waved(&refused, Protocol::Http).status(), 302);
 }

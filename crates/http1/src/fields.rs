@@ -1,7 +1,7 @@
 //! Header lines, from where they stand among the bytes to a map.
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 
@@ -56,6 +56,7 @@ pub(crate) fn gather(spans: &Spans, head: &Bytes) -> Result<(HeaderMap, Signs), 
             CONTENT_LENGTH if !signs.length(&value)? => continue,
             TRANSFER_ENCODING => signs.coding(&value),
             CONNECTION => signs.connection(&value),
+            TE => signs.te(&value),
             EXPECT => signs.expects_continue |= value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
             _ => {}
         }

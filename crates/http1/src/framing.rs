@@ -33,6 +33,8 @@ pub(crate) struct Signs {
     pub(crate) keep_alive: bool,
     /// `Expect: 100-continue`.
     pub(crate) expects_continue: bool,
+    /// `TE: trailers`.
+    pub(crate) takes_trailers: bool,
 }
 
 /// What the last transfer coding is.
@@ -66,6 +68,12 @@ impl Signs {
         let last = value.as_bytes().rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
         let is_chunked = last.eq_ignore_ascii_case(b"chunked");
         self.coding = Some(if is_chunked { Coding::Chunked } else { Coding::Other });
+    }
+
+    /// A line of `TE`.
+    pub(crate) fn te(&mut self, value: &HeaderValue) {
+        let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        self.takes_trailers |= codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
     }
 
     /// A line of `Connection`.

@@ -21,6 +21,8 @@ pub struct ReadRequest {
     pub goes_on: bool,
     /// Whether the client waits for a word before it sends the body.
     pub expects_continue: bool,
+    /// Whether the client wants trailers.
+    pub takes_trailers: bool,
 }
 
 /// Takes a request's head off the front of what was read; `None` if it is not there whole. A head may be `longest`
@@ -65,7 +67,8 @@ pub fn read_request(input: &mut BytesMut, longest: usize) -> Result<Option<ReadR
     *head.uri_mut() = Uri::from_maybe_shared(target.in_bytes(&bytes)).map_err(|_| Malformed::FirstLine)?;
     *head.version_mut() = if is_1_1 { Version::HTTP_11 } else { Version::HTTP_10 };
     *head.headers_mut() = headers;
-    Ok(Some(ReadRequest { head, framing, goes_on, expects_continue: signs.expects_continue && is_1_1 }))
+    let expects_continue = signs.expects_continue && is_1_1;
+    Ok(Some(ReadRequest { head, framing, goes_on, expects_continue, takes_trailers: signs.takes_trailers }))
 }
 
 #[cfg(test)]
@@ -125,6 +128,17 @@ mod tests {
             ("X: a\0", Malformed::Field),
         ] {
             assert_eq!(of(lines).unwrap_err(), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn who_wants_trailers_says_so() {
+        let of = |lines: &str| read(&format!("GET / HTTP/1.1\r\n{lines}\r\n\r\n")).unwrap().takes_trailers;
+        for lines in ["TE: trailers", "TE: deflate;q=0.5, Trailers", "TE: deflate\r\nTE: trailers"] {
+            assert!(of(lines), "{lines}");
+        }
+        for lines in ["Host: a", "TE:", "TE: deflate", "Trailer: trailers"] {
+            assert!(!of(lines), "{lines}");
         }
     }
 

@@ -7,6 +7,9 @@
 //!                                  or redirect                                 hold permits to its end
 //! ```
 //! The rules are asked about requests without a route too: who tries paths at random is limited as well.
+//!
+//! All up to the rules' answer [begins](begin) at once, and for whoever is plainly refused that is all of it. The rest may
+//! take its time: it is [served](serve).
 
 mod forward;
 mod journal;
@@ -21,25 +24,80 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, Request, Response};
 use sluicegate_engine::Outcome;
 use sluicegate_engine::rule::{self, Side};
-use sluicegate_engine::sluice::Admission;
+use sluicegate_engine::sluice::{Admission, Waved};
 use sluicegate_http::attributes::HttpAttributes;
 use sluicegate_http::headers::Fields;
-use sluicegate_http::{Protocol, normal_path};
+use sluicegate_http::{Protocol, Renderer, normal_path};
 
 use crate::body::{AnswerBody, Held, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::head;
+use crate::head::{self, Survey};
 use crate::route::Found;
 use crate::shared::{Place, Shared};
 pub(crate) use journal::Journal;
 pub(crate) use upgrade::Tunnel;
 
-/// Serves one request.
-pub(crate) async fn serve(client: Arc<Client>, mut request: Request<Upload>) -> Response<AnswerBody> {
+/// A request that has begun.
+pub(crate) enum Begun<R> {
+    /// It is over: this is the answer to it.
+    Refused(R),
+    /// It is to be [served](serve).
+    GoesOn(Opening),
+}
+
+/// What is known of a request when the rules have been asked.
+pub(crate) struct Opening {
+    journal: Option<Box<Journal>>,
+    asked: Result<Asked, Failure>,
+}
+
+/// A request whose head makes sense.
+struct Asked {
+    survey: Survey,
+    found: Found,
+    said: Said,
+}
+
+/// What the rules say to a request.
+enum Said {
+    /// It may go on, and nothing more has to be known; its answer tells this.
+    Go(Fields),
+    /// It may not; this is the answer.
+    Refused(Box<Response<Bytes>>),
+    /// All the rest.
+    Admission(Pin<Box<Admission>>),
+}
+
+/// Checks a request's head, finds its route, and asks the rules. What they refuse without further ado is for `briefly`
+/// to answer, if it can.
+pub(crate) fn begin<R>(
+    client: &Arc<Client>,
+    request: &mut Request<Upload>,
+    briefly: impl FnOnce(&Renderer, &Waved<'_>) -> Option<R>,
+) -> Begun<R> {
+    let journal = Journal::begin(client, request);
+    let survey = match head::check(request) {
+        Ok(survey) => survey,
+        Err(failure) => return Begun::GoesOn(Opening { journal, asked: Err(failure) }),
+    };
+    // Who keeps a journal has to know everything about the decision.
+    let briefly = journal.is_none().then_some(briefly);
+    match ask(client, request, briefly) {
+        Ok((found, said)) => Begun::GoesOn(Opening { journal, asked: Ok(Asked { survey, found, said }) }),
+        Err(refusal) => Begun::Refused(refusal),
+    }
+}
+
+/// Serves a request that has begun.
+pub(crate) async fn serve(client: Arc<Client>, request: Request<Upload>, opening: Opening) -> Response<AnswerBody> {
     let is_head = *request.method() == Method::HEAD;
-    let mut journal = Journal::begin(&client, &mut request);
-    let mut answer = match answered(&client, request, &mut journal).await {
+    let Opening { mut journal, asked } = opening;
+    let answered = match asked {
+        Ok(asked) => answered(&client, request, asked, &mut journal).await,
+        Err(failure) => Err(failure),
+    };
+    let mut answer = match answered {
         Ok(answer) => answer,
         Err(failure) => {
             if let Some(journal) = &mut journal {
@@ -62,15 +120,16 @@ pub(crate) async fn serve(client: Arc<Client>, mut request: Request<Upload>) -> 
 async fn answered(
     client: &Arc<Client>,
     request: Request<Upload>,
+    asked: Asked,
     journal: &mut Option<Box<Journal>>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = &*client.thread.shared;
-    let survey = head::check(&request)?;
+    let Asked { survey, found, said } = asked;
     let mut held = Held::default();
-    let (found, asked) = ask(client, &request, journal.is_none());
-    let fields = match asked {
-        Asked::Waved(fields) => fields,
-        Asked::Admission(mut admission) => match admission.decided() {
+    let fields = match said {
+        Said::Go(fields) => fields,
+        Said::Refused(answer) => return Ok(own(*answer, *request.method() == Method::HEAD)),
+        Said::Admission(mut admission) => match admission.decided() {
             // An outcome is large: it is looked at where it is, and only moved if it must be kept.
             Some(outcome) if outcome.is_admitted() => {
                 note(journal, outcome, false);
@@ -120,20 +179,16 @@ fn note(journal: &mut Option<Box<Journal>>, outcome: &Outcome, waited: bool) {
     }
 }
 
-/// What the rules say to a request.
-enum Asked {
-    /// It may go on, and nothing more has to be known; its answer tells this.
-    Waved(Fields),
-    /// All the rest.
-    Admission(Pin<Box<Admission>>),
-}
-
-/// Finds the route, and asks the rules; in few words where those `will_do`.
-fn ask<B>(client: &Client, request: &Request<B>, will_do: bool) -> (Found, Asked) {
+/// Finds the route, and asks the rules; in few words if that will do. An error is a plain refusal, answered `briefly`.
+fn ask<B, R>(
+    client: &Client,
+    request: &Request<B>,
+    briefly: Option<impl FnOnce(&Renderer, &Waved<'_>) -> Option<R>>,
+) -> Result<(Found, Said), R> {
     let shared = &*client.thread.shared;
     let address = client.origin.client(&shared.forwarding, request.headers());
-    let waving = will_do.then(|| shared.sluice.waving());
-    if let Some(waving) = &waving {
+    let waving = briefly.map(|briefly| (shared.sluice.waving(), briefly));
+    if let Some((waving, _)) = &waving {
         // What is known of the client is fetched while the rest of the request is read.
         waving.expect_client(address);
     }
@@ -153,12 +208,21 @@ fn ask<B>(client: &Client, request: &Request<B>, will_do: bool) -> (Found, Asked
     if let Found::Route(route) = found {
         described.service = shared.places[route].service();
     }
-    if let Some(waving) = waving
-        && let Some(waved) = waving.through(&described)
+    if let Some((waving, briefly)) = waving
+        && let Some(waved) = waving.wave(&described)
     {
-        return (found, Asked::Waved(shared.renderer.fields_waved(&waved)));
+        if waved.is_admitted() {
+            return Ok((found, Said::Go(shared.renderer.fields_waved(&waved))));
+        }
+        let protocol = Protocol::of(request.headers());
+        if protocol == Protocol::Http
+            && let Some(refusal) = briefly(&shared.renderer, &waved)
+        {
+            return Err(refusal);
+        }
+        return Ok((found, Said::Refused(Box::new(shared.renderer.refuse_waved(&waved, protocol)))));
     }
-    (found, Asked::Admission(Box::pin(shared.sluice.admit(&described))))
+    Ok((found, Said::Admission(Box::pin(shared.sluice.admit(&described)))))
 }
 
 fn refused<B>(shared: &Shared, outcome: &Outcome, request: &Request<B>) -> Response<AnswerBody> {

@@ -10,6 +10,7 @@ use http::response::Parts;
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use sluicegate_door::{Connection, Late};
+use sluicegate_http::reply::Brief;
 use sluicegate_http1::{announced, write_chunk, write_field, write_last_chunk, write_status_line};
 use sluicegate_listen::Stream;
 
@@ -61,10 +62,28 @@ struct Sending {
 impl Visit {
     /// Sends an answer.
     pub(super) async fn answer(&mut self, answer: Response<AnswerBody>, asked: Asked) -> Sent {
-        let (parts, mut body) = answer.into_parts();
-        let is_closing = self.deadlines.is_closing() || self.closing.has_changed().unwrap_or(true);
-        let mut sending = Sending::begin(&mut self.wire.lock(), &parts, &body.size_hint(), asked, is_closing);
-        let is_sent = poll_fn(|context| self.poll_sent(&mut sending, &mut body, &parts.headers, context)).await;
+        let (parts, body) = answer.into_parts();
+        self.client.thread.tally.answered(parts.status);
+        let is_closing = self.is_closing();
+        let sending = Sending::begin(&mut self.wire.lock(), &parts, &body.size_hint(), asked, is_closing);
+        self.send(sending, body, &parts.headers).await
+    }
+
+    /// Sends a refusal that is ready to be written.
+    pub(super) async fn refuse(&mut self, refusal: &Brief, asked: Asked) -> Sent {
+        self.client.thread.tally.answered(refusal.status());
+        let is_closing = self.is_closing();
+        let sending = Sending::refuse(&mut self.wire.lock(), refusal, asked, is_closing);
+        self.send(sending, AnswerBody::Own(None), &HeaderMap::new()).await
+    }
+
+    fn is_closing(&self) -> bool {
+        self.deadlines.is_closing() || self.closing.has_changed().unwrap_or(true)
+    }
+
+    /// Sends what follows a head, and all that waits to be written.
+    async fn send(&mut self, mut sending: Sending, mut body: AnswerBody, head: &HeaderMap) -> Sent {
+        let is_sent = poll_fn(|context| self.poll_sent(&mut sending, &mut body, head, context)).await;
         match body {
             AnswerBody::Tunnel(tunnel) if is_sent => Sent::Switched(tunnel),
             _ if !is_sent || !sending.is_whole => Sent::Over,
@@ -188,11 +207,7 @@ impl Sending {
             }
         };
         if !switches {
-            if !goes_on {
-                write_field(output, &CONNECTION, b"close");
-            } else if !asked.is_1_1 {
-                write_field(output, &CONNECTION, b"keep-alive");
-            }
+            write_connection(output, asked, goes_on);
             if !has_date {
                 date::write(output);
             }
@@ -201,6 +216,22 @@ impl Sending {
         let takes_trailers = asked.takes_trailers && frames == Frames::Chunks;
         let has_ended = matches!(frames, Frames::Nothing | Frames::Length(0));
         Self { frames, goes_on, takes_trailers, has_ended, is_whole: true }
+    }
+
+    /// Writes all of a refusal.
+    fn refuse(wire: &mut ClientWire, refusal: &Brief, asked: Asked, is_closing: bool) -> Self {
+        let goes_on = asked.goes_on && !is_closing && wire.skip();
+        let output = &mut wire.bytes.output;
+        write_status_line(output, refusal.status());
+        output.extend_from_slice(refusal.lines());
+        write_field(output, &CONTENT_LENGTH, itoa::Buffer::new().format(refusal.body().len()).as_bytes());
+        write_connection(output, asked, goes_on);
+        date::write(output);
+        output.extend_from_slice(b"\r\n");
+        if !asked.is_head {
+            output.extend_from_slice(refusal.body());
+        }
+        Self { frames: Frames::Nothing, goes_on, takes_trailers: false, has_ended: true, is_whole: true }
     }
 
     fn part(&mut self, frame: Frame<Bytes>, bytes: &mut Wire<Stream<Connection>>, head: &HeaderMap) {
@@ -249,6 +280,15 @@ impl Sending {
     /// Nothing more comes, and the client must not take it for the end.
     const fn break_off(&mut self) {
         (self.has_ended, self.is_whole, self.goes_on) = (true, false, false);
+    }
+}
+
+/// Tells what becomes of the connection, where the client cannot know.
+fn write_connection(output: &mut Vec<u8>, asked: Asked, goes_on: bool) {
+    if !goes_on {
+        write_field(output, &CONNECTION, b"close");
+    } else if !asked.is_1_1 {
+        write_field(output, &CONNECTION, b"keep-alive");
     }
 }
 

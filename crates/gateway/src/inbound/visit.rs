@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::TE;
-use http::{Method, Request, Response, Version};
+use http::{Method, Version};
 use parking_lot::Mutex;
 use sluicegate_door::{Connection, Host, Late, Resting};
 use sluicegate_engine::Timestamp;
+use sluicegate_http::Renderer;
 use sluicegate_http1::{Malformed, ReadRequest, read_request};
 use sluicegate_listen::Stream;
 use tokio::sync::watch;
@@ -22,9 +22,9 @@ use super::deadlines::{Awaited, Deadlines};
 use super::dormitory::Sleeper;
 use super::wire::{ClientWire, SharedWire};
 use crate::alarm::LazyAlarm;
-use crate::body::{AnswerBody, Upload};
+use crate::body::Upload;
 use crate::client::{Client, ClientService};
-use crate::exchange::{self, Tunnel};
+use crate::exchange::{self, Begun, Tunnel};
 use crate::failure::Failure;
 use crate::thread::Thread;
 
@@ -44,7 +44,7 @@ pub(crate) struct Visit {
     pub(super) deadlines: Deadlines,
     pub(super) closing: watch::Receiver<()>,
     pub(super) host: Arc<Host>,
-    client: Arc<Client>,
+    pub(super) client: Arc<Client>,
 }
 
 /// What the first bytes are.
@@ -87,14 +87,11 @@ pub(super) struct Asked {
 
 impl Asked {
     fn of(read: &ReadRequest) -> Self {
-        let takes_trailers = |line: &http::HeaderValue| {
-            line.as_bytes().split(|byte| *byte == b',').any(|it| it.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-        };
         Self {
             is_head: *read.head.method() == Method::HEAD,
             is_1_1: read.head.version() == Version::HTTP_11,
             goes_on: read.goes_on,
-            takes_trailers: read.head.headers().get(TE).is_some_and(takes_trailers),
+            takes_trailers: read.takes_trailers,
         }
     }
 
@@ -239,6 +236,7 @@ impl Visit {
                 Next::Rests => return After::Rest,
                 Next::Over => return After::Over,
             };
+            let _under_way = self.client.thread.tally.begin();
             let asked = Asked::of(&read);
             let mut body = Upload::Empty;
             let is_read = {
@@ -249,8 +247,24 @@ impl Visit {
             if !is_read {
                 body = Upload::Http1(Arc::clone(&self.wire));
             }
-            let Some(answer) = self.exchanged(read.head.map(|()| body)).await else { return After::Over };
-            match self.answer(answer, asked).await {
+            let mut request = read.head.map(|()| body);
+            let sent = match exchange::begin(&self.client, &mut request, Renderer::refuse_briefly) {
+                Begun::Refused(refusal) => {
+                    drop(request);
+                    self.refuse(&refusal, asked).await
+                }
+                Begun::GoesOn(opening) => {
+                    let answer = {
+                        let exchange = pin!(exchange::serve(Arc::clone(&self.client), request, opening));
+                        self.unless_gone(exchange).await
+                    };
+                    match answer {
+                        Some(answer) => self.answer(answer, asked).await,
+                        None => return After::Over,
+                    }
+                }
+            };
+            match sent {
                 Sent::GoesOn => self.deadlines.await_now(Awaited::Request),
                 Sent::Switched(tunnel) => return After::Switched(tunnel),
                 Sent::Unread => {
@@ -316,12 +330,11 @@ impl Visit {
         .await
     }
 
-    /// What is answered to a request; `None` if its client has gone.
-    async fn exchanged(&mut self, request: Request<Upload>) -> Option<Response<AnswerBody>> {
-        let client = Arc::clone(&self.client);
-        let mut exchange = pin!(exchange::serve(client, request));
+    /// What an exchange comes to; `None` if its client has gone. It is pinned by the caller: a request is large to move
+    /// about.
+    async fn unless_gone<T>(&mut self, mut exchange: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         poll_fn(|context| match exchange.as_mut().poll(context) {
-            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending => self.poll_gone(context).map(|()| None),
         })
         .await

@@ -6,9 +6,8 @@
 
 mod paths;
 
-use std::collections::HashMap;
-
 use http::Method;
+use rapidhash::RapidHashMap;
 use sluicegate_config::settings;
 use thiserror::Error;
 
@@ -18,7 +17,7 @@ use paths::Paths;
 #[derive(Debug, Default)]
 pub(crate) struct Router {
     /// By name, in lower case.
-    named: HashMap<String, Hosted>,
+    named: RapidHashMap<String, Hosted>,
     /// By what names end with, `.example.com`; the longest first.
     below: Vec<(String, Hosted)>,
     any: Hosted,

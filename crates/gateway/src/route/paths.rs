@@ -5,8 +5,7 @@
 //! most, so a request costs no more than the tree has nodes, and nearly always as many as its path has
 //! segments.
 
-use std::collections::HashMap;
-
+use rapidhash::RapidHashMap;
 use sluicegate_config::settings;
 
 /// Finds the most exact path.
@@ -19,7 +18,8 @@ pub(crate) struct Paths {
 
 #[derive(Debug, Default)]
 struct Node {
-    texts: HashMap<String, Node>,
+    /// Only the rule file says what is in it, so nobody can choose names that collide.
+    texts: RapidHashMap<String, Node>,
     /// `{name}`: any one segment, but not an empty one.
     any: Option<Box<Node>>,
     /// `{*name}`: all that follows, also nothing.

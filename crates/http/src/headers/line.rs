@@ -1,5 +1,21 @@
 //! A header's line while it is being written.
 
+/// What a line is put together in.
+pub(super) trait Pieces {
+    fn push(&mut self, piece: &[u8]);
+
+    fn push_number(&mut self, number: u64) {
+        self.push(itoa::Buffer::new().format(number).as_bytes());
+    }
+}
+
+impl Pieces for Vec<u8> {
+    #[inline]
+    fn push(&mut self, piece: &[u8]) {
+        self.extend_from_slice(piece);
+    }
+}
+
 /// Bytes of a line that need no memory of their own; most lines are shorter.
 const SHORT: usize = 128;
 
@@ -16,22 +32,6 @@ impl Line {
         Self { short: [0; SHORT], length: 0, long: Vec::new() }
     }
 
-    #[inline]
-    pub(super) fn push(&mut self, piece: &[u8]) {
-        let end = self.length + piece.len();
-        match self.short.get_mut(self.length..end) {
-            Some(room) => {
-                room.copy_from_slice(piece);
-                self.length = end;
-            }
-            None => self.push_long(piece),
-        }
-    }
-
-    pub(super) fn push_number(&mut self, number: u64) {
-        self.push(itoa::Buffer::new().format(number).as_bytes());
-    }
-
     #[cold]
     fn push_long(&mut self, piece: &[u8]) {
         if self.long.is_empty() {
@@ -44,6 +44,20 @@ impl Line {
 
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.short.get(..self.length).unwrap_or(&self.long)
+    }
+}
+
+impl Pieces for Line {
+    #[inline]
+    fn push(&mut self, piece: &[u8]) {
+        let end = self.length + piece.len();
+        match self.short.get_mut(self.length..end) {
+            Some(room) => {
+                room.copy_from_slice(piece);
+                self.length = end;
+            }
+            None => self.push_long(piece),
+        }
     }
 }
 

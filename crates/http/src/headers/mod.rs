@@ -12,6 +12,7 @@ mod line;
 mod number;
 mod policy;
 mod style;
+mod written;
 
 pub(crate) use policy::Policy;
 pub use style::HeaderStyle;
@@ -21,8 +22,9 @@ use sluicegate_engine::sluice::RuleDecision;
 
 use crate::faces::{Face, Faces};
 use crate::told::Told;
-use line::Line;
+use line::{Line, Pieces};
 pub(crate) use number::{seconds, value};
+pub(crate) use written::write_lines;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -59,8 +61,8 @@ impl Fields {
     pub(crate) fn of(style: HeaderStyle, faces: &Faces, told: &impl Told) -> Self {
         let kind = match style {
             HeaderStyle::Ietf => ietf(faces, told),
-            HeaderStyle::Legacy => tightest(&LEGACY, faces, told),
-            HeaderStyle::X => tightest(&X, faces, told),
+            HeaderStyle::Legacy => tightest(faces, told).map(|numbers| Kind::Three(&LEGACY, numbers)),
+            HeaderStyle::X => tightest(faces, told).map(|numbers| Kind::Three(&X, numbers)),
             HeaderStyle::None => None,
         };
         Self(kind.unwrap_or_default())
@@ -101,31 +103,33 @@ fn reset(said: &RuleDecision) -> u64 {
 }
 
 fn ietf(faces: &Faces, told: &impl Told) -> Option<Kind> {
-    let (mut first, mut further) = (None, Vec::new());
+    let mut policies = said(faces, told).map(|(_, face, _)| face.policy.clone());
+    let policy = policies.next()?;
+    let further = policies.collect();
     let mut left = Line::new();
-    for (said, face, policy) in said(faces, told) {
-        match &first {
-            None => first = Some(&face.policy),
-            Some(_) => {
-                further.push(face.policy.clone());
-                left.push(b", ");
-            }
+    push_left(&mut left, faces, told);
+    Some(Kind::Ietf { policy, further, left: HeaderValue::from_bytes(left.as_bytes()).ok()? })
+}
+
+/// What each rule leaves, as `RateLimit` tells it.
+fn push_left(line: &mut impl Pieces, faces: &Faces, told: &impl Told) {
+    for (nth, (said, _, policy)) in said(faces, told).enumerate() {
+        if nth > 0 {
+            line.push(b", ");
         }
-        left.push(&policy.opening);
-        left.push_number(policy.of_quota(said.decision.status.remaining));
+        line.push(&policy.opening);
+        line.push_number(policy.of_quota(said.decision.status.remaining));
         if policy.has_window {
-            left.push(b";t=");
-            left.push_number(reset(&said));
+            line.push(b";t=");
+            line.push_number(reset(&said));
         }
     }
-    let (policy, left) = (first?.clone(), HeaderValue::from_bytes(left.as_bytes()).ok()?);
-    Some(Kind::Ietf { policy, further, left })
 }
 
 /// One rule's numbers: of the one that refused, else of the one with the least left.
-fn tightest(names: &'static [HeaderName; 3], faces: &Faces, told: &impl Told) -> Option<Kind> {
+fn tightest(faces: &Faces, told: &impl Told) -> Option<[u64; 3]> {
     let left = |said: &RuleDecision, policy: &Policy| policy.of_quota(said.decision.status.remaining);
     let (said, _, policy) =
         said(faces, told).min_by_key(|(said, _, policy)| (said.decision.is_admitted(), left(said, policy)))?;
-    Some(Kind::Three(names, [policy.quota, left(&said, policy), reset(&said)]))
+    Some([policy.quota, left(&said, policy), reset(&said)])
 }

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, header};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::Cause;
 
 use super::{Protocol, forbid_storing, problem, retry_after};
 use crate::headers::{seconds, value};
+use crate::told::Told;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -20,7 +20,7 @@ const RESOURCE_EXHAUSTED: u64 = 8;
 /// What a message must not contain as it is.
 const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 
-pub(super) fn render(outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
+pub(super) fn render(told: &impl Told, protocol: Protocol) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();
     let kind = match protocol {
@@ -31,13 +31,13 @@ pub(super) fn render(outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     // Its status is 200 and anybody can ask for it: a cache would hand it to everybody.
     forbid_storing(headers);
-    let denied = matches!(outcome.cause(), Cause::DenyList(_));
+    let denied = matches!(told.cause(), Cause::DenyList(_));
     headers.insert(GRPC_STATUS, value(if denied { PERMISSION_DENIED } else { RESOURCE_EXHAUSTED }));
-    let message = utf8_percent_encode(&problem::detail(outcome), NOT_PLAIN).to_string();
+    let message = utf8_percent_encode(&problem::detail(told), NOT_PLAIN).to_string();
     if let Ok(message) = HeaderValue::try_from(message) {
         headers.insert(GRPC_MESSAGE, message);
     }
-    match retry_after(outcome) {
+    match retry_after(told) {
         Some(wait) => {
             let millis = wait.as_nanos().div_ceil(1_000_000).clamp(1, i32::MAX.unsigned_abs().into());
             headers.insert(PUSHBACK, value(u64::try_from(millis).unwrap_or(u64::MAX)));

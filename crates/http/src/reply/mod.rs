@@ -8,6 +8,7 @@
 //! `Retry-After` is in whole seconds, rounded up, and never 0. It is absent where waiting does not help:
 //! on a deny list, and where a request costs more than the limit itself.
 
+mod brief;
 mod grpc;
 mod prepared;
 mod problem;
@@ -16,12 +17,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sluicegate_engine::Verdict;
 use sluicegate_engine::rule::Reply;
 use sluicegate_engine::sluice::Cause;
-use sluicegate_engine::{Outcome, Verdict};
 
 use crate::faces::Faces;
 use crate::headers::{seconds, value};
+use crate::told::Told;
+pub use brief::Brief;
 pub(crate) use prepared::Prepared;
 
 /// What the client speaks.
@@ -77,8 +80,8 @@ pub fn plain(reply: &Reply) -> Response<Bytes> {
 }
 
 /// The answer to a refused request.
-pub(crate) fn render(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
-    let mut response = answer(faces, outcome, protocol);
+pub(crate) fn render(faces: &Faces, told: &impl Told, protocol: Protocol) -> Response<Bytes> {
+    let mut response = answer(faces, told, protocol);
     let bodiless = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED];
     if bodiless.contains(&response.status()) {
         // Not every server leaves out a body that must not be there.
@@ -88,11 +91,11 @@ pub(crate) fn render(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Re
     response
 }
 
-fn answer(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
+fn answer(faces: &Faces, told: &impl Told, protocol: Protocol) -> Response<Bytes> {
     if protocol != Protocol::Http {
-        return grpc::render(outcome, protocol);
+        return grpc::render(told, protocol);
     }
-    match own_reply(faces, outcome) {
+    match own_reply(faces, told) {
         Some(Prepared::Elsewhere { status, location }) => {
             let mut response = Response::new(Bytes::new());
             *response.status_mut() = *status;
@@ -110,35 +113,35 @@ fn answer(faces: &Faces, outcome: &Outcome, protocol: Protocol) -> Response<Byte
         Some(Prepared::Refuse { status, headers, body }) => {
             let mut response = match body {
                 Some(body) => Response::new(body.clone()),
-                None => problem::render(faces, outcome, *status),
+                None => problem::render(faces, told, *status),
             };
             *response.status_mut() = *status;
             for (name, value) in headers {
                 response.headers_mut().insert(name, value.clone());
             }
-            finish(response, outcome)
+            finish(response, told)
         }
-        None => finish(problem::render(faces, outcome, status_of(outcome)), outcome),
+        None => finish(problem::render(faces, told, status_of(told)), told),
     }
 }
 
 /// What the rule that refused says to answer.
-fn own_reply<'a>(faces: &'a Faces, outcome: &Outcome) -> Option<&'a Prepared> {
-    match outcome.cause() {
+fn own_reply<'a>(faces: &'a Faces, told: &impl Told) -> Option<&'a Prepared> {
+    match told.cause() {
         Cause::Limit(rule) | Cause::Ban(rule) => faces.rule(rule)?.reply.as_ref(),
         Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => None,
     }
 }
 
-fn status_of(outcome: &Outcome) -> StatusCode {
-    match outcome.cause() {
+fn status_of(told: &impl Told) -> StatusCode {
+    match told.cause() {
         Cause::DenyList(_) => StatusCode::FORBIDDEN,
         _ => StatusCode::TOO_MANY_REQUESTS,
     }
 }
 
-fn finish(mut response: Response<Bytes>, outcome: &Outcome) -> Response<Bytes> {
-    if let Some(wait) = retry_after(outcome) {
+fn finish(mut response: Response<Bytes>, told: &impl Told) -> Response<Bytes> {
+    if let Some(wait) = retry_after(told) {
         response.headers_mut().insert(header::RETRY_AFTER, value(seconds(wait).max(1)));
     }
     forbid_storing(response.headers_mut());
@@ -151,8 +154,8 @@ fn forbid_storing(headers: &mut HeaderMap) {
 }
 
 /// When to ask again; `None` if that would not help.
-pub(crate) fn retry_after(outcome: &Outcome) -> Option<Duration> {
-    match (outcome.verdict(), outcome.cause()) {
+pub(crate) fn retry_after(told: &impl Told) -> Option<Duration> {
+    match (told.verdict(), told.cause()) {
         (_, Cause::DenyList(_)) | (Verdict::Never, _) => None,
         (Verdict::Denied { retry_after: Some(wait) }, _) => Some(wait),
         // It hangs on others: there is no telling, but asking at once would be too early.

@@ -85,14 +85,18 @@ impl Gate {
             cost: 1,
             attributes: &HttpAttributes::new(request, &self.sources),
         };
-        if let Some(waved) = waving.through(&described) {
-            return Answer::Go(self.renderer.fields_waved(&waved), None);
+        if let Some(waved) = waving.wave(&described) {
+            if waved.is_admitted() {
+                return Answer::Go(self.renderer.fields_waved(&waved), None);
+            }
+            let refusal = self.renderer.refuse_waved(&waved, Protocol::of(request.headers()));
+            return Answer::Refused(Box::new(without_body_for_head(request, refusal)));
         }
         drop(waving);
         self.ask_fully(request, &described)
     }
 
-    /// Asks the rules where it is not enough to be waved through.
+    /// Asks the rules where it is not enough to be waved through or off.
     #[inline(never)]
     fn ask_fully<B>(&self, request: &Request<B>, described: &rule::Request<'_>) -> Answer {
         let mut admission = self.sluice.admit(described);
@@ -113,13 +117,7 @@ impl Gate {
 
     /// What is answered to a request that was refused.
     pub(super) fn refuse<B>(&self, request: &Request<B>, outcome: &Outcome) -> Response<Bytes> {
-        let mut answer = self.renderer.refuse(outcome, Protocol::of(request.headers()));
-        if request.method() == Method::HEAD && !answer.body().is_empty() {
-            // Over HTTP/2 hyper would send it, and the client would take that for a broken stream.
-            let body = mem::take(answer.body_mut());
-            answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
-        }
-        answer
+        without_body_for_head(request, self.renderer.refuse(outcome, Protocol::of(request.headers())))
     }
 
     fn client<B>(&self, request: &Request<B>) -> IpAddr {
@@ -131,6 +129,16 @@ impl Gate {
             }
         }
     }
+}
+
+/// The answer, or its head alone if nothing else was asked for.
+fn without_body_for_head<B>(request: &Request<B>, mut answer: Response<Bytes>) -> Response<Bytes> {
+    if request.method() == Method::HEAD && !answer.body().is_empty() {
+        // Over HTTP/2 hyper would send it, and the client would take that for a broken stream.
+        let body = mem::take(answer.body_mut());
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
+    }
+    answer
 }
 
 /// The host asked for: of the request line if it names one, as HTTP/2 does, else of the header.
