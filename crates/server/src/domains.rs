@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
+
 use sluicegate_config::Report;
 use sluicegate_config::settings::{Settings, Store};
 use sluicegate_engine::rule::{ClusterMode, OnStoreFailure, Rule, Scope};
@@ -22,4 +24,25 @@ pub fn take_up_domains(settings: &mut Settings) -> Result<Option<Arc<Domains>>, 
     };
     settings.rules.extend(domains.rules().iter().map(|rule| Rule { scope, ..rule.clone() }));
     Ok(Some(Arc::new(domains)))
+}
+
+/// The descriptors in force. Clones are the same; they can be exchanged for others while they are asked.
+#[derive(Clone, Debug, Default)]
+pub struct DomainsInForce(Arc<ArcSwapOption<Domains>>);
+
+impl DomainsInForce {
+    /// These.
+    pub fn new(domains: Option<Arc<Domains>>) -> Self {
+        Self(Arc::new(ArcSwapOption::new(domains)))
+    }
+
+    /// Puts others in force. Their rules must be, by then.
+    pub fn replace(&self, domains: Option<Arc<Domains>>) {
+        self.0.store(domains);
+    }
+
+    /// Those that know a domain.
+    pub(crate) fn with(&self, domain: &str) -> Option<Arc<Domains>> {
+        self.0.load().as_ref().filter(|domains| domains.has(domain)).cloned()
+    }
 }

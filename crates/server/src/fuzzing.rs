@@ -21,6 +21,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use crate::domains::DomainsInForce;
 use crate::http::Api;
 use crate::resp::Resp;
 use crate::rls::{Rls, Terms};
@@ -56,7 +57,8 @@ impl Readers {
         let adhoc = Arc::new(AdHoc::new(1_000, clock.clone()).expect("few keys"));
         let (style, max_request) = (HeaderStyle::Ietf, LONGEST);
         let pause = std::time::Duration::from_secs(30);
-        let terms = Terms { domains: None, secret: None, style, max_request, pause, max_checks: 1_000 };
+        let terms =
+            Terms { domains: DomainsInForce::default(), secret: None, style, max_request, pause, max_checks: 1_000 };
         let rls = runtime.block_on(Rls::new(sluice, adhoc, terms)).expect("a service");
         Self { runtime, clock, api, rls }
     }

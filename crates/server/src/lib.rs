@@ -16,6 +16,6 @@ mod secret;
 mod server;
 mod speaking;
 
-pub use domains::{Domains, take_up_domains};
+pub use domains::{Domains, DomainsInForce, take_up_domains};
 pub use secret::{Secret, SecretError};
-pub use server::{Running, Server, ServerError};
+pub use server::{Running, Server, ServerError, Vitals};

@@ -22,7 +22,7 @@ use sluicegate_listen::{
 use thiserror::Error;
 use tokio::runtime::Builder;
 
-use crate::domains::Domains;
+use crate::domains::DomainsInForce;
 use crate::secret::SecretError;
 use crate::speaking::{Desk, Speaking};
 
@@ -82,7 +82,7 @@ impl Server {
         settings: &Settings,
         server: &settings::Server,
         sluice: Sluice,
-        domains: Option<Arc<Domains>>,
+        domains: DomainsInForce,
         base: &Path,
         process: &mut Process,
     ) -> Result<Self, ServerError> {
@@ -107,6 +107,11 @@ impl Server {
             }
         }
         Ok(Self { desk, doorway, listeners, threads, patience: server.timeouts.stop })
+    }
+
+    /// How it fares, from now on.
+    pub fn vitals(&self) -> Vitals {
+        Vitals { desk: Arc::clone(&self.desk), door: self.doorway.handle() }
     }
 
     /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
@@ -136,7 +141,7 @@ impl Server {
         };
         let shares = spread(listeners, threads);
         let threads = Threads::start("server", shares, &doorway, work).map_err(ServerError::Thread)?;
-        Ok(Running { desk: of_desk, door: of_door, addresses, entrances, threads })
+        Ok(Running { vitals: Vitals { desk: of_desk, door: of_door }, addresses, entrances, threads })
     }
 }
 
@@ -147,10 +152,28 @@ fn watch_over(desk: &Arc<Desk>, entrances: Vec<Arc<Entrance>>, tell: impl Fn(&st
     watch_certificates(&entrances, desk.clock(), tell);
 }
 
-/// A decision server that serves.
-pub struct Running {
+/// How a decision server fares, for whoever watches over it. Clones are of the same server.
+#[derive(Clone)]
+pub struct Vitals {
     desk: Arc<Desk>,
     door: DoorHandle,
+}
+
+impl Vitals {
+    /// What has happened at the door.
+    pub const fn door(&self) -> &DoorHandle {
+        &self.door
+    }
+
+    /// Calls that came so far, by protocol: `rls`, `http` and `resp`.
+    pub fn calls(&self) -> [(&'static str, u64); 3] {
+        self.desk.calls()
+    }
+}
+
+/// A decision server that serves.
+pub struct Running {
+    vitals: Vitals,
     addresses: Vec<Option<SocketAddr>>,
     entrances: Vec<Arc<Entrance>>,
     threads: Threads,
@@ -163,9 +186,9 @@ impl Running {
         &self.addresses
     }
 
-    /// What has happened at the door.
-    pub const fn door(&self) -> &DoorHandle {
-        &self.door
+    /// How it fares.
+    pub const fn vitals(&self) -> &Vitals {
+        &self.vitals
     }
 
     /// Reads all certificates again. Those that are bad are told of, and stay as they were.
@@ -175,7 +198,7 @@ impl Running {
 
     /// Stops: nobody new is let in, what was asked is answered.
     pub fn stop(self, how: Stop) -> Report {
-        let desk = self.desk;
+        let desk = self.vitals.desk;
         // Where that cannot be told, it is stopped all the same.
         drop(on_the_spot(async move { desk.drain().await }));
         self.threads.end(how)

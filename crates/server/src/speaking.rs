@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,7 +23,7 @@ use sluicegate_listen::{Entrance, Guests, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::domains::Domains;
+use crate::domains::DomainsInForce;
 use crate::http::Api;
 use crate::resp::Resp;
 use crate::rls::{Rls, Terms};
@@ -56,6 +57,8 @@ pub(crate) struct Desk {
     /// For what comes before the first request: a handshake.
     patience: Duration,
     clock: ClockHandle,
+    /// Calls over HTTP that came.
+    http_calls: AtomicU64,
 }
 
 impl Desk {
@@ -63,7 +66,7 @@ impl Desk {
         settings: &Settings,
         server: &settings::Server,
         sluice: Sluice,
-        domains: Option<Arc<Domains>>,
+        domains: DomainsInForce,
         base: &Path,
     ) -> Result<Self, ServerError> {
         let secret = |service: &Option<settings::Service>| {
@@ -90,11 +93,17 @@ impl Desk {
         let api = Api::new(sluice.clone(), server, settings.headers, secret(&server.http)?);
         let idle = server.timeouts.idle;
         let resp = Resp::new(sluice, adhoc, secret(&server.resp)?, max_request, idle, clock.clone());
-        Ok(Self { rls, api, resp, patience: server.timeouts.head, clock })
+        Ok(Self { rls, api, resp, patience: server.timeouts.head, clock, http_calls: AtomicU64::new(0) })
     }
 
     pub(crate) const fn clock(&self) -> &ClockHandle {
         &self.clock
+    }
+
+    /// Calls that came so far, by protocol.
+    pub(crate) fn calls(&self) -> [(&'static str, u64); 3] {
+        let http = self.http_calls.load(Ordering::Relaxed);
+        [("rls", self.rls.calls()), ("http", http), ("resp", self.resp.calls())]
     }
 
     /// Does what is not done for any one client, for ever.
@@ -197,6 +206,7 @@ impl Service<Request<Incoming>> for Calls {
 impl Desk {
     /// The reference's own pages, where its users look for them, and our API everywhere else.
     async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+        self.http_calls.fetch_add(1, Ordering::Relaxed);
         match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/healthcheck") => self.rls.healthcheck(),
             (&Method::POST, "/json") => Box::pin(self.api.read_for(request, |body| self.rls.json(body))).await,

@@ -8,6 +8,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -120,6 +121,13 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
 
     /// Answers every complete command, as far as there is room for replies.
     async fn answer(&mut self) {
+        let mut answered = 0;
+        self.answer_all(&mut answered).await;
+        // Once for all of them: every thread counts here.
+        self.resp.calls.fetch_add(answered, Ordering::Relaxed);
+    }
+
+    async fn answer_all(&mut self, answered: &mut u64) {
         let last = matches!(self.state, State::Stalled { last: true });
         loop {
             if self.replies.unsent().len() >= MOST_UNSENT {
@@ -135,6 +143,7 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
                     let command = parser.command(bytes);
                     let step = Call { resp, session, command, replies }.run();
                     self.parser.forget();
+                    *answered += 1;
                     self.answered += taken;
                     self.asked = true;
                     if self.finish(step).await {

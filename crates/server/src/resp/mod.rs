@@ -32,7 +32,7 @@ mod transaction;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sluicegate_engine::adhoc::AdHoc;
@@ -58,6 +58,8 @@ pub(crate) struct Resp {
     started: Timestamp,
     /// How many connections there were: each has a number.
     connections: AtomicI64,
+    /// Commands that were answered.
+    calls: AtomicU64,
 }
 
 impl Resp {
@@ -71,8 +73,13 @@ impl Resp {
         idle: Duration,
         clock: ClockHandle,
     ) -> Self {
-        let (started, connections) = (clock.now(), AtomicI64::new(0));
-        Self { sluice, adhoc, secret, max_request, idle, clock, started, connections }
+        let (started, connections, calls) = (clock.now(), AtomicI64::new(0), AtomicU64::new(0));
+        Self { sluice, adhoc, secret, max_request, idle, clock, started, connections, calls }
+    }
+
+    /// Commands that were answered so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// Answers one client until it goes, quits, sends what is no command, or is idle for too long. Once `closing`

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -53,6 +54,7 @@ impl Service<Request<Incoming>> for Rls {
     type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Answering {
+        self.0.calls.fetch_add(1, Ordering::Relaxed);
         match self.accept(request) {
             Ok(answering) => answering,
             Err(response) => Answering::Answered(Some(*response)),

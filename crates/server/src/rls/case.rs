@@ -28,7 +28,7 @@ pub(super) struct Case {
 impl Case {
     /// Asks about a checked request.
     pub(super) fn open(rls: &Arc<Shared>, request: RateLimitRequest) -> Result<Self, BadRequest> {
-        let domains = rls.domains.as_ref().filter(|domains| domains.has(&request.domain)).cloned();
+        let domains = rls.domains.with(&request.domain);
         let claims = Vec::with_capacity(request.descriptors.len());
         let mut case = Self { rls: Arc::clone(rls), request, domains, claims, kept: false };
         case.claim()?;

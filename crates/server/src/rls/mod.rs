@@ -32,9 +32,10 @@ mod standing;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sluicegate_config::ratelimit::Domains;
+use crate::domains::DomainsInForce;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::adhoc::AdHoc;
 use sluicegate_http::{HeaderStyle, Renderer};
@@ -50,7 +51,7 @@ pub(crate) struct Rls(Arc<Shared>);
 /// What the service goes by.
 pub(crate) struct Terms {
     /// The reference's files, if there are any.
-    pub(crate) domains: Option<Arc<Domains>>,
+    pub(crate) domains: DomainsInForce,
     /// What clients must show.
     pub(crate) secret: Option<Secret>,
     /// How clients are told what is left to them.
@@ -68,13 +69,15 @@ pub(crate) struct Shared {
     sluice: Sluice,
     /// Limits that come with the descriptors.
     windows: Arc<AdHoc>,
-    domains: Option<Arc<Domains>>,
+    domains: DomainsInForce,
     renderer: Renderer,
     secret: Option<Secret>,
     max_request: usize,
     pause: Duration,
     max_checks: usize,
     beside: Beside,
+    /// Calls that came.
+    calls: AtomicU64,
 }
 
 impl Rls {
@@ -89,8 +92,15 @@ impl Rls {
         let beside = Beside::new(max_request)?;
         beside.tell(ServingStatus::Serving).await;
         let renderer = Renderer::new(style);
-        let shared = Shared { sluice, windows, domains, renderer, secret, max_request, pause, max_checks, beside };
+        let calls = AtomicU64::new(0);
+        let shared =
+            Shared { sluice, windows, domains, renderer, secret, max_request, pause, max_checks, beside, calls };
         Ok(Self(Arc::new(shared)))
+    }
+
+    /// Calls that came so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.0.calls.load(Ordering::Relaxed)
     }
 
     /// Decides about a message as it comes off the wire; whether it could be.

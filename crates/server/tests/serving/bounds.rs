@@ -35,13 +35,13 @@ async fn connections_over_the_bound_are_refused() {
         let refused = Web::to(&served.place(1)).await.unwrap().get("/healthz").await;
         assert!(refused.is_err(), "{refused:?}");
     }
-    let counts = served.running.door().counts();
+    let counts = served.running.vitals().door().counts();
     assert_eq!((counts.open, counts.refused.full), (4, 60));
     // Whoever is in is served, and whoever goes makes room.
     assert_eq!(held[0].check("per-account", "alice").await.unwrap(), (true, 6, false));
     held.clear();
     drop(web);
-    until("all have gone", async || served.running.door().counts().open == 0).await;
+    until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
     assert!(answers(&place).await.is_some());
 }
 
@@ -54,9 +54,9 @@ async fn one_client_has_no_more_than_its_share() {
     for _ in 0..5 {
         assert!(answers(&served.place(2)).await.is_none());
     }
-    assert_eq!(served.running.door().counts().refused.per_client, 5);
+    assert_eq!(served.running.vitals().door().counts().refused.per_client, 5);
     drop(held);
-    until("both have gone", async || served.running.door().counts().open == 0).await;
+    until("both have gone", async || served.running.vitals().door().counts().open == 0).await;
     assert!(answers(&served.place(2)).await.is_some());
 }
 
@@ -68,7 +68,7 @@ async fn a_thousand_idle_clients_are_in_nobodys_way() {
     for _ in 0..1_000 {
         idle.push(Resp::to(&served.place(2)).await.unwrap());
     }
-    until("all are in", async || served.running.door().counts().open == 1_000).await;
+    until("all are in", async || served.running.vitals().door().counts().open == 1_000).await;
     let mut web = Web::to(&served.place(1)).await.unwrap();
     let mut rls = Rls::to(&served.place(0)).await.unwrap();
     let mut resp = Resp::to(&Place::Unix(folder.at("s"))).await.unwrap();
@@ -82,5 +82,5 @@ async fn a_thousand_idle_clients_are_in_nobodys_way() {
         assert!(one.ask(&["PING"]).await.is_ok());
     }
     drop((idle, web, rls, resp));
-    until("all have gone", async || served.running.door().counts().open == 0).await;
+    until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
 }

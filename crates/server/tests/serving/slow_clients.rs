@@ -66,7 +66,7 @@ async fn heads_and_bodies_that_do_not_come_are_not_waited_for() {
         let came = soon(&format!("after {:?}", String::from_utf8_lossy(sent)), closed).await.unwrap();
         assert!(!came.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&came));
     }
-    until("all have gone", async || served.running.door().counts().open == 0).await;
+    until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
 }
 
 /// A call over HTTP/2 whose message does not come.
@@ -85,7 +85,7 @@ async fn messages_that_do_not_come_are_not_waited_for() {
     sent.extend(&head);
     let came = closed_after(&served.place(0), &sent).await;
     assert!(!came.is_empty());
-    until("it has gone", async || served.running.door().counts().open == 0).await;
+    until("it has gone", async || served.running.vitals().door().counts().open == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,7 +101,7 @@ async fn half_commands_cost_nobody_else() {
     for closed in closing {
         assert_eq!(soon("to be let go", closed).await.unwrap(), b"");
     }
-    until("all have gone", async || served.running.door().counts().open == 0).await;
+    until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
 }
 
 /// Sends commands without end and reads nothing, until nobody takes any more of them.
@@ -135,5 +135,5 @@ async fn replies_that_nobody_reads_are_not_made_without_end() {
     for flood in floods {
         assert!(flood.await.unwrap() > 0);
     }
-    until("all have gone", async || served.running.door().counts().open == 0).await;
+    until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use sluicegate_engine::Sluice;
 use sluicegate_listen::{Process, Report, Stop};
-use sluicegate_server::{Running, Server, take_up_domains};
+use sluicegate_server::{DomainsInForce, Running, Server, take_up_domains};
 
 use super::folder::Folder;
 use super::place::Place;
@@ -37,7 +37,8 @@ impl Served {
         let sluice = sluicegate::resume(settings.clone(), None).map_err(|error| error.to_string())?;
         let mut process = Process::alone();
         let server = settings.server.as_ref().expect("a section `server`");
-        let opened = Server::open(&settings, server, sluice.clone(), domains, Path::new(""), &mut process);
+        let opened =
+            Server::open(&settings, server, sluice.clone(), DomainsInForce::new(domains), Path::new(""), &mut process);
         let server = opened.map_err(|error| error.to_string())?;
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let hears = Arc::clone(&told);

@@ -7,6 +7,8 @@ use std::time::Duration;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use sluicegate_config::ratelimit::Domains;
+
+use crate::domains::DomainsInForce;
 use sluicegate_engine::adhoc::AdHoc;
 use sluicegate_engine::clock::{ClockHandle, ManualClock};
 use sluicegate_engine::rule::{Rule, Side, Target};
@@ -88,7 +90,7 @@ impl Setup {
         let sluice = Sluice::builder().rules(self.rules).rules(theirs).clock(clock.clone()).build().unwrap();
         let windows = Arc::new(AdHoc::new(1_000, clock).unwrap());
         let terms = Terms {
-            domains,
+            domains: DomainsInForce::new(domains),
             secret: self.secret,
             style: self.style,
             max_request: MAX_REQUEST,
