@@ -1,0 +1,45 @@
+// What the person at this browser has chosen. The language and the theme outlive the visit; the token
+// does not outlive the tab.
+
+const memory = new Map();
+
+function read(storage, name) {
+  try {
+    return window[storage].getItem(name);
+  } catch {
+    return memory.get(name) ?? null;
+  }
+}
+
+function write(storage, name, value) {
+  memory.set(name, value);
+  try {
+    if (value === null) window[storage].removeItem(name);
+    else window[storage].setItem(name, value);
+  } catch {
+    // Storage is forbidden: it is remembered until the page is closed.
+  }
+}
+
+export const language = {
+  get: () => (document.documentElement.lang.startsWith("zh") ? "zh" : "en"),
+  set(value) {
+    write("localStorage", "sluicegate.language", value);
+    document.documentElement.lang = value === "zh" ? "zh-CN" : "en";
+  },
+};
+
+export const theme = {
+  /** `light`, `dark`, or `auto`: as the system has it. */
+  get: () => document.documentElement.dataset.theme ?? "auto",
+  set(value) {
+    write("localStorage", "sluicegate.theme", value === "auto" ? null : value);
+    if (value === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = value;
+  },
+};
+
+export const token = {
+  get: () => read("sessionStorage", "sluicegate.token"),
+  set: (value) => write("sessionStorage", "sluicegate.token", value),
+};
