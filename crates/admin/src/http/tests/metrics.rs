@@ -1,0 +1,151 @@
+//! Metrics, as a scraper reads them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sluicegate_engine::rule::{Attribute, Rule};
+
+use super::{Kept, Subject, TOKENS, WRITE, call};
+use crate::metrics::checker::{Exposed, read};
+use crate::metrics::instrument::{ALL, Kind};
+use crate::metrics::{self, Format};
+use crate::{ConnectionReading, GatewayReading, ServerReading, Sources, UpstreamReading};
+
+fn served(sources: &mut Sources) {
+    sources.gateway = Some(Arc::new(|| GatewayReading {
+        connections: ConnectionReading { open: 4, queued: 1, entered: 9, refused: 2 },
+        in_flight: 3,
+        answered: vec![0, 5, 0, 1, 0],
+        upstreams: vec![UpstreamReading { name: "shop".to_owned(), up: 2, down: 1, in_flight: 3, failures: 1 }],
+    }));
+    sources.server = Some(Arc::new(|| ServerReading { requests: vec![("rls", 7)], ..Default::default() }));
+}
+
+async fn scrape(subject: &Subject, accept: Option<&str>) -> (String, String) {
+    let mut request = call("GET", "/metrics", Some(WRITE), None);
+    if let Some(accept) = accept {
+        request.headers_mut().insert("accept", accept.parse().unwrap());
+    }
+    let answer = subject.send(request).await;
+    (answer.header("content-type").unwrap().to_owned(), answer.text())
+}
+
+const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;\
+    q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+
+#[tokio::test]
+async fn metrics_are_as_scrapers_want_them() {
+    let subject = Subject::with(Some(TOKENS), served);
+    subject.kept.ask("203.0.113.9", 3);
+    let (kind, text) = scrape(&subject, Some(PROMETHEUS)).await;
+    assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    let exposed = read(&text, Format::OpenMetrics).unwrap();
+    let value = |exposed: &Exposed, family: &str, labels: &[(&str, &str)]| {
+        let wanted = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let found = exposed[family].samples.iter().find(|sample| sample.labels == wanted);
+        found.unwrap_or_else(|| panic!("{family} {labels:?}: {text}")).value
+    };
+    for (family, labels, count) in [
+        ("sluicegate_decisions", &[("rule", "per-ip"), ("verdict", "admitted")] as &[_], 2.0),
+        ("sluicegate_decisions", &[("rule", "per-ip"), ("verdict", "refused")], 1.0),
+        ("sluicegate_decisions", &[("rule", "per-ip"), ("verdict", "banned")], 0.0),
+        ("sluicegate_decisions", &[("rule", "trial"), ("verdict", "would_refuse")], 1.0),
+        ("sluicegate_permits", &[("rule", "jobs")], 0.0),
+        ("sluicegate_used_ratio", &[("rule", "everything")], 0.002),
+        ("sluicegate_list_hits", &[("list", "deny")], 0.0),
+        ("sluicegate_rules", &[], 5.0),
+        ("sluicegate_rules_version", &[], 1.0),
+        ("sluicegate_reloads", &[("result", "success")], 0.0),
+        ("sluicegate_last_reload_successful", &[], 1.0),
+        ("sluicegate_gateway_in_flight", &[], 3.0),
+        ("sluicegate_gateway_requests", &[("status", "2xx")], 5.0),
+        ("sluicegate_upstream_servers", &[("upstream", "shop"), ("state", "down")], 1.0),
+        ("sluicegate_server_requests", &[("protocol", "rls")], 7.0),
+        ("sluicegate_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0),
+    ] {
+        assert_eq!(value(&exposed, family, labels), count, "{family} {labels:?}");
+    }
+    assert!(value(&exposed, "process_resident_memory_bytes", &[]) > 1e6);
+    assert!(value(&exposed, "process_start_time_seconds", &[]) > 1.7e9);
+    assert!(exposed["process_cpu_seconds"].samples[0].name == "process_cpu_seconds_total");
+    assert_eq!(exposed["sluicegate_wait_seconds"].kind, "histogram");
+
+    let (kind, older) = scrape(&subject, None).await;
+    assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+    let older = read(&older, Format::Prometheus).unwrap();
+    assert_eq!(value(&older, "sluicegate_decisions_total", &[("rule", "per-ip"), ("verdict", "admitted")]), 2.0);
+    assert_eq!(older["sluicegate_decisions_total"].kind, "counter");
+    assert_eq!(older.len(), exposed.len());
+}
+
+/// A key in a label is a series for every client there ever was.
+#[tokio::test]
+async fn labels_are_few_and_never_a_key() {
+    let subject = Subject::with(Some(TOKENS), served);
+    subject.kept.ask("203.0.113.9", 5);
+    let (_, text) = scrape(&subject, Some(PROMETHEUS)).await;
+    let exposed = read(&text, Format::OpenMetrics).unwrap();
+    let names: BTreeSet<&str> = exposed
+        .values()
+        .flat_map(|family| &family.samples)
+        .flat_map(|sample| sample.labels.keys())
+        .map(String::as_str)
+        .collect();
+    let known = ["le", "list", "protocol", "result", "rule", "state", "status", "upstream", "verdict", "version"];
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), known);
+    assert!(!text.contains("203.0.113"));
+}
+
+#[test]
+fn ten_thousand_rules_do_not_become_ten_thousand_series() {
+    let kept = Kept::new(Default::default());
+    let rule = |nth: usize| {
+        let mut rule = Rule::new(format!("rule-{nth}"), ["10/1m".parse().unwrap()]);
+        rule.key = vec![Attribute::custom("account").into()];
+        rule.max_keys = Some(1);
+        rule
+    };
+    kept.sluice.replace((0..10_000).map(rule).collect(), Default::default()).unwrap();
+    let text = metrics::text(&kept.sources(), Format::OpenMetrics);
+    let exposed = read(&text, Format::OpenMetrics).unwrap();
+    let decisions = &exposed["sluicegate_decisions"].samples;
+    assert_eq!(decisions.len(), 2_001 * 3);
+    assert!(decisions.iter().any(|sample| sample.labels["rule"] == "(others)"));
+    assert_eq!(exposed["sluicegate_rules"].samples[0].value, 10_000.0);
+}
+
+#[test]
+fn odd_names_are_escaped() {
+    let kept = Kept::new(Default::default());
+    let odd = "a\"b\\c\nd{e}";
+    kept.sluice.replace(vec![Rule::new(odd, ["10/1m".parse().unwrap()])], Default::default()).unwrap();
+    for format in [Format::OpenMetrics, Format::Prometheus] {
+        let exposed = read(&metrics::text(&kept.sources(), format), format).unwrap();
+        let rules = exposed.values().flat_map(|family| &family.samples).filter_map(|sample| sample.labels.get("rule"));
+        assert!(rules.clone().count() > 0 && rules.into_iter().all(|rule| rule == odd));
+    }
+}
+
+/// Names follow from each other, so that whoever knows one finds the other.
+#[test]
+fn every_instrument_is_named_by_the_conventions() {
+    let mut names = BTreeSet::new();
+    for instrument in ALL {
+        assert!(names.insert(instrument.name), "{} is there twice", instrument.name);
+        assert!(instrument.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'.' || byte == b'_'));
+        assert!(!instrument.name.ends_with("total") && !instrument.help.ends_with('.'), "{}", instrument.name);
+        assert!(!instrument.help.contains(['\\', '\n', '"']), "{}", instrument.name);
+        assert!(instrument.kind != Kind::Histogram || instrument.unit.suffix().is_some(), "{}", instrument.name);
+    }
+}
+
+#[test]
+fn every_instrument_is_in_the_manual() {
+    let manual = include_str!("../../../../../docs/operations.md");
+    for instrument in ALL {
+        let unit = instrument.unit.suffix().map(|unit| format!("_{unit}")).unwrap_or_default();
+        let total = if instrument.kind == Kind::Counter { "_total" } else { "" };
+        let name = format!("`{}{unit}{total}`", instrument.name.replace('.', "_"));
+        assert!(manual.contains(&name) && manual.contains(instrument.help), "{name}");
+    }
+}
