@@ -1,0 +1,52 @@
+//! What things look like. Without colours, by weight alone.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// Styles of everything drawn.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::top) struct Palette {
+    is_coloured: bool,
+}
+
+impl Palette {
+    pub(in crate::top) const fn new(is_coloured: bool) -> Self {
+        Self { is_coloured }
+    }
+
+    const fn colour(self, colour: Color) -> Style {
+        if self.is_coloured { Style::new().fg(colour) } else { Style::new() }
+    }
+
+    pub(super) const fn plain(self) -> Style {
+        Style::new()
+    }
+
+    pub(super) const fn good(self) -> Style {
+        self.colour(Color::Green)
+    }
+
+    pub(super) const fn warning(self) -> Style {
+        self.colour(Color::Yellow).add_modifier(Modifier::BOLD)
+    }
+
+    pub(super) const fn bad(self) -> Style {
+        self.colour(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// Figures in the background: traffic, bars.
+    pub(super) const fn figure(self) -> Style {
+        self.colour(Color::Cyan)
+    }
+
+    pub(super) const fn quiet(self) -> Style {
+        self.colour(Color::DarkGray)
+    }
+
+    pub(super) const fn header(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    pub(super) const fn chosen(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+}
