@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::question::{self, Line};
+use crate::top::target::{self, Place};
 
 /// Flow control for services: check rules, ask what they would do, see them at work.
 #[derive(Debug, Parser)]
@@ -27,6 +29,8 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Show rules at work: a few clients, some seconds, in virtual time
     Demo(Demo),
+    /// Show what a running process does, live, from its admin API
+    Top(Top),
     /// Make a rule file of another program's configuration
     #[command(subcommand)]
     Import(Import),
@@ -38,8 +42,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The rule file; without it, a gateway at 127.0.0.1:8080 before a built-in program, and decisions at 8081
-    /// (gRPC), 8082 (HTTP) and 6380 (Redis protocol)
+    /// The rule file; without it, a gateway at 127.0.0.1:8080 before a built-in program, decisions at 8081
+    /// (gRPC), 8082 (HTTP) and 6380 (Redis protocol), and a dashboard at 9900
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -111,6 +115,22 @@ const MOST_REPEATS: i64 = 100_000;
 pub(crate) struct Demo {
     /// A rule file of your own; without it, a small shop's. - reads from standard input
     pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Where its admin API is
+    #[arg(default_value = "http://127.0.0.1:9900", value_parser = target::place)]
+    pub(crate) url: Place,
+    /// A file with the token to give, as `admin.token` names one; without it, SLUICEGATE_TOKEN is the token
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Print one table and end; so too where the output is no terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// How often to show new figures: from 1s to 1h
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = target::interval)]
+    pub(crate) interval: Duration,
 }
 
 #[derive(Debug, Subcommand)]

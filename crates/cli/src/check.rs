@@ -162,9 +162,8 @@ fn listening(server: &Server) -> String {
 
 /// What the file asks for and this version only reads.
 fn not_yet(settings: &Settings) -> Option<String> {
-    let parts = [("admin", settings.admin.is_some()), ("adaptive", !settings.adaptive.is_empty())];
-    let read: Vec<&str> = parts.iter().filter(|(_, asked)| *asked).map(|(name, _)| *name).collect();
-    (!read.is_empty()).then(|| format!("note: checked, but not acted upon in this version: {}", read.join(", ")))
+    let adaptive = !settings.adaptive.is_empty();
+    adaptive.then(|| "note: checked, but not acted upon in this version: adaptive".to_owned())
 }
 
 fn document(loaded: &Loaded) -> Value {

@@ -37,7 +37,7 @@ enum Fate {
 }
 
 fn explained(args: &Explain, look: Look) -> Result<String, Answer> {
-    let Read { loaded, domains } = rules::load(&args.file, look)?;
+    let Read { loaded, domains, .. } = rules::load(&args.file, look)?;
     let mut settings = loaded.settings;
     let mut question = Question::from_args(args);
     if let Some(domains) = domains

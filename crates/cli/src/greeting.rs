@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use sluicegate_config::settings::{Gateway, Listener, Server, Servers, Service, Settings, Upstream};
+use sluicegate_config::settings::{Admin, Gateway, Listener, Server, Servers, Service, Settings, Upstream};
 
 /// The greeting of a gateway that listens at these addresses, which are those of its listeners in their order.
 pub(crate) fn greeting(settings: &Settings, gateway: &Gateway, addresses: &[SocketAddr]) -> String {
@@ -38,6 +38,14 @@ pub(crate) fn server_greeting(server: &Server, addresses: &[Option<SocketAddr>])
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// The greeting of the admin pages, which listen there.
+pub(crate) fn admin_greeting(admin: &Admin, address: Option<SocketAddr>) -> String {
+    let scheme = if admin.tls.is_some() { "https" } else { "http" };
+    let address = reachable(address.unwrap_or(admin.listen));
+    let who = if admin.token.is_some() { "" } else { " (read only: there is no `admin.token`)" };
+    format!("dashboard at {scheme}://{address}/{who}")
+}
+
 fn spoken(listener: &Listener) -> &'static str {
     match (listener.tls.is_some(), listener.proxy_protocol) {
         (false, false) => "",
@@ -56,13 +64,18 @@ fn servers(upstream: &Upstream) -> String {
 
 /// How this machine gets there.
 fn url(listener: &Listener, address: SocketAddr) -> String {
+    let scheme = if listener.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}/", reachable(address))
+}
+
+/// The address by which this machine gets to whoever listens at this one.
+fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    let scheme = if listener.tls.is_some() { "https" } else { "http" };
-    format!("{scheme}://{}/", SocketAddr::new(ip, address.port()))
+    SocketAddr::new(ip, address.port())
 }
 
 #[cfg(test)]

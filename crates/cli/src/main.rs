@@ -7,7 +7,7 @@
 //! | code | means |
 //! |---|---|
 //! | 0 | done; also when the explained request would be refused, for that was the question |
-//! | 1 | the rules are bad, or the answer could not be written |
+//! | 1 | the rules are bad, the process to watch cannot be, or the answer could not be written |
 //! | 2 | wrong usage: an unknown command or flag, or a value that makes no sense |
 
 mod answer;
@@ -25,6 +25,7 @@ mod routing;
 mod rules;
 mod run;
 mod table;
+mod top;
 
 use std::process::ExitCode;
 
@@ -59,6 +60,7 @@ fn run(command: Command, look: Look) -> Answer {
         Command::Check(args) => check::run(&args, look),
         Command::Explain(args) => explain::run(&args, look),
         Command::Demo(args) => demo::run(&args, look),
+        Command::Top(args) => top::run(&args, look),
         Command::Import(args) => import::run(&args, look),
         Command::Schema => Answer::done(format!("{:#}\n", sluicegate_config::schema())),
         Command::Reference => Answer::done(sluicegate_config::reference()),

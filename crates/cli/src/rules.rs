@@ -27,21 +27,36 @@ impl From<Unusable> for Answer {
 
 /// Reads a rule file and the folder it may name, or says why that is not possible.
 pub(crate) fn load(path: &Path, look: Look) -> Result<Read, Unusable> {
-    let loaded = if path == Path::new("-") {
-        let text = stdin().map_err(|error| Unusable { answer: Answer::failed(&error), report: None })?;
-        sluicegate_config::parse("<stdin>", &text)
-    } else {
-        sluicegate_config::load(path)
-    };
     let unusable = |report| Unusable { answer: Answer::bad_rules(&report, look), report: Some(report) };
+    let (text, loaded) = if path == Path::new("-") {
+        let text = stdin().map_err(|error| Unusable { answer: Answer::failed(&error), report: None })?;
+        let loaded = sluicegate_config::parse("<stdin>", &text);
+        (text, loaded)
+    } else {
+        let text = sluicegate_config::read_text(path).map_err(unusable)?;
+        let loaded = sluicegate_config::parse_at(path, &text);
+        (text, loaded)
+    };
     let mut loaded = loaded.map_err(unusable)?;
+    let written = loaded.settings.clone();
     let domains = sluicegate_server::take_up_domains(&mut loaded.settings).map_err(unusable)?;
-    Ok(Read { loaded, domains })
+    Ok(Read { text, loaded, written, domains })
+}
+
+/// Reads rules that are in the program itself.
+pub(crate) fn built_in(text: &str) -> Result<Read, Report> {
+    let loaded = sluicegate_config::parse("the built-in rules", text)?;
+    Ok(Read { text: text.to_owned(), written: loaded.settings.clone(), loaded, domains: None })
 }
 
 /// A rule file, and the folder of envoyproxy/ratelimit's files that it names.
 pub(crate) struct Read {
+    /// The file as it is written.
+    pub(crate) text: String,
+    /// What it says, with the rules of the folder.
     pub(crate) loaded: Loaded,
+    /// What it says by itself.
+    pub(crate) written: Settings,
     pub(crate) domains: Option<Arc<Domains>>,
 }
 

@@ -152,7 +152,7 @@ impl Program {
         until("another takes over", || self.log().matches("has taken over").count() == told + 1);
         let log = self.log();
         let line = log.lines().rfind(|line| line.contains("has taken over")).unwrap();
-        self.now = line.split(' ').nth(1).unwrap().parse().unwrap();
+        self.now = line.split_once("process ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
         assert_ne!(self.now, old);
         if old == self.first.id() {
             assert!(ended(&mut self.first).success());
@@ -338,7 +338,7 @@ fn what_is_under_way_at_a_restart_is_answered_by_the_old_process() {
     assert!(ended(&mut program.first).success());
     let log = program.log();
     let line = log.lines().find(|line| line.contains("has taken over")).unwrap();
-    program.now = line.split(' ').nth(1).unwrap().parse().unwrap();
+    program.now = line.split_once("process ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(get(program.at, "/"), Some(200));
 }
 

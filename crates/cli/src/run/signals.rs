@@ -5,8 +5,8 @@ use std::io;
 use sluicegate_listen::{Notice, Process};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::error;
 
-use super::say;
 use super::services::Services;
 
 /// Why to stop.
@@ -39,11 +39,13 @@ impl Signals {
         Ok(Self { runtime, terminate, interrupt, reopen, reload, restart })
     }
 
-    /// Waits until the process is to stop. SIGUSR1 opens the access log anew, SIGHUP reads certificates again,
-    /// SIGUSR2 starts the program anew at the same sockets.
+    /// Waits until the process is to stop. SIGUSR1 opens the access log anew, SIGHUP reads rules and certificates
+    /// again, SIGUSR2 starts the program anew at the same sockets.
     pub(super) fn attend(self, services: &Services, process: &Process) -> Stopped {
         let Self { runtime, mut terminate, mut interrupt, mut reopen, mut reload, mut restart } = self;
         runtime.block_on(async {
+            tokio::spawn(services.keeper().clone().follow());
+            tokio::spawn(sluicegate_admin::tell_refusals(services.sluice().clone()));
             loop {
                 tokio::select! {
                     _ = terminate.recv() => return Stopped::Told("told to stop"),
@@ -52,12 +54,14 @@ impl Signals {
                     _ = reload.recv() => {
                         process.tell(Notice::Reloading);
                         let bad = services.reload_certificates().await;
-                        bad.iter().for_each(|error| say(&format!("a certificate stays as it was: {error}")));
+                        bad.iter().for_each(|error| error!("a certificate stays as it was: {error}"));
+                        // What goes wrong has been said.
+                        let _ = services.keeper().reload().await;
                         process.tell(Notice::Ready);
                     }
                     _ = restart.recv() => match process.follow(services.sluice()).await {
                         Ok(process) => return Stopped::Followed(process),
-                        Err(error) => say(&error.to_string()),
+                        Err(error) => error!("{error}"),
                     },
                 }
             }

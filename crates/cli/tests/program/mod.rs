@@ -56,6 +56,11 @@ impl Program {
         program
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has told.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap()

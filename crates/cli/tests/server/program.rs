@@ -96,7 +96,7 @@ impl Program {
         .await;
         let log = self.log();
         let line = log.lines().rfind(|line| line.contains("has taken over")).unwrap();
-        self.now = line.split(' ').nth(1).unwrap().parse().unwrap();
+        self.now = line.split_once("process ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
         if old == self.first.id() {
             assert!(self.first_ended().await.success());
         } else {
