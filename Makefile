@@ -23,7 +23,7 @@ test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
-bench: bench-engine bench-rust bench-cluster bench-gateway bench-server ## Run every benchmark
+bench: bench-engine bench-rust bench-cluster bench-gateway bench-server bench-operate ## Run every benchmark
 
 .PHONY: bench-engine
 bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
@@ -47,6 +47,11 @@ bench-server: setup-bench ## Measure the decision server beside empty services (
 	@scripts/redis-cell
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- server
+
+.PHONY: bench-operate
+bench-operate: setup-bench ## Measure what watching and reloading cost (target/bench/operate.json)
+	$(CARGO) build --release --locked -p sluicegate-cli
+	$(CARGO) run --profile bench --locked -p sluicegate-bench -- operate
 
 .PHONY: fuzz
 fuzz: setup ## Feed the readers of the decision server random input, FUZZ_SECONDS each (needs nightly and cargo-fuzz)

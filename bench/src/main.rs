@@ -3,7 +3,7 @@
 //! `sluicegate-bench engine` measures every case of the engine in one process, `sluicegate-bench rust`
 //! what stands between a Rust program and the engine, `sluicegate-bench cluster` limits that many
 //! processes share through Redis, `sluicegate-bench gateway` the reverse proxy, `sluicegate-bench server` the
-//! decision server: ours and each peer in turn, round after round, and the best round of each counts; of whole
+//! decision server, `sluicegate-bench operate` what it costs to be watched: ours and each peer in turn, round after round, and the best round of each counts; of whole
 //! programs, the median. What disturbs one
 //! side of a round on a busy machine thus disturbs the other as likely. A table goes to the screen and the
 //! same figures to a file in `target/bench` with the command's name, such as `target/bench/engine.json`.
@@ -25,6 +25,7 @@ mod growth;
 mod keyed;
 mod keys;
 mod memory;
+mod operate;
 mod ours;
 mod peers;
 mod programs;
@@ -92,6 +93,14 @@ enum Command {
         choice: Choice,
         /// Where the figures go
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/server.json"))]
+        json: PathBuf,
+    },
+    /// What it costs to be watched, and to have ten thousand rules exchanged
+    Operate {
+        #[command(flatten)]
+        choice: Choice,
+        /// Where the figures go
+        #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/operate.json"))]
         json: PathBuf,
     },
     /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
@@ -173,6 +182,16 @@ const SERVER: &[Case] = &[
     ("http-check", server::http::checked),
 ];
 
+const OPERATE: &[Case] = &[
+    ("gateway-allow", operate::watching::gateway_allow),
+    ("gateway-refused", operate::watching::gateway_refused),
+    ("logged-allow", operate::watching::gateway_allow_logged),
+    ("logged-refused", operate::watching::gateway_refused_logged),
+    ("server-http", operate::watching::server_http),
+    ("server-resp", operate::watching::server_resp),
+    ("reload", operate::reload::ten_thousand_rules),
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Engine { choice, json } => measure(ENGINE, report::ENGINE_NOTES, &choice, json),
@@ -180,6 +199,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Command::Cluster { choice, json } => measure(CLUSTER, report::CLUSTER_NOTES, &choice, json),
         Command::Gateway { choice, json } => measure(GATEWAY, report::GATEWAY_NOTES, &choice, json),
         Command::Server { choice, json } => measure(SERVER, report::SERVER_NOTES, &choice, json),
+        Command::Operate { choice, json } => measure(OPERATE, report::OPERATE_NOTES, &choice, json),
         Command::Empty { service, port } => Ok(server::run_empty(service, port)?),
         Command::Node { port, bucket, milliseconds } => {
             Ok(cluster::run_node(port, bucket, Duration::from_millis(milliseconds))?)

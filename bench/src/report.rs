@@ -127,6 +127,14 @@ like), nginx does neither. proxied-allow, refused: wrk with 64 connections; nobo
 memory-1m: the whole program with 10^6 clients that are limited, of whom 10^4 are asked again. idle-10k: growth per
 connection after 10^4 of them have asked once and been idle for 5 s; nginx has room for them made before it counts.";
 
+/// What the reader of the table about operating needs to know.
+pub(crate) const OPERATE_NOTES: &str = "\
+Median of several interleaved rounds; both sides are the same program. Watched means: admin pages on (top keys are
+counted, a dashboard is open, metrics are scraped every second); logged: and the gateway's access log besides, which
+notes every request. server-resp: a named rule by 10^6 random keys, 16 pipelined. reload-10k: the slowest of all reloads of 10^4 rules whose limits have changed,
+from the call until they are in force. reload-pause: by how much the slowest hundredth of requests is later while rules
+are exchanged four times a second; on two cores, which the reading of the rules has to share with both sides.";
+
 /// What the reader of the decision server's table needs to know.
 pub(crate) const SERVER_NOTES: &str = "\
 Median of several interleaved rounds, all on one machine. resp: redis-benchmark with 50 clients and 10^6 keys drawn at

@@ -8,7 +8,7 @@
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub(crate) mod memory;
-mod sides;
+pub(crate) mod sides;
 pub(crate) mod throughput;
 
 /// Who it is measured against.

@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod folder;
+pub(crate) mod open_loop;
 pub(crate) mod program;
 pub(crate) mod redis_benchmark;
 pub(crate) mod rounds;

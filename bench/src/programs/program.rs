@@ -1,7 +1,7 @@
 //! A program under measurement: started with a file of its own, asked for its memory, stopped by its id.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -51,6 +51,11 @@ impl Program {
     /// Where it listens.
     pub(crate) const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where a file of its folder is.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// What it has complained about.
