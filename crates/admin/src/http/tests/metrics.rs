@@ -7,7 +7,7 @@ use sluicegate_engine::rule::{Attribute, Rule};
 
 use super::{Kept, Subject, TOKENS, WRITE, call};
 use crate::metrics::checker::{Exposed, read};
-use crate::metrics::instrument::{ALL, Kind};
+use crate::metrics::instrument::{ALL, Instrument, Kind};
 use crate::metrics::{self, Format};
 use crate::{ConnectionReading, GatewayReading, ServerReading, Sources, UpstreamReading};
 
@@ -139,13 +139,37 @@ fn every_instrument_is_named_by_the_conventions() {
     }
 }
 
+/// What Prometheus calls an instrument.
+fn prometheus_name(instrument: &Instrument) -> String {
+    let unit = instrument.unit.suffix().map(|unit| format!("_{unit}")).unwrap_or_default();
+    let total = if instrument.kind == Kind::Counter { "_total" } else { "" };
+    format!("{}{unit}{total}", instrument.name.replace('.', "_"))
+}
+
 #[test]
 fn every_instrument_is_in_the_manual() {
     let manual = include_str!("../../../../../docs/operations.md");
     for instrument in ALL {
-        let unit = instrument.unit.suffix().map(|unit| format!("_{unit}")).unwrap_or_default();
-        let total = if instrument.kind == Kind::Counter { "_total" } else { "" };
-        let name = format!("`{}{unit}{total}`", instrument.name.replace('.', "_"));
+        let name = format!("`{}`", prometheus_name(instrument));
         assert!(manual.contains(&name) && manual.contains(instrument.help), "{name}");
     }
+}
+
+/// A plot of a metric that is not there stays empty, and nobody is told.
+#[test]
+fn grafana_s_dashboard_asks_for_what_there_is() {
+    let dashboard = include_str!("../../../../../examples/grafana/sluicegate.json");
+    let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    let known: Vec<String> = ALL.iter().map(|instrument| prometheus_name(instrument)).collect();
+    let asked = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let mut metrics = 0;
+    for expression in asked.map(|target| target["expr"].as_str().unwrap()) {
+        let words = expression.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        for word in words.filter(|word| word.starts_with("sluicegate_") || word.starts_with("process_")) {
+            let name = word.strip_suffix("_bucket").unwrap_or(word);
+            assert!(known.iter().any(|known| known == name), "{word} in {expression}");
+            metrics += 1;
+        }
+    }
+    assert!(metrics > 20, "{metrics}");
 }
