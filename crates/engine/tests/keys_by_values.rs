@@ -115,7 +115,8 @@ fn parts() -> impl Strategy<Value = Vec<(KeyPart, String)>> {
     });
     let names =
         ["service", "host", "param['id']", "header['x']", "query['q']", "cookie['c']", "descriptor['d']", "account"];
-    let text = (prop::sample::select(names.to_vec()), "[a-zA-Z0-9.:]{0,3}[a-zA-Z0-9]");
+    // Nothing but a port, such as `:80`, names no host.
+    let text = (prop::sample::select(names.to_vec()), "[a-zA-Z0-9]([a-zA-Z0-9.:]{0,2}[a-zA-Z0-9])?");
     let text = text.prop_map(|(name, value)| (name.parse::<Attribute>().unwrap().into(), value));
     prop::collection::vec(prop_oneof![1 => ip, 3 => text], 0..5).prop_map(|mut parts| {
         let mut seen = Vec::new();
