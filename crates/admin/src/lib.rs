@@ -15,6 +15,7 @@ mod http;
 pub mod keeper;
 mod live;
 mod metrics;
+pub mod mismatch;
 mod moment;
 mod refusals;
 mod sources;

@@ -3,17 +3,17 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use sluicegate_admin::mismatch;
 use sluicegate_config::Settings;
 use sluicegate_config::ratelimit::Kind;
 use sluicegate_engine::Verdict;
-use sluicegate_engine::rule::{ListHit, Reply, Request, Rule};
+use sluicegate_engine::rule::{ListHit, Reply, Request, Rule, Side};
 use sluicegate_engine::sluice::{Cause, Explanation, Outcome, RuleExplanation};
 use sluicegate_server::Domains;
 
 use crate::answer::{Answer, Look};
 use crate::args::Explain;
 use crate::describe::{self, span};
-use crate::mismatch;
 use crate::playback::Playback;
 use crate::question::Question;
 use crate::rules::{self, Read};
@@ -129,7 +129,7 @@ fn page(settings: &Settings, question: &Question, repeat: u32, explanation: &Exp
         }
         let reason = match keyless.iter().any(|it| it.rule.name == rule.name) {
             true => format!("matches, but the request has no {}", mismatch::missing_key(rule, &request)),
-            false => mismatch::reason(rule, &request).unwrap_or_default(),
+            false => mismatch::reason(rule, &request).unwrap_or_default() + flag(rule, &request),
         };
         others.push([rule.name.clone(), reason]);
     }
@@ -229,5 +229,15 @@ fn reply(reply: Option<&Reply>) -> String {
         Some(Reply::Refuse { status, .. }) => format!("answered with {status}"),
         Some(Reply::Degrade { status, .. }) => format!("answered with substitute data, status {status}"),
         Some(Reply::Redirect { status, location }) => format!("sent to {location} with {status}"),
+    }
+}
+
+/// The flag by which a request comes to a rule that is for another side.
+fn flag(rule: &Rule, request: &Request<'_>) -> &'static str {
+    match rule.side {
+        side if side == request.side => "",
+        Side::Inbound => "",
+        Side::Outbound => " (--outbound)",
+        Side::Descriptor => " (--descriptor)",
     }
 }

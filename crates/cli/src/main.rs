@@ -18,7 +18,6 @@ mod describe;
 mod explain;
 mod greeting;
 mod import;
-mod mismatch;
 mod playback;
 mod question;
 mod routing;

@@ -1,6 +1,5 @@
 //! What would happen to a request, and why. Takes nothing.
 
-mod mismatch;
 mod question;
 mod verdict;
 
@@ -14,6 +13,7 @@ use sluicegate_engine::sluice::RuleExplanation;
 use super::problem::Problem;
 use super::reply::{self, Reply};
 use super::rules;
+use crate::mismatch;
 use verdict::Said;
 
 #[derive(Serialize)]

@@ -1,14 +1,14 @@
-//! Why a rule has nothing to say about a request.
+//! Why a rule has nothing to say about a request, for whoever explains one.
 
 use sluicegate_engine::rule::{Expr, Params, PathPattern, Request, Rule, Side, Target};
 
 /// What about the request the rule is not for; `None` if it matches.
-pub(crate) fn reason(rule: &Rule, request: &Request<'_>) -> Option<String> {
+pub fn reason(rule: &Rule, request: &Request<'_>) -> Option<String> {
     if rule.side != request.side {
         return Some(match rule.side {
             Side::Inbound => "it is for requests coming in".to_owned(),
-            Side::Outbound => "it is for calls going out (--outbound)".to_owned(),
-            Side::Descriptor => "it is for descriptors (--descriptor)".to_owned(),
+            Side::Outbound => "it is for calls going out".to_owned(),
+            Side::Descriptor => "it is for descriptors".to_owned(),
         });
     }
     target(&rule.target, request).or_else(|| condition(rule, request))
@@ -51,7 +51,7 @@ fn condition(rule: &Rule, request: &Request<'_>) -> Option<String> {
 }
 
 /// The attributes of the rule's key that the request does not have.
-pub(crate) fn missing_key(rule: &Rule, request: &Request<'_>) -> String {
+pub fn missing_key(rule: &Rule, request: &Request<'_>) -> String {
     let pattern = pattern(rule);
     let params = params(pattern.as_ref(), request);
     let absent = rule.key.iter().map(|part| &part.attribute).filter(|it| request.value(it, &params).is_none());
