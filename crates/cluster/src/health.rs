@@ -10,6 +10,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::lease::LeaseCounters;
 
 /// A snapshot of how the store is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +40,31 @@ pub struct Health {
     pub healed: u64,
     /// How many processes share the store, as last known.
     pub live_nodes: Option<u32>,
+    /// What this process has leased.
+    pub leases: Leases,
     /// What is wrong with how the store is set up.
     pub warnings: Vec<String>,
     /// What the last failed call met.
     pub last_error: Option<String>,
+}
+
+/// What this process has leased: slices of limits that it decides from by itself. Looked at every fifty
+/// milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leases {
+    /// Keys that a slice is held of.
+    pub keys: u64,
+    /// What is unspent of these slices.
+    pub tokens: u64,
+    /// Slices that came to a key that held none.
+    pub taken: u64,
+    /// Slices that were held and last longer since, with more in them or without.
+    pub renewed: u64,
+    /// Slices that went back unspent, in whole or in part.
+    pub returned: u64,
+    /// Slices that ended before they were spent. What was left of them counts as spent.
+    pub expired: u64,
 }
 
 /// Whether the store is asked.
@@ -73,6 +95,7 @@ pub(crate) struct Counters {
     pub(crate) breaker_openings: AtomicU64,
     pub(crate) reconnects: AtomicU64,
     pub(crate) healed: AtomicU64,
+    pub(crate) leases: Arc<LeaseCounters>,
     failures: [AtomicU64; StoreErrorKind::ALL.len()],
     /// Zero stands for unknown: this process itself is one.
     live_nodes: AtomicU32,
@@ -114,6 +137,21 @@ impl Counters {
         Some(self.live_nodes.load(Ordering::Relaxed)).filter(|nodes| *nodes > 0)
     }
 
+    fn leases(&self, state: State) -> Leases {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let LeaseCounters { keys, tokens, taken, renewed, returned, expired } = &*self.leases;
+        // Nobody looks any more once the driver is closed, and everything has gone back.
+        let now = |counter| if state == State::Closed { 0 } else { read(counter) };
+        Leases {
+            keys: now(keys),
+            tokens: now(tokens),
+            taken: read(taken),
+            renewed: read(renewed),
+            returned: read(returned),
+            expired: read(expired),
+        }
+    }
+
     pub(crate) fn snapshot(&self, state: State) -> Health {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let failures = StoreErrorKind::ALL.iter().zip(&self.failures);
@@ -134,6 +172,7 @@ impl Counters {
             reconnects: read(&self.reconnects),
             healed: read(&self.healed),
             live_nodes: self.live_nodes(),
+            leases: self.leases(state),
             warnings: remarks.warnings.iter().flat_map(told).collect(),
             last_error: remarks.last_error.as_ref().map(ToString::to_string),
         }

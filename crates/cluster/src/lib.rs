@@ -30,7 +30,7 @@ mod store;
 
 pub use bulletin::ListKind;
 pub use error::{StartError, StoreErrorKind};
-pub use health::{Health, State};
+pub use health::{Health, Leases, State};
 pub use options::{StoreOptions, Tls, Topology};
 pub use rulebook::{KeptRules, KeptVersion, LONGEST_RULES, MOST_VERSIONS, RulebookError};
 pub use store::{ClusterStore, Rulebook};

@@ -5,6 +5,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use sluicegate_cluster::Leases;
 use sluicegate_engine::rule::{Cost, OnStoreFailure, Rule};
 use sluicegate_engine::{Limit, Rate, Verdict};
 use sluicegate_testkit::servers::RedisServer;
@@ -126,6 +127,40 @@ fn closing_gives_slices_back() {
         admitted += 1;
     }
     assert_eq!(admitted, 1_000, "nothing was lost with the one that closed");
+}
+
+/// Whoever watches sees how much is held here, and nothing more once it has gone back.
+#[test]
+fn what_a_process_holds_is_told() {
+    let server = RedisServer::start().unwrap();
+    let rule = by_ip(leased(OnStoreFailure::Closed, local("per-ip", "100000/1h")));
+    let process = Process::start(&server, [rule, cluster("exact", "100000/1h")]);
+    assert_eq!(process.store.health().leases, Leases::default());
+    let ask = || {
+        for ip in ["10.0.0.1", "10.0.0.2", "10.0.0.3"] {
+            assert!(process.sluice.decide(&from(ip)).is_admitted());
+        }
+    };
+    eventually("three keys have slices", || {
+        (0..100).for_each(|_| ask());
+        process.store.health().leases.keys == 3
+    });
+    let leases = process.store.health().leases;
+    assert!(leases.tokens >= leases.keys && leases.tokens < 300_000, "{leases:?}");
+    assert!(leases.taken >= 3, "{leases:?}");
+
+    eventually("they went back", || process.store.health().leases.keys == 0);
+    let after = process.store.health().leases;
+    assert_eq!(after.tokens, 0);
+    assert!(after.returned + after.expired >= 3 && after.taken >= leases.taken, "{after:?}");
+
+    eventually("held again", || {
+        (0..100).for_each(|_| ask());
+        process.store.health().leases.keys == 3
+    });
+    process.vanish();
+    let closed = process.store.health().leases;
+    assert_eq!((closed.keys, closed.tokens), (0, 0));
 }
 
 /// What a request cost beyond its estimate is charged, also when its key has long been forgotten here.

@@ -54,6 +54,7 @@
 //! - [`ledger`], [`tally`]: the store's side, the specification of `lease.lua`
 //! - [`holder`], [`demand`]: a node's side for one key
 //! - [`table`], [`waiting`]: all keys of a rule, and callers that wait
+//! - [`turns`]: what became of slices, for whoever watches
 
 #[cfg(test)]
 mod chance;
@@ -70,6 +71,7 @@ mod table;
 #[cfg(test)]
 mod tally;
 mod terms;
+mod turns;
 mod waiting;
 mod wire;
 
@@ -77,4 +79,5 @@ pub(crate) use holder::{Outcome, Slip};
 pub(crate) use message::{LeaseReply, NodeId};
 pub(crate) use table::{LeaseTable, Local, Messenger, Parcel};
 pub(crate) use terms::Leasable;
+pub(crate) use turns::{Held, LeaseCounters};
 pub(crate) use wire::{LEASE, decode, encode};

@@ -15,6 +15,7 @@ use sluicegate_engine::clock::ClockHandle;
 use super::holder::{Asked, Effects, Holder, Outcome, Slip};
 use super::message::{Account, LeaseReply, LeaseRequest, NodeId};
 use super::terms::Leasable;
+use super::turns::{Held, LeaseCounters, Turns};
 use super::waiting::{Ear, Waiting};
 use super::wire::Letter;
 use crate::keys::StoreKey;
@@ -67,6 +68,7 @@ pub(crate) struct LeaseTable {
     node: NodeId,
     clock: ClockHandle,
     messenger: Arc<dyn Messenger>,
+    counters: Arc<LeaseCounters>,
     epochs: AtomicU64,
     most_keys_per_shard: usize,
     shards: Box<[Mutex<Shard>]>,
@@ -87,12 +89,14 @@ impl LeaseTable {
         capacity: usize,
         clock: ClockHandle,
         messenger: Arc<dyn Messenger>,
+        counters: Arc<LeaseCounters>,
     ) -> Self {
         Self {
             terms: Arc::new(terms),
             node,
             clock,
             messenger,
+            counters,
             epochs: AtomicU64::new(1),
             most_keys_per_shard: capacity.div_ceil(SHARDS).max(1),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -184,6 +188,7 @@ impl LeaseTable {
             let leaving = alone.min_by_key(|(_, entry)| entry.holder.used_at()).map(|(hash, _)| *hash)?;
             let mut entry = shard.remove(&leaving)?;
             farewell = entry.holder.close(now).request.map(|request| self.parcel(leaving, &entry.key, request));
+            self.counters.add(entry.holder.turns());
         }
         let entry = shard.entry(hash).or_insert_with(|| {
             let epoch = self.epochs.fetch_add(1, Ordering::Relaxed);
@@ -270,19 +275,24 @@ impl LeaseTable {
         }
     }
 
-    /// To be called every fifty milliseconds or so: returns, renews and forgets.
-    pub(crate) fn tick(&self) {
+    /// To be called every fifty milliseconds or so: returns, renews and forgets. Says what is held then.
+    pub(crate) fn tick(&self) -> Held {
         let now = self.clock.now();
+        let (mut held, mut turns) = (Held::default(), Turns::default());
         for shard in &self.shards {
             let mut parcels = Vec::new();
             shard.lock().retain(|hash, entry| {
                 if let Some(request) = entry.holder.tick(now) {
                     parcels.push(self.parcel(*hash, &entry.key, request));
                 }
+                held += entry.holder.held(now);
+                turns += entry.holder.turns();
                 !entry.holder.is_idle(now)
             });
             parcels.into_iter().for_each(|parcel| self.messenger.send(parcel));
         }
+        self.counters.add(turns);
+        held
     }
 
     /// Gives everything back and forgets all keys. Who waits is told that the store could not be asked.
@@ -292,6 +302,7 @@ impl LeaseTable {
             let entries = std::mem::take(&mut *shard.lock());
             for (hash, mut entry) in entries {
                 let effects = entry.holder.close(now);
+                self.counters.add(entry.holder.turns());
                 self.send(effects.request.map(|request| self.parcel(hash, &entry.key, request)));
                 let status = entry.holder.status(&self.terms);
                 effects.told.into_iter().for_each(|(ear, outcome)| self.tell(hash, ear, outcome, status));

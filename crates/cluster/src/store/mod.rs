@@ -41,7 +41,7 @@ use crate::driver::{Driver, random};
 use crate::error::StartError;
 use crate::exact::{END, RENEW, TAKE};
 use crate::health::Health;
-use crate::lease::{LEASE, Leasable, LeaseTable, NodeId};
+use crate::lease::{Held, LEASE, Leasable, LeaseTable, NodeId};
 use crate::options::{StoreOptions, Topology};
 
 /// How many processes to share out limits among before the store has told.
@@ -88,7 +88,8 @@ impl Means {
         let mail = Mail::new(self.driver.clone(), self.deadline, &self.under_way);
         // Each table is a node of its own: the store tells its holders from those of the one it replaces.
         let node = NodeId(u128::from(random()) << 64 | u128::from(random()));
-        let table = LeaseTable::new(terms, node, capacity, ClockHandle::default(), Arc::clone(&mail) as _);
+        let counters = Arc::clone(&self.driver.counters().leases);
+        let table = LeaseTable::new(terms, node, capacity, ClockHandle::default(), Arc::clone(&mail) as _, counters);
         let table = Arc::new(table);
         mail.belongs_to(&table);
         table
@@ -128,14 +129,17 @@ impl ClusterStore {
         Ok(Arc::new(store))
     }
 
-    /// Renews leases, returns what is not needed and forgets idle keys, until the driver ends.
+    /// Renews leases, returns what is not needed, forgets idle keys and counts what is held, until the driver
+    /// ends.
     fn look_after_leases(&self) {
-        let opened = Arc::downgrade(&self.opened);
+        let (opened, counters) = (Arc::downgrade(&self.opened), Arc::clone(&self.driver.counters().leases));
         self.driver.spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
                 let Some(opened) = opened.upgrade() else { return };
-                leases(&opened).iter().for_each(|table| table.tick());
+                let mut held = Held::default();
+                leases(&opened).iter().for_each(|table| held += table.tick());
+                counters.hold(held);
             }
         });
     }

@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 use super::demand::Demand;
 use super::message::{Account, LeaseRequest, NodeId, Run, SPENT_WRAPS};
 use super::terms::Leasable;
+use super::turns::{Held, Turns};
 
 /// How long a lease lasts in the store.
 const LIFE: Duration = Duration::from_secs(2);
@@ -141,6 +142,7 @@ pub(crate) struct Holder<W> {
     used_at: Timestamp,
     /// What the store had left when it last answered, and the microseconds until all is there again.
     seen: (u64, u64),
+    turns: Turns,
 }
 
 /// The request that is under way.
@@ -184,6 +186,7 @@ impl<W: Waiter> Holder<W> {
             rests_until: Timestamp::ZERO,
             used_at: now,
             seen: (terms.capacity(), 0),
+            turns: Turns::default(),
         }
     }
 
@@ -264,6 +267,17 @@ impl<W: Waiter> Holder<W> {
         Some(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// What it holds now.
+    pub(crate) fn held(&self, now: Timestamp) -> Held {
+        let tokens = if now < self.until { self.slice } else { 0 };
+        Held { keys: u64::from(tokens > 0), tokens }
+    }
+
+    /// What became of its slices since this was last asked.
+    pub(crate) fn turns(&mut self) -> Turns {
+        std::mem::take(&mut self.turns)
+    }
+
     /// Asks for as much as the demand calls for.
     fn fetch(&mut self, now: Timestamp, keep: u64, takers: Vec<(W, u64)>) -> LeaseRequest {
         let want = self.demand.slice(now).saturating_sub(keep);
@@ -286,7 +300,12 @@ impl<W: Waiter> Holder<W> {
 
     /// Tells the store how things stand; what is not kept goes back.
     fn request(&mut self, now: Timestamp, keep: u64, want: u64, takers: Vec<(W, u64)>) -> LeaseRequest {
-        self.slice = if now < self.until { keep.min(self.slice) } else { 0 };
+        let before = self.slice;
+        self.slice = if now < self.until { keep.min(before) } else { 0 };
+        if self.slice < before {
+            let became = if now < self.until { &mut self.turns.returned } else { &mut self.turns.expired };
+            *became += 1;
+        }
         self.round += 1;
         self.sequence += 1;
         self.owing = true;

@@ -49,6 +49,7 @@ impl<W: Waiter> Holder<W> {
         self.charges = self.charges.saturating_sub(flight.charge);
         self.owing = answer.kept > 0 || answer.granted > 0 || spent_since;
         if now >= until {
+            self.slice = self.slice.saturating_add(answer.granted);
             return self.forget();
         }
         let lost = flight.holding.saturating_sub(answer.kept);
@@ -56,7 +57,12 @@ impl<W: Waiter> Holder<W> {
             // What was taken since may be part of what is lost.
             self.round += 1;
         }
+        let held = self.slice > 0;
         self.slice = self.slice.saturating_add(answer.granted).saturating_sub(lost);
+        if self.slice > 0 {
+            let became = if held { &mut self.turns.renewed } else { &mut self.turns.taken };
+            *became += 1;
+        }
         self.until = until;
         self.low = self.slice / 2;
     }

@@ -57,6 +57,9 @@ impl<W: Waiter> Holder<W> {
 
     /// The lease has ended: whatever is left of it counts as spent in the store, or soon will.
     pub(super) const fn forget(&mut self) {
+        if self.slice > 0 {
+            self.turns.expired += 1;
+        }
         self.slice = 0;
         self.low = 0;
         self.round += 1;

@@ -24,6 +24,7 @@ impl Messenger for Post {
 struct Fixture {
     clock: ManualClock,
     table: Arc<LeaseTable>,
+    counters: Arc<LeaseCounters>,
     sent: Receiver<Parcel>,
     ledger: Ledger,
 }
@@ -37,8 +38,9 @@ impl Fixture {
         let clock = ManualClock::new();
         let ledger = Ledger::new(&terms);
         let messenger = Arc::new(Post(Mutex::new(sender)));
-        let table = LeaseTable::new(terms, NodeId(1), keys, clock.clone().into(), messenger);
-        Self { clock, table: Arc::new(table), sent, ledger }
+        let counters = Arc::<LeaseCounters>::default();
+        let table = LeaseTable::new(terms, NodeId(1), keys, clock.clone().into(), messenger, Arc::clone(&counters));
+        Self { clock, table: Arc::new(table), counters, sent, ledger }
     }
 
     fn take(&self, hash: u64, cost: u64) -> Local {
@@ -54,6 +56,12 @@ impl Fixture {
             delivered += 1;
         }
         delivered
+    }
+
+    /// What became of slices: taken, renewed, returned, expired.
+    fn turns(&self) -> [u64; 4] {
+        let LeaseCounters { taken, renewed, returned, expired, .. } = &*self.counters;
+        [taken, renewed, returned, expired].map(|counter| counter.load(Ordering::Relaxed))
     }
 
     /// Takes one by one until a slice is there.
@@ -174,6 +182,72 @@ fn idle_keys_give_back_and_are_forgotten() {
     assert_eq!(fixture.table.len(), 0);
 }
 
+/// What whoever watches is told is held, and no more than the store knows to be out.
+#[test]
+fn what_is_held_is_counted() {
+    let mut fixture = Fixture::new(1_000, 10);
+    assert_eq!(fixture.table.tick(), Held::default());
+    fixture.warm_up();
+    fixture.deliver();
+    let told = |fixture: &mut Fixture| {
+        let held = fixture.table.tick();
+        fixture.deliver();
+        held
+    };
+    let held = told(&mut fixture);
+    assert_eq!(held.keys, 1);
+    // The store learns later what was spent: until then it is out.
+    assert!(held.tokens > 0 && held.tokens <= fixture.ledger.out(), "{held:?} {}", fixture.ledger.out());
+    let [taken, _, returned, expired] = fixture.turns();
+    assert!(taken > 0 && returned <= taken && expired == 0, "{:?}", fixture.turns());
+    let Local::Taken(..) = fixture.take(7, 1) else { panic!("not from the slice") };
+    assert_eq!(fixture.table.tick().tokens, held.tokens - 1);
+
+    // Nobody asks: it goes back.
+    fixture.clock.advance(Duration::from_millis(250));
+    assert_eq!(told(&mut fixture), Held::default());
+    assert_eq!(fixture.ledger.out(), 0);
+    assert_eq!(fixture.turns()[2..], [returned + 1, 0]);
+}
+
+#[test]
+fn a_slice_that_lasts_longer_is_renewed_and_one_that_ends_has_expired() {
+    let mut fixture = Fixture::new(1_000, 10);
+    fixture.warm_up();
+    fixture.deliver();
+    fixture.table.tick();
+    let [taken, renewed, returned, _] = fixture.turns();
+    // Asked for again and again, a slice is topped up before it is used up.
+    for _ in 0..40 {
+        fixture.clock.advance(Duration::from_millis(1));
+        fixture.take(7, 1);
+        fixture.deliver();
+    }
+    assert!(fixture.table.tick().keys == 1);
+    assert!(fixture.turns()[1] > renewed, "{:?}", fixture.turns());
+    assert_eq!(fixture.turns()[3], 0);
+
+    // The store is gone for longer than a lease lasts.
+    fixture.clock.advance(Duration::from_secs(3));
+    assert_eq!(fixture.table.tick(), Held::default());
+    assert_eq!(fixture.turns()[3], 1);
+    assert!(fixture.turns()[0] >= taken && fixture.turns()[2] >= returned);
+}
+
+/// Whoever makes room or is closed gives back, and that is counted although its table looks after it no more.
+#[test]
+fn slices_of_those_who_go_are_returned() {
+    let mut fixture = Fixture::new(1_000, 10);
+    fixture.warm_up();
+    fixture.deliver();
+    fixture.table.tick();
+    let [.., returned, _] = fixture.turns();
+    fixture.table.close();
+    fixture.deliver();
+    assert_eq!((fixture.ledger.out(), fixture.turns()[2]), (0, returned + 1));
+    assert_eq!(fixture.table.tick(), Held::default());
+}
+
 #[test]
 fn there_are_never_more_keys_than_fit() {
     let mut fixture = Fixture::new(1_000, SHARDS * 2);
@@ -217,7 +291,7 @@ fn threads_together_take_exactly_what_was_granted() {
     let clock = ManualClock::new();
     let (sender, parcels) = channel::<Parcel>();
     let messenger = Arc::new(Wire { parcels: Mutex::new(sender) });
-    let table = LeaseTable::new(terms.clone(), NodeId(1), 10, clock.clone().into(), messenger);
+    let table = LeaseTable::new(terms.clone(), NodeId(1), 10, clock.clone().into(), messenger, Arc::default());
     let table = Arc::new(table);
     let weak: Weak<LeaseTable> = Arc::downgrade(&table);
     let store = thread::spawn(move || {
