@@ -23,6 +23,7 @@
 //! - [`limiter`]: limits with their state; the table of keys behind them
 //! - [`rule`]: which requests, by which key, and what then
 //! - [`sluice`]: rules with their state, deciding requests
+//! - [`gate`]: what holds requests back while the process is under strain
 //! - [`adhoc`]: limits whose numbers come with each call
 //! - [`clock`]: time, injected
 
@@ -31,6 +32,7 @@ pub mod algorithm;
 pub mod clock;
 mod decision;
 pub mod fleet;
+pub mod gate;
 pub mod limit;
 pub mod limiter;
 mod plan;

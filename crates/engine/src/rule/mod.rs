@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod adaptive;
 pub mod attribute;
 pub mod expr;
 pub mod index;
@@ -41,6 +42,7 @@ mod spec;
 pub mod target;
 pub(crate) mod values;
 
+pub use adaptive::{Adaptive, Auto, Ceiling, Comparison, Condition, CpuGuard, Most, Need, Signal, SignalUnit};
 pub use attribute::{Attribute, AttributeError};
 pub use expr::{Expr, ExprError};
 pub use index::RuleIndex;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Attribute, Expr, Side, Target};
+use super::{Adaptive, Attribute, Expr, Side, Target};
 use crate::limit::Limit;
 
 /// One rule: for these requests, by this key, these limits, and this when they are reached.
@@ -21,6 +21,8 @@ pub struct Rule {
     pub key: Vec<KeyPart>,
     /// The limits, decided all or nothing.
     pub limits: Vec<Limit>,
+    /// What holds its requests back while the process is under strain.
+    pub adaptive: Option<Adaptive>,
     /// What one request costs.
     pub cost: Cost,
     /// Shuts out a key that keeps running into the limits.
@@ -47,6 +49,7 @@ impl Rule {
             when: None,
             key: Vec::new(),
             limits: limits.into(),
+            adaptive: None,
             cost: Cost::default(),
             ban: None,
             priority: Priority::Normal,

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::ban::NamedKey;
 use super::fleet::{self, FleetAsking};
+use super::gating::Coming;
 use super::outcome::{Cause, Outcome};
 use super::snapshot::{RuleState, Snapshot};
 use crate::algorithm::{self, Entry, Status};
@@ -108,7 +109,15 @@ pub(super) fn decide(
     let now = decide_uncounted(&mut outcome, deciding, request, clock, Asking::AtOnce);
     if fleet::decide_at_once(&mut outcome, now) {
         let questions = fleet::questions(&mut outcome, deciding, request);
-        return block_on(FleetAsking::begin(outcome, questions, Asking::AtOnce, clock)).0;
+        let (mut outcome, now) = block_on(FleetAsking::begin(outcome, questions, Asking::AtOnce, clock));
+        if outcome.is_gated() {
+            outcome.pass_gates(Coming::AtOnce);
+            outcome.count(now, Some((deciding, request)));
+        }
+        return outcome;
+    }
+    if outcome.is_gated() {
+        outcome.pass_gates(Coming::AtOnce);
     }
     if !outcome.is_admitted() {
         name_for_bans(&mut outcome, deciding, request);
@@ -402,12 +411,14 @@ impl Outcome {
                 state.counters.refused.fetch_add(1, Ordering::Relaxed);
                 if let Some(bans) = &state.bans
                     && !degraded
+                    // It is not the client who has had too much.
+                    && self.cause != Cause::Strain(check.rule)
                     && bans.refused(check.key, now)
                     && let Some(named) = check.named.take()
                 {
                     bans.note(&self.snapshot.rules()[check.rule].name, *named, check.key, now);
                 }
-            } else if admitted && check.said.is_some() {
+            } else if admitted && (check.said.is_some() || state.gate.is_some()) {
                 state.counters.admitted.fetch_add(1, Ordering::Relaxed);
             }
         }

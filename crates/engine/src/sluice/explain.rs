@@ -1,11 +1,13 @@
 //! Why a request would fare as it would.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::decide::{Checks, Deciding, select};
 use super::snapshot::Snapshot;
 use crate::algorithm::Entry;
 use crate::decision::Decision;
+use crate::gate::{Notice, Shut};
 use crate::rule::key::readable_key;
 use crate::rule::{ListHit, Request, Rule};
 use crate::time::Timestamp;
@@ -34,6 +36,17 @@ pub struct RuleExplanation {
     /// What it would decide; `None` if it does not apply, has no limits of its own, or does not decide but
     /// paces bytes ([`Rule::is_metering`]).
     pub decision: Option<Decision>,
+    /// How its gate stands, if it protects the process.
+    pub gate: Option<GateExplanation>,
+}
+
+/// How a gate stands before a request.
+#[derive(Clone, Debug)]
+pub struct GateExplanation {
+    /// Whether the request would be let in at once.
+    pub open: Result<(), Shut>,
+    /// What is said about it.
+    pub notice: Arc<Notice>,
 }
 
 pub(super) fn explain(snapshot: &Snapshot, request: &Request<'_>, now: Timestamp) -> Explanation {
@@ -43,10 +56,11 @@ pub(super) fn explain(snapshot: &Snapshot, request: &Request<'_>, now: Timestamp
         let rule = &snapshot.rules()[index];
         matching.push((index, readable_key(&rule.key, request, params)));
     });
+    let class = super::outcome::class_of(snapshot, &checks);
     let rules = matching.into_iter().map(|(index, key)| {
         let rule = snapshot.rules()[index].clone();
         let Some(check) = checks.iter().find(|check| check.rule == index) else {
-            return RuleExplanation { rule, key: None, cost: 0, banned: None, decision: None };
+            return RuleExplanation { rule, key: None, cost: 0, banned: None, decision: None, gate: None };
         };
         let state = snapshot.state(index);
         let decision = state.decider().map(|limiter| {
@@ -55,7 +69,8 @@ pub(super) fn explain(snapshot: &Snapshot, request: &Request<'_>, now: Timestamp
             plan.decision(ruling, &words, now)
         });
         let banned = state.bans.as_ref().and_then(|bans| bans.remaining(check.key, now));
-        RuleExplanation { rule, key, cost: check.cost, banned, decision }
+        let gate = state.gate.as_ref().map(|gate| GateExplanation { open: gate.look(class), notice: gate.notice() });
+        RuleExplanation { rule, key, cost: check.cost, banned, decision, gate }
     });
     Explanation { list: snapshot.lists().check(request), rules: rules.collect() }
 }

@@ -12,7 +12,9 @@
 //! 4. **Decide.** All limits of all matching rules together, all or nothing.
 //! 5. **Shadow.** Rules in shadow mode count what was let through, and report what they would have
 //!    refused.
-//! 6. **Meter.** Rules that limit nothing but bandwidth pace the bytes of what was let through
+//! 6. **Gates.** Rules that protect the process let in what it has the strength for, the rest goes back
+//!    ([`crate::gate`]).
+//! 7. **Meter.** Rules that limit nothing but bandwidth pace the bytes of what was let through
 //!    ([`Outcome::meters`]).
 //!
 //! ```
@@ -38,6 +40,7 @@ mod counts;
 mod decide;
 mod explain;
 mod fleet;
+mod gating;
 mod keys;
 mod meter;
 mod outcome;
@@ -56,7 +59,7 @@ use parking_lot::Mutex;
 pub use ban::{BanNews, Banned};
 pub use builder::{RuleSetError, SluiceBuilder};
 pub use counts::{ListCounts, RuleCounts, WAIT_BOUNDS, WaitTimes};
-pub use explain::{Explanation, RuleExplanation};
+pub use explain::{Explanation, GateExplanation, RuleExplanation};
 pub use keys::{KeyError, KeyState, LimitState};
 pub use meter::{Meters, TakingBytes};
 pub use outcome::{Cause, Outcome, RuleDecision};
@@ -68,6 +71,7 @@ pub use waved::{Waved, Waving};
 
 use crate::clock::ClockHandle;
 use crate::fleet::FleetStore;
+use crate::gate::Gate;
 use crate::limit::LimitError;
 use crate::rule::{Expr, Lists, Request, Rule};
 use decide::{Asking, Deciding};
@@ -339,6 +343,11 @@ impl Sluice {
     /// The same sluice, not kept alive by this.
     pub fn downgrade(&self) -> WeakSluice {
         WeakSluice(Arc::downgrade(&self.shared))
+    }
+
+    /// The rules that protect the process under strain, with their gates.
+    pub fn gates(&self) -> Vec<(Rule, Gate)> {
+        self.shared.snapshot.load().gates().map(|(rule, gate)| (rule.clone(), gate.clone())).collect()
     }
 
     /// Memory the keys of all rules take, whether used or not.

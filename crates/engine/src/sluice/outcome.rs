@@ -10,6 +10,7 @@ use super::meter::{Meters, Pacer};
 use super::snapshot::Snapshot;
 use crate::algorithm::{Entry, Status};
 use crate::decision::{Decision, Verdict};
+use crate::gate::{Ending, Notice, Pass};
 use crate::limit::Limit;
 use crate::plan::Taking;
 use crate::rule::{Actual, Cost, Mode, Priority, Reply, Rule};
@@ -27,6 +28,8 @@ pub struct Outcome {
     pub(super) checks: Checks,
     /// What was taken from the store.
     pub(super) fleet: Vec<FleetHeld>,
+    /// The gates it is inside of. They are told when it ends, and learn from it.
+    pub(super) passes: Vec<Pass>,
 }
 
 /// What a verdict hangs on.
@@ -42,6 +45,8 @@ pub enum Cause {
     Ban(usize),
     /// A limit of the rule at this position.
     Limit(usize),
+    /// The process is under strain, and the rule at this position protects it.
+    Strain(usize),
 }
 
 /// What one rule said.
@@ -61,7 +66,14 @@ impl Outcome {
     /// Nothing decided yet. Inlined, so that it is written where it stays.
     #[inline(always)]
     pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot, verdict: Verdict::Allowed, cause: Cause::Rules, checks: Checks::new(), fleet: Vec::new() }
+        Self {
+            snapshot,
+            verdict: Verdict::Allowed,
+            cause: Cause::Rules,
+            checks: Checks::new(),
+            fleet: Vec::new(),
+            passes: Vec::new(),
+        }
     }
 
     /// How the request fares.
@@ -110,7 +122,7 @@ impl Outcome {
     /// The rule that refused.
     pub fn rule(&self) -> Option<&Rule> {
         match self.cause {
-            Cause::Ban(rule) | Cause::Limit(rule) => self.snapshot.rules().get(rule),
+            Cause::Ban(rule) | Cause::Limit(rule) | Cause::Strain(rule) => self.snapshot.rules().get(rule),
             Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => None,
         }
     }
@@ -155,11 +167,21 @@ impl Outcome {
         self.rule()?.on_limit.reply.as_ref()
     }
 
+    /// What is said about the strain the request is refused for.
+    pub fn strain(&self) -> Option<Arc<Notice>> {
+        let Cause::Strain(rule) = self.cause else { return None };
+        Some(self.snapshot.state(rule).gate.as_ref()?.notice())
+    }
+
+    /// Notes how the request went as soon as that is known, for rules that protect the process. Unless something is
+    /// noted, it has been answered well by the time this is dropped.
+    pub fn note(&mut self, ending: Ending) {
+        self.passes.iter_mut().for_each(|pass| pass.note(ending));
+    }
+
     /// The highest class any matching rule gives the request.
     pub fn priority(&self) -> Priority {
-        let of_rule = |check: &Check| self.snapshot.rules().get(check.rule).map(|rule| rule.priority);
-        let classes = self.checks.iter().filter(|check| !check.shadow).filter_map(of_rule);
-        classes.filter(|class| *class != Priority::Normal).max().unwrap_or_default()
+        class_of(&self.snapshot, &self.checks)
     }
 
     /// What meters the bytes of the request and its answer: the rules that pace them, if it is admitted.
@@ -211,6 +233,7 @@ impl Outcome {
     /// others took since.
     pub fn give_back(mut self) {
         self.end(|_, _| 0);
+        self.passes.drain(..).for_each(Pass::give_back);
     }
 
     /// Gives back what somebody took before under the same keys, nobody knows when: for callers who were told what
@@ -277,10 +300,12 @@ impl Outcome {
     }
 
     /// Whether it must be kept until the request has ended: it holds permits, or an estimate that is to
-    /// be settled, or has [meters](Self::meters) for the answer's bytes. Otherwise it may be dropped at any
+    /// be settled, or is inside a gate, or has [meters](Self::meters) for the answer's bytes. Otherwise it may be dropped at any
     /// time.
     pub fn is_held(&self) -> bool {
-        self.holds() || (self.snapshot.is_metering() && self.is_admitted() && self.pacers().next().is_some())
+        !self.passes.is_empty()
+            || self.holds()
+            || (self.snapshot.is_metering() && self.is_admitted() && self.pacers().next().is_some())
     }
 
     /// Whether it has something to give back or to settle.
@@ -296,6 +321,13 @@ impl Outcome {
         };
         self.checks.iter().any(is_held) || self.fleet.iter().any(is_held_there)
     }
+}
+
+/// The highest class that any of the rules which ask gives a request.
+pub(super) fn class_of(snapshot: &Snapshot, checks: &[Check]) -> Priority {
+    let of_rule = |check: &Check| snapshot.rules().get(check.rule).map(|rule| rule.priority);
+    let classes = checks.iter().filter(|check| !check.shadow).filter_map(of_rule);
+    classes.filter(|class| *class != Priority::Normal).max().unwrap_or_default()
 }
 
 impl Drop for Outcome {

@@ -3,12 +3,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use super::counts::CountedWait;
 use super::decide::{self, Asking, Check, Deciding, Watched, name_for_bans, name_for_later};
 use super::fleet::{self, FleetAsking, Question};
+use super::gating::{Coming, Gating};
 use super::outcome::{Cause, Outcome};
 use super::snapshot::Snapshot;
 use crate::algorithm;
@@ -39,18 +40,35 @@ enum State {
     Waiting(Box<InLine<RuleTurn>>),
     /// The store is asked about the rules of the whole fleet.
     Asking(Box<FleetAsking>),
+    /// Everything else has let it pass.
+    Gating(Box<Gating>),
 }
 
 impl State {
-    /// Of what was decided at `now`.
+    /// Of what was decided at `now`, and counted unless there are gates before it.
     fn of(outcome: Outcome, now: Timestamp, clock: &ClockHandle) -> Self {
         match outcome.verdict {
             Verdict::Wait(pause) => {
                 let counted = outcome.longest_pause().map(|rule| outcome.count_wait(rule, now, clock));
                 let (promised, sleep) = (Promised(Some(outcome)), clock.sleep_until(now + pause));
-                Self::Pausing(Box::new(Pause { promised, sleep, _counted: counted }))
+                Self::Pausing(Box::new(Pause { promised, sleep, clock: clock.clone(), _counted: counted }))
             }
-            _ => Self::Decided(Some(outcome)),
+            _ => Self::past_pause(outcome, clock),
+        }
+    }
+
+    /// Of what has no pause to sit out any more.
+    fn past_pause(outcome: Outcome, clock: &ClockHandle) -> Self {
+        if !outcome.is_gated() {
+            return Self::Decided(Some(outcome));
+        }
+        let mut gating = Gating::begin(outcome, clock);
+        match gating.take() {
+            Some(mut outcome) => {
+                outcome.count(clock.now(), None);
+                Self::Decided(Some(outcome))
+            }
+            None => Self::Gating(Box::new(gating)),
         }
     }
 }
@@ -59,6 +77,7 @@ impl State {
 struct Pause {
     promised: Promised,
     sleep: Sleep,
+    clock: ClockHandle,
     _counted: Option<CountedWait>,
 }
 
@@ -110,6 +129,8 @@ impl Admission {
                 name_for_later(outcome, deciding, request);
                 let questions = fleet::questions(outcome, deciding, request);
                 admission.hold_up(questions, is_open, asking, now, clock);
+            } else if outcome.is_gated() {
+                admission.go_to_gates(deciding, request, asking, now, clock);
             } else {
                 outcome.count(now, Some((deciding, request)));
                 if waits && matches!(outcome.verdict, Verdict::Wait(_)) {
@@ -145,6 +166,49 @@ impl Admission {
         };
     }
 
+    /// Brings a request to its gates that everything else has admitted.
+    #[cold]
+    fn go_to_gates(
+        &mut self,
+        deciding: Deciding,
+        request: &Request<'_>,
+        asking: Asking,
+        now: Timestamp,
+        clock: &ClockHandle,
+    ) {
+        let Some(mut outcome) = self.take() else { return };
+        let decided = |outcome: &mut Outcome| {
+            if !outcome.is_admitted() {
+                name_for_bans(outcome, deciding, request);
+            }
+            outcome.count(now, Some((deciding, request)));
+        };
+        if asking == Asking::AtOnce {
+            outcome.pass_gates(asking.into());
+            decided(&mut outcome);
+            self.0 = State::Decided(Some(outcome));
+            return;
+        }
+        if matches!(outcome.verdict, Verdict::Wait(_)) {
+            name_for_later(&mut outcome, deciding, request);
+            self.0 = State::of(outcome, now, clock);
+            return;
+        }
+        let mut gating = Gating::begin(outcome, clock);
+        self.0 = match gating.take() {
+            Some(mut outcome) => {
+                decided(&mut outcome);
+                State::Decided(Some(outcome))
+            }
+            None => {
+                if let Some(outcome) = gating.outcome_mut() {
+                    name_for_later(outcome, deciding, request);
+                }
+                State::Gating(Box::new(gating))
+            }
+        };
+    }
+
     /// Lets an admitted request sit out its pause.
     #[cold]
     fn pause(&mut self, now: Timestamp, clock: &ClockHandle) {
@@ -159,7 +223,7 @@ impl Admission {
     pub fn decided(&self) -> Option<&Outcome> {
         match &self.0 {
             State::Decided(outcome) => outcome.as_ref(),
-            State::Pausing(_) | State::Waiting(_) | State::Asking(_) => None,
+            State::Pausing(_) | State::Waiting(_) | State::Asking(_) | State::Gating(_) => None,
         }
     }
 
@@ -167,7 +231,7 @@ impl Admission {
     pub fn take(&mut self) -> Option<Outcome> {
         match &mut self.0 {
             State::Decided(outcome) => outcome.take(),
-            State::Pausing(_) | State::Waiting(_) | State::Asking(_) => None,
+            State::Pausing(_) | State::Waiting(_) | State::Asking(_) | State::Gating(_) => None,
         }
     }
 
@@ -246,7 +310,7 @@ impl Turn for RuleTurn {
             outcome.conclude();
         }
         if outcome.is_admitted() {
-            if self.questions.is_empty() {
+            if self.questions.is_empty() && !outcome.is_gated() {
                 outcome.count(now, None);
             }
             return Asked::Admitted(outcome);
@@ -286,7 +350,11 @@ impl Future for Admission {
                 }
                 State::Pausing(pause) => match Pin::new(&mut pause.sleep).poll(context) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(()) => self.0 = State::Decided(pause.promised.0.take()),
+                    Poll::Ready(()) => {
+                        let clock = pause.clock.clone();
+                        let promised = pause.promised.0.take();
+                        self.0 = promised.map_or(State::Decided(None), |outcome| State::past_pause(outcome, &clock));
+                    }
                 },
                 State::Waiting(line) => match Pin::new(&mut **line).poll(context) {
                     Poll::Pending => return Poll::Pending,
@@ -296,18 +364,31 @@ impl Future for Admission {
                     }
                     Poll::Ready(Err(outcome)) => self.0 = State::Decided(outcome),
                 },
+                State::Gating(gating) => {
+                    let outcome = ready!(Pin::new(&mut **gating).poll(context));
+                    self.0 = State::Decided(Some(outcome));
+                }
                 State::Asking(asking) => match Pin::new(&mut **asking).poll(context) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready((outcome, now)) => {
                         self.0 = match asking.waits() {
                             true => State::of(outcome, now, &asking.clock().clone()),
-                            false => State::Decided(Some(outcome)),
+                            false => State::Decided(Some(past_gates(outcome, now))),
                         };
                     }
                 },
             }
         }
     }
+}
+
+/// The request past its gates, if it has any, without waiting there.
+fn past_gates(mut outcome: Outcome, now: Timestamp) -> Outcome {
+    if outcome.is_gated() {
+        outcome.pass_gates(Coming::Untimed);
+        outcome.count(now, None);
+    }
+    outcome
 }
 
 /// What comes after a request's turn here: the store, if a rule is counted there.
@@ -322,6 +403,8 @@ fn go_on(mut outcome: Outcome, questions: Vec<Question>, clock: &ClockHandle) ->
     if !outcome.is_admitted() {
         return State::Asking(Box::new(FleetAsking::refused(outcome, questions, clock)));
     }
-    outcome.count(now, None);
+    if !outcome.is_gated() {
+        outcome.count(now, None);
+    }
     State::of(outcome, now, clock)
 }

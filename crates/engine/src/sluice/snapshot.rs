@@ -16,6 +16,7 @@ use super::top::{Detail, Watch};
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
 use crate::fleet::{FleetLimits, FleetStore};
+use crate::gate::Gate;
 use crate::limit::{Limit, LimitError};
 use crate::limiter::{Builder, Inner, KeyedCore};
 use crate::rule::key::{hash_address, hash_written};
@@ -44,6 +45,8 @@ pub(super) struct Snapshot {
     clustered: bool,
     /// Whether a rule paces bytes.
     metering: bool,
+    /// Whether a rule has a gate.
+    gated: bool,
     /// The rule that most likely asks for the state of a client's address, if there is one.
     by_client: Option<usize>,
     /// What an adapter has prepared for these rules.
@@ -81,6 +84,8 @@ pub(super) struct RuleState {
     pub(super) fleet: Option<Arc<FleetState>>,
     pub(super) bans: Option<Arc<BanBook>>,
     pub(super) counters: Arc<Counters>,
+    /// Where its requests are held back under strain.
+    pub(super) gate: Option<Gate>,
     /// Who comes, if that is to be remembered.
     pub(super) watch: Option<Arc<Watch>>,
 }
@@ -122,6 +127,7 @@ impl Snapshot {
         let edition = NEXT_EDITION.fetch_add(1, Ordering::Relaxed);
         let clustered = states.iter().any(|state: &RuleState| state.fleet.is_some());
         let metering = states.iter().any(|state: &RuleState| state.pacer.is_some());
+        let gated = states.iter().any(|state: &RuleState| state.gate.is_some());
         let store = means.store.cloned();
         let prepared = old.map(|old| old.prepared.for_next(&rules)).unwrap_or_default();
         let by_client = rules.iter().position(|rule| rule.side == Side::Inbound && is_by_client(rule));
@@ -137,6 +143,7 @@ impl Snapshot {
             store,
             clustered,
             metering,
+            gated,
             by_client,
             prepared,
         })
@@ -182,6 +189,17 @@ impl Snapshot {
     /// Whether any rule paces bytes.
     pub(super) const fn is_metering(&self) -> bool {
         self.metering
+    }
+
+    /// Whether any rule has a gate.
+    #[inline]
+    pub(super) const fn is_gated(&self) -> bool {
+        self.gated
+    }
+
+    /// The rules with a gate.
+    pub(super) fn gates(&self) -> impl Iterator<Item = (&Rule, &Gate)> {
+        self.rules.iter().zip(&self.states).filter_map(|(rule, state)| Some((rule, state.gate.as_ref()?)))
     }
 
     /// Lets go of the bytes that wait for rules which do not pace any more in what comes after this.
@@ -310,7 +328,11 @@ impl RuleState {
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
         let watch = old.and_then(|(_, state)| state.watch.clone());
-        let state = Self { limiter, core: None, plain: false, pacer: None, fleet, bans, counters, watch };
+        let gate = rule.adaptive.as_ref().map(|_| {
+            let old = old.and_then(|(_, state)| state.gate.clone());
+            old.unwrap_or_else(|| Gate::new(means.clock.clone()))
+        });
+        let state = Self { limiter, core: None, plain: false, pacer: None, fleet, bans, counters, gate, watch };
         Ok(state.ready(rule, old.and_then(|(_, old)| old.pacer.as_ref())))
     }
 
@@ -330,7 +352,11 @@ impl RuleState {
         self.core = self.limiter.as_ref().and_then(|limiter| limiter.core());
         let metering = self.limiter.as_ref().filter(|_| rule.is_metering());
         self.pacer = metering.map(|limiter| Pacer::take_up(rule, limiter, &self.counters, old));
-        let has_more = rule.is_shadow() || self.pacer.is_some() || self.fleet.is_some() || self.bans.is_some();
+        let has_more = rule.is_shadow()
+            || self.gate.is_some()
+            || self.pacer.is_some()
+            || self.fleet.is_some()
+            || self.bans.is_some();
         self.plain = !has_more && self.core.as_ref().is_some_and(|core| core.is_plain());
         self
     }
@@ -376,7 +402,8 @@ impl RuleState {
     /// How many wait for their turn.
     fn waiting(&self) -> usize {
         let here = self.limiter.as_ref().map_or(0, |limiter| limiter.room.waiting());
-        here + self.fleet.as_ref().map_or(0, |fleet| fleet.waiting())
+        let at_gate = self.gate.as_ref().map_or(0, |gate| gate.waiting());
+        here + at_gate + self.fleet.as_ref().map_or(0, |fleet| fleet.waiting())
     }
 
     /// A limiter of the rule's limits.

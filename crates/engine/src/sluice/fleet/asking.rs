@@ -87,9 +87,11 @@ impl FleetAsking {
         self.asked = self.questions.iter().map(ask).collect();
     }
 
-    /// The request with all answers in it; counted.
+    /// The request with all answers in it; counted unless there are gates before it.
     fn conclude(&mut self, mut outcome: Outcome, now: Timestamp) -> Poll<(Outcome, Timestamp)> {
-        outcome.count(now, None);
+        if !outcome.is_gated() {
+            outcome.count(now, None);
+        }
         self.waiting = None;
         Poll::Ready((outcome, now))
     }
