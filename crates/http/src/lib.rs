@@ -12,9 +12,12 @@
 //! | what an answer asks of whoever calls next | [`advice`] |
 //! | how fast a body may pass | [`Paced`] |
 //! | what a request really cost | [`Tally`] |
+//! | what calls of Sluicegate's own APIs have in common | [`call`] |
 
 pub mod advice;
 pub mod attributes;
+pub mod call;
+mod ending;
 mod faces;
 pub mod headers;
 pub mod identity;
@@ -25,6 +28,7 @@ pub mod reply;
 mod tally;
 mod told;
 
+pub use ending::ending_of;
 pub use headers::HeaderStyle;
 pub use pacing::Paced;
 pub use path::normal_path;

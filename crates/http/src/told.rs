@@ -1,5 +1,8 @@
 //! What was decided, as far as clients are told of it.
 
+use std::sync::Arc;
+
+use sluicegate_engine::gate::Notice;
 use sluicegate_engine::rule::Rule;
 use sluicegate_engine::sluice::{Cause, RuleDecision, Waved};
 use sluicegate_engine::{Outcome, Verdict};
@@ -22,6 +25,9 @@ pub(crate) trait Told {
 
     /// What each of them said.
     fn said(&self) -> impl Iterator<Item = RuleDecision>;
+
+    /// What is said about the strain that it is refused for.
+    fn strain(&self) -> Option<Arc<Notice>>;
 }
 
 impl Told for Outcome {
@@ -44,6 +50,10 @@ impl Told for Outcome {
     fn said(&self) -> impl Iterator<Item = RuleDecision> {
         self.decisions().map(|(_, said)| said)
     }
+
+    fn strain(&self) -> Option<Arc<Notice>> {
+        Self::strain(self)
+    }
 }
 
 impl Told for Waved<'_> {
@@ -65,5 +75,10 @@ impl Told for Waved<'_> {
 
     fn said(&self) -> impl Iterator<Item = RuleDecision> {
         self.decision().into_iter()
+    }
+
+    /// Who meets a rule that protects the process is not waved.
+    fn strain(&self) -> Option<Arc<Notice>> {
+        None
     }
 }

@@ -16,6 +16,7 @@ const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 const PERMISSION_DENIED: u64 = 7;
 const RESOURCE_EXHAUSTED: u64 = 8;
+const UNAVAILABLE: u64 = 14;
 
 /// What a message must not contain as it is.
 const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
@@ -31,8 +32,12 @@ pub(super) fn render(told: &impl Told, protocol: Protocol) -> Response<Bytes> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     // Its status is 200 and anybody can ask for it: a cache would hand it to everybody.
     forbid_storing(headers);
-    let denied = matches!(told.cause(), Cause::DenyList(_));
-    headers.insert(GRPC_STATUS, value(if denied { PERMISSION_DENIED } else { RESOURCE_EXHAUSTED }));
+    let status = match told.cause() {
+        Cause::DenyList(_) => PERMISSION_DENIED,
+        Cause::Strain(_) => UNAVAILABLE,
+        _ => RESOURCE_EXHAUSTED,
+    };
+    headers.insert(GRPC_STATUS, value(status));
     let message = utf8_percent_encode(&problem::detail(told), NOT_PLAIN).to_string();
     if let Ok(message) = HeaderValue::try_from(message) {
         headers.insert(GRPC_MESSAGE, message);

@@ -3,7 +3,7 @@
 //! The rule that refused says what: a status with a body, substitute data, or another place. Where it
 //! says nothing, the answer is a problem document (RFC 9457) that names the rule and the limit. A gRPC
 //! call is answered with `RESOURCE_EXHAUSTED` whatever the rule says, as its client could not read
-//! anything else.
+//! anything else. A server under strain answers 503, or `UNAVAILABLE`.
 //!
 //! `Retry-After` is in whole seconds, rounded up, and never 0. It is absent where waiting does not help:
 //! on a deny list, and where a request costs more than the limit itself.
@@ -128,7 +128,7 @@ fn answer(faces: &Faces, told: &impl Told, protocol: Protocol) -> Response<Bytes
 /// What the rule that refused says to answer.
 fn own_reply<'a>(faces: &'a Faces, told: &impl Told) -> Option<&'a Prepared> {
     match told.cause() {
-        Cause::Limit(rule) | Cause::Ban(rule) => faces.rule(rule)?.reply.as_ref(),
+        Cause::Limit(rule) | Cause::Ban(rule) | Cause::Strain(rule) => faces.rule(rule)?.reply.as_ref(),
         Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => None,
     }
 }
@@ -136,6 +136,8 @@ fn own_reply<'a>(faces: &'a Faces, told: &impl Told) -> Option<&'a Prepared> {
 fn status_of(told: &impl Told) -> StatusCode {
     match told.cause() {
         Cause::DenyList(_) => StatusCode::FORBIDDEN,
+        // It is not the client who has had too much.
+        Cause::Strain(_) => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::TOO_MANY_REQUESTS,
     }
 }

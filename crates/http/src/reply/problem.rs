@@ -16,6 +16,9 @@ const OPENING: &str = concat!(
     r#""title":"Request cannot be satisfied as assigned quota has been exceeded","status":"#,
 );
 
+/// The kind of a document about a server that has no strength left.
+const STRAINED: &str = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+
 /// What such a document is.
 pub(super) const KIND: &str = "application/problem+json";
 
@@ -25,9 +28,13 @@ pub(super) const USUAL_LENGTH: usize = 384;
 pub(super) fn render(faces: &Faces, told: &impl Told, status: StatusCode) -> Response<Bytes> {
     let mut document = Vec::with_capacity(USUAL_LENGTH);
     if !write_over_quota(&mut document, faces, told, status) {
+        let (kind, title) = match told.cause() {
+            Cause::Strain(_) => (STRAINED, "Request cannot be satisfied due to temporary server capacity constraints"),
+            _ => ("about:blank", status.canonical_reason().unwrap_or("Refused")),
+        };
         let problem = json!({
-            "type": "about:blank",
-            "title": status.canonical_reason().unwrap_or("Refused"),
+            "type": kind,
+            "title": title,
             "status": status.as_u16(),
             "detail": detail(told),
         });
@@ -78,7 +85,7 @@ pub(super) fn detail(told: &impl Told) -> String {
         None => "it will never be admitted".to_owned(),
     };
     let (rule, said) = match told.cause() {
-        Cause::Ban(rule) => (told.rules().get(rule), None),
+        Cause::Ban(rule) | Cause::Strain(rule) => (told.rules().get(rule), None),
         Cause::Limit(rule) => (told.rules().get(rule), told.said().find(|said| said.rule == rule)),
         Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => (None, None),
     };
@@ -87,6 +94,10 @@ pub(super) fn detail(told: &impl Told) -> String {
     match (told.cause(), limit) {
         (Cause::DenyList(_), _) => "on the deny list".to_owned(),
         (Cause::Ban(_), _) => format!("banned for running into the limits of '{name}' too often: {}", when()),
+        (Cause::Strain(_), _) => match told.strain().filter(|notice| !notice.reason.is_empty()) {
+            Some(notice) => format!("'{name}' holds requests back ({}): {}", notice.reason, when()),
+            None => format!("'{name}' holds requests back: {}", when()),
+        },
         (Cause::Limit(_), Some(limit)) => format!("over the limit {limit} of '{name}': {}", when()),
         _ => format!("over the limit of '{name}': {}", when()),
     }

@@ -72,7 +72,8 @@ impl Api {
         peer: SocketAddr,
     ) -> Response<Full<Bytes>> {
         let (call, body) = request.into_parts();
-        let answer = self.respond(&call, body, peer).await.unwrap_or_else(Problem::render);
+        let answer = self.respond(&call, body, peer).await;
+        let answer = answer.unwrap_or_else(|problem| problem.render().map(Full::new));
         if call.method == Method::HEAD { without_body(answer) } else { answer }
     }
 
@@ -89,7 +90,7 @@ impl Api {
         };
         match read {
             Ok(body) => answer(body).await,
-            Err(problem) => problem.render(),
+            Err(problem) => problem.render().map(Full::new),
         }
     }
 

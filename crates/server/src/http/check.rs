@@ -50,7 +50,7 @@ async fn each(sluice: &Sluice, checks: &[Check<'_>], document: &mut Document) ->
     let mut taking = Taking::default();
     // All are asked before the first is waited for: the store hears of them at once.
     for (index, check) in checks.iter().enumerate() {
-        taking.asked.push(decide::ask(sluice, check).map_err(|problem| problem.of_check(index))?);
+        taking.asked.push(decide::ask(sluice, check).map_err(|problem| problem.within(&format!("/checks/{index}")))?);
     }
     for (index, check) in checks.iter().enumerate() {
         let outcome = match taking.asked[index].take() {
@@ -59,7 +59,7 @@ async fn each(sluice: &Sluice, checks: &[Check<'_>], document: &mut Document) ->
         };
         let countable = decide::countable(&outcome, check);
         taking.decided.push(outcome);
-        countable.map_err(|problem| problem.of_check(index))?;
+        countable.map_err(|problem| problem.within(&format!("/checks/{index}")))?;
     }
     let allowed = taking.decided.iter().all(Outcome::is_admitted);
     document.results(allowed, None, &taking.decided);
@@ -71,7 +71,8 @@ async fn each(sluice: &Sluice, checks: &[Check<'_>], document: &mut Document) ->
 async fn together(sluice: &Sluice, checks: &[Check<'_>], document: &mut Document) -> Result<(), Problem> {
     let mut taking = Taking::default();
     for (index, check) in checks.iter().enumerate() {
-        let outcome = decide::decide(sluice, check).await.map_err(|problem| problem.of_check(index))?;
+        let outcome =
+            decide::decide(sluice, check).await.map_err(|problem| problem.within(&format!("/checks/{index}")))?;
         let admitted = outcome.is_admitted();
         taking.decided.push(outcome);
         if !admitted {

@@ -2,8 +2,8 @@
 
 use sluicegate_engine::sluice::Admission;
 use sluicegate_engine::{Outcome, Sluice};
+use sluicegate_http::call::nearest;
 
-use super::nearest::nearest;
 use super::problem::{Kind, Problem, shown};
 use super::read::Check;
 use crate::lacking::lacking;

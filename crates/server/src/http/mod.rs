@@ -17,7 +17,6 @@ mod body;
 mod check;
 mod decide;
 mod held;
-mod nearest;
 mod pages;
 mod permits;
 mod problem;

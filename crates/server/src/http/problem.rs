@@ -3,10 +3,9 @@
 //! Each kind has a `type` that programs can tell it by; `detail` says what is wrong this time, and the remedy;
 //! `pointer` (RFC 6901) says where in the JSON that was sent.
 
-use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::Full;
-use serde::Serialize;
+use http::StatusCode;
+use sluicegate_http::call;
+pub(super) use sluicegate_http::call::shown;
 
 use super::held::NoPlace;
 
@@ -27,8 +26,8 @@ pub(super) enum Kind {
     Full,
 }
 
+#[cfg(test)]
 impl Kind {
-    #[cfg(test)]
     pub(super) const ALL: [Self; 12] = [
         Self::NotJson,
         Self::Invalid,
@@ -43,9 +42,10 @@ impl Kind {
         Self::ContentType,
         Self::Full,
     ];
+}
 
-    /// Status, type and title.
-    pub(super) const fn told(self) -> (StatusCode, &'static str, &'static str) {
+impl call::Kind for Kind {
+    fn told(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::NotJson => (StatusCode::BAD_REQUEST, "urn:sluicegate:not-json", "The body is not JSON"),
             Self::Invalid => (StatusCode::BAD_REQUEST, "urn:sluicegate:invalid", "The request makes no sense"),
@@ -74,24 +74,7 @@ impl Kind {
 }
 
 /// What is wrong with a call.
-#[derive(Debug)]
-pub(super) struct Problem {
-    pub(super) kind: Kind,
-    detail: String,
-    pointer: Option<String>,
-    /// The methods that would have fitted.
-    allowed: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    detail: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pointer: Option<&'a str>,
-}
+pub(super) type Problem = call::Problem<Kind>;
 
 impl From<NoPlace> for Problem {
     fn from(none: NoPlace) -> Self {
@@ -101,60 +84,4 @@ impl From<NoPlace> for Problem {
         };
         Self::new(Kind::Full, detail)
     }
-}
-
-impl Problem {
-    pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), pointer: None, allowed: None }
-    }
-
-    /// With the place in the JSON it is about.
-    pub(super) fn at(self, pointer: impl Into<String>) -> Self {
-        Self { pointer: Some(pointer.into()), ..self }
-    }
-
-    /// The same, of a check in a list.
-    pub(super) fn of_check(self, index: usize) -> Self {
-        let pointer = format!("/checks/{index}{}", self.pointer.as_deref().unwrap_or_default());
-        self.at(pointer)
-    }
-
-    /// A method that does not fit; these do.
-    pub(super) fn method(sent: &http::Method, allowed: &'static str) -> Self {
-        let detail = format!("{} is not possible here: use {allowed}", shown(sent.as_str()));
-        Self { allowed: Some(allowed), ..Self::new(Kind::Method, detail) }
-    }
-
-    pub(super) fn render(self) -> Response<Full<Bytes>> {
-        let (status, r#type, title) = self.kind.told();
-        let document =
-            Document { r#type, title, status: status.as_u16(), detail: &self.detail, pointer: self.pointer.as_deref() };
-        // Such a document has nothing in it that JSON could not say.
-        let body = serde_json::to_vec(&document).unwrap_or_default();
-        let mut response = Response::new(Full::new(Bytes::from(body)));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        match self.kind {
-            Kind::Unauthorized => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            Kind::Full => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            _ => {}
-        }
-        if let Some(allowed) = self.allowed {
-            headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
-        }
-        response
-    }
-}
-
-/// What was sent, short enough to be read and in one line.
-pub(super) fn shown(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let start: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(LONGEST).is_some() { format!("'{start}...'") } else { format!("'{start}'") }
 }

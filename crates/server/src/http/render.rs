@@ -125,6 +125,7 @@ impl Document {
             Cause::DenyList(_) => ",\"cause\":\"deny_list\"",
             Cause::Ban(_) => ",\"cause\":\"ban\"",
             Cause::Limit(_) => ",\"cause\":\"limit\"",
+            Cause::Strain(_) => ",\"cause\":\"strain\"",
         });
         self.raw(",\"degraded\":");
         self.flag(outcome.is_degraded());

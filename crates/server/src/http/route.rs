@@ -2,7 +2,8 @@
 
 use http::Method;
 
-use super::nearest::nearest;
+use sluicegate_http::call::nearest;
+
 use super::problem::{Kind, Problem, shown};
 
 /// What is asked for.
@@ -79,7 +80,7 @@ impl<'p> Route<'p> {
         let allowed = self.allowed();
         match allowed == ANY || allowed.split(", ").any(|fitting| fitting == method.as_str()) {
             true => Ok(()),
-            false => Err(Problem::method(method, allowed)),
+            false => Err(Problem::method(Kind::Method, method, allowed)),
         }
     }
 }

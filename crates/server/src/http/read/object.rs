@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use sluicegate_http::call::nearest;
 use sluicegate_http::normal_path;
 
 use super::asked::{Asked, LONGEST_WAIT, MOST_TTL, SHORTEST_TTL};
@@ -12,7 +13,6 @@ use super::pairs::Pairs;
 use super::place::Place;
 use super::value::{self, Flag, Number, Span, Text};
 use super::{Field, Form};
-use crate::http::nearest::nearest;
 use crate::http::problem::shown;
 
 /// Reads an object of one form.

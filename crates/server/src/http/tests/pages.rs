@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 use sluicegate_config::settings::Server;
-use sluicegate_http::HeaderStyle;
+use sluicegate_http::{HeaderStyle, call};
 
 use super::{Subject, described, json, plain};
 use crate::http::pages::DESCRIPTION;
@@ -94,7 +94,7 @@ fn the_description_has_every_problem_and_every_field() {
         .iter()
         .map(|kind| kind.as_str().unwrap())
         .collect();
-    assert_eq!(kinds, Kind::ALL.iter().map(|kind| kind.told().1).collect());
+    assert_eq!(kinds, Kind::ALL.iter().map(|kind| call::Kind::told(*kind).1).collect());
     for (schema, form) in [
         ("Check", read::Form::Listed),
         ("Reserve", read::Form::Reserve),
