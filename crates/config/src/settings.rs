@@ -23,10 +23,8 @@ pub use sluicegate_http::HeaderStyle;
 /// Everything a rule file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The rules, in the order of the file. Each has at least one limit.
+    /// The rules, in the order of the file. Each has at least one limit, or protects the process under strain.
     pub rules: Vec<Rule>,
-    /// Limits that hold only under strain.
-    pub adaptive: Vec<AdaptiveRule>,
     /// Who is let through or shut out before any rule is asked.
     pub lists: Lists,
     /// Where cluster-wide counts are kept.
@@ -56,7 +54,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             rules: Vec::new(),
-            adaptive: Vec::new(),
             lists: Lists::default(),
             store: Store::Memory,
             headers: HeaderStyle::Ietf,
@@ -112,81 +109,6 @@ pub enum LogLevel {
     Info,
     /// Also what is only of use to whoever looks for a fault.
     Debug,
-}
-
-/// A rule that holds while all its conditions do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AdaptiveRule {
-    /// The rule as it holds then: the one limit in it is the adaptive one. If the rule also has limits
-    /// of its own, those are in [`Settings::rules`] under the same name, and hold always.
-    pub rule: Rule,
-    /// What must be true of the process, all of it together.
-    pub when: Vec<Condition>,
-}
-
-/// A signal compared with a value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Condition {
-    /// What is measured.
-    pub signal: Signal,
-    /// How it is compared.
-    pub comparison: Comparison,
-    /// With what.
-    pub value: Threshold,
-}
-
-/// What can be measured of a process under load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Signal {
-    /// The machine's load over one minute.
-    Load1,
-    /// The machine's load over five minutes.
-    Load5,
-    /// The load over one minute, divided by the cores this process may use.
-    LoadPerCore,
-    /// CPU time used, of what this process may use.
-    Cpu,
-    /// Time in which work waited for a CPU.
-    CpuPressure,
-    /// Memory used, of what this process may use.
-    Memory,
-    /// The average response time.
-    AverageResponseTime,
-    /// Requests under way.
-    InFlight,
-    /// Requests coming in per second.
-    RequestsPerSecond,
-    /// Open connections.
-    Connections,
-    /// Bytes in and out per second.
-    Traffic,
-}
-
-/// How a signal is compared with its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Comparison {
-    /// `>`
-    Above,
-    /// `>=`
-    AtLeast,
-    /// `<`
-    Below,
-    /// `<=`
-    AtMost,
-}
-
-/// What a signal is compared with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Threshold {
-    /// A plain number.
-    Number(f64),
-    /// A share of the whole: 0.85 for `85%`.
-    Share(f64),
-    /// A time.
-    Time(Duration),
-    /// Bytes per second.
-    BytesPerSecond(u64),
 }
 
 /// Conditions that decide before any rule does; allow comes first and wins.

@@ -36,6 +36,6 @@ pub fn shared_text(text: &str, settings: &Settings) -> Option<String> {
         shared.push_str("rules: []\n");
     }
     let read = crate::parse_shared("the fleet's rules", &shared, settings).ok()?.settings;
-    let is_same = read.rules == settings.rules && read.lists == settings.lists && read.adaptive == settings.adaptive;
+    let is_same = read.rules == settings.rules && read.lists == settings.lists;
     is_same.then_some(shared)
 }

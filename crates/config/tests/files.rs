@@ -49,12 +49,6 @@ fn shown(settings: &Settings) -> String {
     for rule in &settings.rules {
         text.push_str(&format!("rule {}", shown_rule(rule)));
     }
-    for adaptive in &settings.adaptive {
-        text.push_str(&format!("adaptive rule {}", shown_rule(&adaptive.rule)));
-        for condition in &adaptive.when {
-            text.push_str(&format!("  while {condition:?}\n"));
-        }
-    }
     for entry in &settings.lists.allow {
         text.push_str(&format!("allow {} (read as {})\n", entry.text, entry.condition));
     }
@@ -80,6 +74,9 @@ fn shown_rule(rule: &Rule) -> String {
     }
     for limit in &rule.limits {
         text.push_str(&format!("  limit {limit}\n"));
+    }
+    if let Some(adaptive) = &rule.adaptive {
+        text.push_str(&format!("  adaptive {adaptive}\n    {adaptive:?}\n"));
     }
     text.push_str(&format!("  cost {:?}, priority {:?}, mode {:?}\n", rule.cost, rule.priority, rule.mode));
     text.push_str(&format!("  scope {:?}\n", rule.scope));

@@ -22,6 +22,11 @@ fn every_file_the_decision_servers_pages_show_is_a_good_one() {
 }
 
 #[test]
+fn every_file_the_page_about_strain_shows_is_a_good_one() {
+    shown_in("docs/adaptive.md", 5);
+}
+
+#[test]
 fn every_file_the_operators_page_shows_is_a_good_one() {
     shown_in("docs/operations.md", 4);
 }

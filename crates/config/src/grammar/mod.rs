@@ -103,6 +103,10 @@ pub(crate) enum Shape {
     Location,
     /// `3 refusals in 1m`.
     Refusals,
+    /// `80%`.
+    Share,
+    /// `100/s` or `80% of capacity`.
+    Ceiling,
     /// `> 100ms`, with a value of this unit.
     Comparison(Unit),
     /// A header's value: text or a whole number.
@@ -132,6 +136,8 @@ pub(crate) enum Unit {
     Time,
     /// Bytes per second.
     BytesPerSecond,
+    /// Whatever the signal is measured in that it belongs to.
+    OfSignal,
 }
 
 impl Section {
@@ -180,6 +186,8 @@ impl Shape {
             Self::Actual => "a source such as response.bytes or response.json['usage.total_tokens']".to_owned(),
             Self::Location => "a path or URL to send clients to".to_owned(),
             Self::Refusals => "a text such as 3 refusals in 1m".to_owned(),
+            Self::Share => "a share such as 80%".to_owned(),
+            Self::Ceiling => "a rate such as 100/s, or a share such as 80% of capacity".to_owned(),
             Self::Comparison(unit) => format!("a comparison such as \"{}\"", unit.example()),
             Self::HeaderValue => "a text".to_owned(),
             Self::Json => "any value".to_owned(),
@@ -206,7 +214,7 @@ impl Shape {
 impl Unit {
     pub(crate) const fn example(self) -> &'static str {
         match self {
-            Self::Number => "> 4",
+            Self::Number | Self::OfSignal => "> 4",
             Self::Percent => "> 85%",
             Self::Time => "> 100ms",
             Self::BytesPerSecond => "> 50MiB/s",

@@ -70,6 +70,8 @@ fn takes(shape: &Shape) -> String {
         Shape::Actual => "source".to_owned(),
         Shape::Location => "path or URL".to_owned(),
         Shape::Refusals => "`N refusals in TIME`".to_owned(),
+        Shape::Share => "share".to_owned(),
+        Shape::Ceiling => "rate or `N% of capacity`".to_owned(),
         Shape::Comparison(_) => "comparison".to_owned(),
         Shape::HeaderValue => "text or number".to_owned(),
         Shape::Json => "anything".to_owned(),

@@ -88,10 +88,15 @@ pub(super) fn shape(of: &Shape) -> Value {
         Shape::Actual => pattern(r"^\s*(told|request\.bytes|response\.bytes|response\.(header|json)\s*\[.+\])\s*$"),
         Shape::Location => pattern(r"^(/|https?://)\S*$"),
         Shape::Refusals => pattern(REFUSALS),
+        Shape::Share => pattern(r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"),
+        Shape::Ceiling => {
+            json!({ "anyOf": [pattern(RATE), pattern(r"^\s*[0-9]+(\.[0-9]+)?\s*%\s+of\s+capacity\s*$")] })
+        }
         Shape::Comparison(unit) => pattern(match unit {
             Unit::Number => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*$",
             Unit::Percent => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*%?\s*$",
             Unit::Time => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$",
+            Unit::OfSignal => r"^\s*[<>]=?\s*[0-9]",
             Unit::BytesPerSecond => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?(/s)?\s*$",
         }),
         Shape::HeaderValue => json!({ "type": ["string", "integer"] }),

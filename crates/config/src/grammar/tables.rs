@@ -171,8 +171,14 @@ pub(crate) static RULE: Section = Section {
             "What happens to a request over the limit.";
         "max_keys": Shape::Count(1, 1 << 32), Default("its share of `memory`"), "100000",
             "How many keys it remembers at once.";
-        "adaptive": Shape::Section(&ADAPTIVE), ABSENT, "{ when: { cpu: \"> 85%\" }, limit: 100/s }",
-            "A further limit that holds only while the process is under strain.";
+        "adaptive": Shape::Either(&[
+            Shape::Word(&[
+                ("auto", "how many may be inside at once finds its own value"),
+                ("cpu", "a rate that keeps the CPU from being used up"),
+            ]),
+            Shape::OneOf(ADAPTIVES),
+        ]), ABSENT, "{ when: { cpu: \"> 85%\" }, limit: 100/s }",
+            "What holds the rule's requests back, all together, while the process is under strain.";
     },
 };
 
@@ -411,35 +417,120 @@ pub(crate) static REDIRECT: Section = Section {
     },
 };
 
-/// `adaptive`.
+/// The forms of `adaptive` that are a map. The first field of each says which it is.
+pub(crate) static ADAPTIVES: &[&Section] = &[&ADAPTIVE, &ADAPTIVE_AUTO, &ADAPTIVE_CPU];
+
+/// `adaptive`, with conditions.
 pub(crate) static ADAPTIVE: Section = Section {
     name: "adaptive",
-    doc: "A limit that holds only while the process is under strain.",
+    doc: "A limit for all requests of the rule together that holds only while the process is under strain.",
     fields: fields! {
         "when": Shape::Section(&SIGNALS), Required, "{ load5: \"> 4\", avg_rt: \"> 100ms\" }",
-            "The signals that say so. All of them must hold together.";
-        "limit": Shape::Rate, Required, "100/s",
-            "What holds then, beside the rule's own limits.";
+            "The signals that say so.";
+        "need": Shape::Word(&[
+            ("all", "all of them must hold together"),
+            ("any", "one of them is enough"),
+        ]), Default("all"), "any", "How many of the signals must say so.";
+        "limit": Shape::Ceiling, Required, "100/s",
+            "What holds then, beside the rule's own limits: a rate, or a share of the most that was answered lately.";
+        "enter_after": Shape::Duration, Default("750ms"), "2s",
+            "How long the signals must say so before it holds.";
+        "exit_after": Shape::Duration, Default("2s"), "10s",
+            "How long the signals must be back beyond their exit values before it is raised again.";
+        "hold": Shape::Duration, Default("2s"), "5s", "How long it holds at least.";
+        "recovery": Shape::Share, Default("10%"), "25%",
+            "By how much it is raised per second afterwards, until it holds nobody back.";
+    },
+};
+
+/// `adaptive: { auto: … }`.
+pub(crate) static ADAPTIVE_AUTO: Section = Section {
+    name: "an adaptive with auto",
+    doc: "A limit of requests inside at once that finds its own value.",
+    fields: fields! {
+        "auto": Shape::Section(&AUTO), Required, "{ max: 500 }",
+            "Its bounds.";
+    },
+};
+
+/// `auto`.
+pub(crate) static AUTO: Section = Section {
+    name: "auto",
+    doc: "The bounds within which the limit finds its value, and how long requests wait for a place.",
+    fields: fields! {
+        "min": Shape::Count(1, 1_000_000), Default("2"), "10", "It never falls below this.";
+        "max": Shape::Count(1, 1_000_000), Default("10000"), "500", "It never rises above this.";
+        "start": Shape::Count(1, 1_000_000), Default("20, within `min` and `max`"), "50", "Where it starts.";
+        "max_rt": Shape::Duration, Default("none"), "500ms",
+            "A response time that is too long, whatever is usual.";
+        "max_wait": Shape::Duration, Default("100ms"), "50ms", "How long a request waits for a place at most.";
+        "max_waiting": Shape::Count(0, 1_000_000), Default("1000"), "100",
+            "How many requests wait for a place at most.";
+    },
+};
+
+/// `adaptive: { cpu: … }`.
+pub(crate) static ADAPTIVE_CPU: Section = Section {
+    name: "an adaptive with cpu",
+    doc: "A rate that keeps the CPU from being used up, worked out from what a request costs.",
+    fields: fields! {
+        "cpu": Shape::Section(&CPU_GUARD), Required, "{ target: 80% }",
+            "When it acts, and what it aims at.";
+    },
+};
+
+/// `cpu`.
+pub(crate) static CPU_GUARD: Section = Section {
+    name: "cpu",
+    doc: "When the CPU is protected, and how much of it is used then.",
+    fields: fields! {
+        "target": Shape::Share, Default("80%"), "70%", "The share of the CPU that requests are let in for.";
+        "above": Shape::Share, Default("85%"), "90%",
+            "It acts only while more than this share is used, or work waits for a CPU, or the quota runs out.";
     },
 };
 
 /// `adaptive.when`.
 pub(crate) static SIGNALS: Section = Section {
     name: "adaptive.when",
-    doc: "Signals, each compared with a value by `>`, `>=`, `<` or `<=`.",
+    doc: "Signals, each compared with a value by `>`, `>=`, `<` or `<=`. A signal that cannot be read does not hold.",
     fields: fields! {
-        "load1": Shape::Comparison(Unit::Number), ABSENT, "\"> 4\"", "The machine's load over one minute.";
-        "load5": Shape::Comparison(Unit::Number), ABSENT, "\"> 4\"", "The machine's load over five minutes.";
-        "load_per_core": Shape::Comparison(Unit::Number), ABSENT, "\"> 1.5\"",
+        "load1": NUMBER, ABSENT, "\"> 4\"", "The machine's load over one minute.";
+        "load5": NUMBER, ABSENT, "\"> 4\"", "The machine's load over five minutes.";
+        "load_per_core": NUMBER, ABSENT, "\"> 1.5\"",
             "The load over one minute, divided by the cores this process may use.";
-        "cpu": Shape::Comparison(Unit::Percent), ABSENT, "\"> 85%\"", "CPU time used, of what this process may use.";
-        "cpu_pressure": Shape::Comparison(Unit::Percent), ABSENT, "\"> 20%\"", "Time in which work waited for a CPU.";
-        "memory": Shape::Comparison(Unit::Percent), ABSENT, "\"> 90%\"", "Memory used, of what this process may use.";
-        "avg_rt": Shape::Comparison(Unit::Time), ABSENT, "\"> 100ms\"", "The average response time.";
-        "in_flight": Shape::Comparison(Unit::Number), ABSENT, "\"> 50\"", "Requests under way.";
-        "qps": Shape::Comparison(Unit::Number), ABSENT, "\"> 1000\"", "Requests coming in per second.";
-        "connections": Shape::Comparison(Unit::Number), ABSENT, "\"> 5000\"", "Open connections.";
-        "traffic": Shape::Comparison(Unit::BytesPerSecond), ABSENT, "\"> 50MiB/s\"", "Bytes in and out per second.";
+        "cpu": PERCENT, ABSENT, "\"> 85%\"",
+            "CPU time used, of what this process may use: of its control group where there is one.";
+        "host_cpu": PERCENT, ABSENT, "\"> 85%\"", "CPU time used, of the whole machine.";
+        "cpu_pressure": PERCENT, ABSENT, "\"> 20%\"", "Time in which work waited for a CPU.";
+        "cpu_throttled": PERCENT, ABSENT, "\"> 10%\"",
+            "Scheduling periods in which the control group ran out of its quota.";
+        "memory": PERCENT, ABSENT, "\"> 90%\"", "Memory used, of what this process may use.";
+        "avg_rt": TIME, ABSENT, "\"> 100ms\"", "The average response time of the rule's requests, in the last second.";
+        "p50_rt": TIME, ABSENT, "\"> 50ms\"", "The response time that half of them stay within.";
+        "p90_rt": TIME, ABSENT, "\"> 200ms\"", "The response time that nine in ten stay within.";
+        "p99_rt": TIME, ABSENT, "\"> 500ms\"", "The response time that 99 in 100 stay within.";
+        "in_flight": NUMBER, ABSENT, "\"> 50\"", "The rule's requests under way.";
+        "qps": NUMBER, ABSENT, "\"> 1000\"", "The rule's requests coming in per second, refused ones included.";
+        "connections": NUMBER, ABSENT, "\"> 5000\"", "Open connections.";
+        "traffic": BYTES, ABSENT, "\"> 50MiB/s\"", "Bytes in and out per second, without the loopback.";
+    },
+};
+
+const NUMBER: Shape = Shape::Either(&[Shape::Comparison(Unit::Number), Shape::Section(&CONDITION)]);
+const PERCENT: Shape = Shape::Either(&[Shape::Comparison(Unit::Percent), Shape::Section(&CONDITION)]);
+const TIME: Shape = Shape::Either(&[Shape::Comparison(Unit::Time), Shape::Section(&CONDITION)]);
+const BYTES: Shape = Shape::Either(&[Shape::Comparison(Unit::BytesPerSecond), Shape::Section(&CONDITION)]);
+
+/// A signal's long form.
+pub(crate) static CONDITION: Section = Section {
+    name: "a signal",
+    doc: "A signal with its exit value and duration.",
+    fields: fields! {
+        "enter": Shape::Comparison(Unit::OfSignal), Required, "\"> 50\"", "From when on it means strain.";
+        "exit": Shape::Comparison(Unit::OfSignal), Default("four fifths of `enter`; five quarters if that is `<`"), "\"< 30\"",
+            "From when on the strain is over.";
+        "for": Shape::Duration, Default("`enter_after`"), "5s", "How long it must say so by itself.";
     },
 };
 
@@ -547,6 +638,11 @@ pub(crate) static ALL: &[&Section] = &[
     &REDIRECT,
     &ADAPTIVE,
     &SIGNALS,
+    &CONDITION,
+    &ADAPTIVE_AUTO,
+    &AUTO,
+    &ADAPTIVE_CPU,
+    &CPU_GUARD,
     &LISTS,
     &GATEWAY,
     &gateway::LISTENER,

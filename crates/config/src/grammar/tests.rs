@@ -13,7 +13,7 @@ rules:
     cluster: {}
     ban: {}
     on_limit: { queue: {}, then: { redirect: {} }, degrade: {} }
-    adaptive: { when: {} }
+    adaptive: { when: { load1: { enter: '> 1' } } }
     limits:
       - { token_bucket: 1/s }
       - { leaky_bucket: 1/s }
@@ -24,6 +24,8 @@ rules:
       - { concurrency: 1 }
       - { bandwidth: 1/s }
       - { warm_up: 1/s }
+  - { name: b, adaptive: { auto: {} } }
+  - { name: c, adaptive: { cpu: {} } }
 lists: {}
 store: {}
 gateway:

@@ -15,11 +15,11 @@ pub(super) fn is_bandwidth(limit: &Limit) -> bool {
 
 /// Looks at a rule that limits bandwidth.
 pub(super) fn look_at(context: &Context<'_>, read: &ReadRule) {
-    let ReadRule { rule, adaptive, places } = read;
+    let ReadRule { rule, places } = read;
     let limits = || rule.limits.iter().zip(&places.limits);
     let Some((_, bandwidth)) = limits().find(|(limit, _)| is_bandwidth(limit)) else { return };
     let other = limits().find(|(limit, _)| !is_bandwidth(limit)).map(|(_, span)| *span);
-    if let Some(other) = other.or_else(|| adaptive.as_ref().map(|_| places.adaptive)) {
+    if let Some(other) = other.or_else(|| rule.adaptive.as_ref().map(|_| places.adaptive)) {
         context.report(
             Finding::error(*bandwidth, format!("`{}` limits bandwidth and something else", rule.name))
                 .label("paces answers")

@@ -8,6 +8,7 @@ mod binding;
 mod contradiction;
 mod descriptors;
 mod provided;
+mod strain;
 
 use std::collections::HashMap;
 
@@ -36,6 +37,7 @@ pub(crate) fn rules(context: &Context<'_>, rules: &[ReadRule], memory: u64, stor
     for read @ ReadRule { rule, places, .. } in rules {
         bandwidth::look_at(context, read);
         descriptors::look_at(context, read);
+        strain::look_at(context, read);
         never_admitted(context, rule, places);
         never_matches(context, rule, places);
         binding::never_binds(context, rule, places);

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use sluicegate_engine::rule::Rule;
-
 use super::Context;
 use super::admin::admin;
 use super::fields::Fields;
@@ -16,7 +14,7 @@ use super::store::store;
 use crate::diagnostic::Finding;
 use crate::grammar::tables;
 use crate::lint;
-use crate::settings::{AdaptiveRule, DEFAULT_MEMORY, HeaderStyle, ListEntry, Lists, RulesFrom, Settings, Store};
+use crate::settings::{DEFAULT_MEMORY, HeaderStyle, ListEntry, Lists, RulesFrom, Settings, Store};
 use crate::source::Span;
 use crate::tree::{Node, Value};
 
@@ -66,8 +64,8 @@ fn decided(fields: &Fields<'_>, base: Settings) -> Settings {
     if let (Some(gateway), None) = (&base.gateway, &base.server) {
         lint::provided(fields.context, gateway, &read, &lists, &list_places);
     }
-    let (rules, adaptive) = parted(read);
-    Settings { rules, adaptive, lists, ..base }
+    let rules = read.into_iter().map(|read| read.rule).collect();
+    Settings { rules, lists, ..base }
 }
 
 fn rules_from(fields: &Fields<'_>, store: &Store) -> RulesFrom {
@@ -142,18 +140,4 @@ fn rules(item: Item<'_>) -> Vec<ReadRule> {
         rules.push(read);
     }
     rules
-}
-
-/// The rules that hold always, and those that hold under strain.
-fn parted(read: Vec<ReadRule>) -> (Vec<Rule>, Vec<AdaptiveRule>) {
-    let (mut rules, mut adaptive) = (Vec::with_capacity(read.len()), Vec::new());
-    for ReadRule { rule, adaptive: strained, .. } in read {
-        if let Some((when, limit)) = strained {
-            adaptive.push(AdaptiveRule { rule: Rule { limits: vec![limit], ..rule.clone() }, when });
-        }
-        if !rule.limits.is_empty() {
-            rules.push(rule);
-        }
-    }
-    (rules, adaptive)
 }

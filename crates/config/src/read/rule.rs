@@ -17,7 +17,6 @@ use super::on_limit::on_limit;
 use crate::diagnostic::{Finding, quoted};
 use crate::grammar::Shape;
 use crate::notation;
-use crate::settings::Condition;
 use crate::source::Span;
 use crate::tree::Value;
 
@@ -30,7 +29,6 @@ pub(crate) const MOST_LIMITS: usize = 16;
 /// A rule with the places of what it says, for warnings.
 pub(crate) struct ReadRule {
     pub(crate) rule: Rule,
-    pub(crate) adaptive: Option<(Vec<Condition>, Limit)>,
     pub(crate) places: Places,
 }
 
@@ -76,7 +74,7 @@ pub(crate) fn rule(fields: &Fields<'_>) -> Option<ReadRule> {
     let scope = scope(fields);
     let on_limit = fields.section("on_limit").map(|it| on_limit(&it)).unwrap_or_default();
     let max_keys = fields.count("max_keys").and_then(|count| usize::try_from(count).ok());
-    let adaptive = fields.section("adaptive").and_then(|it| adaptive(&it));
+    let adaptive = fields.get("adaptive").and_then(adaptive);
     let places = Places {
         name: fields.value_span("name"),
         target: fields.value_span("match"),
@@ -92,9 +90,23 @@ pub(crate) fn rule(fields: &Fields<'_>) -> Option<ReadRule> {
         max_keys: fields.key_span("max_keys"),
     };
     let limits = limits.into_iter().map(|(limit, _)| limit).collect();
-    let rule =
-        Rule { name: name?, side, target, when, key, limits, cost, ban, priority, mode, scope, on_limit, max_keys };
-    Some(ReadRule { rule, adaptive, places })
+    let rule = Rule {
+        name: name?,
+        side,
+        target,
+        when,
+        key,
+        limits,
+        adaptive,
+        cost,
+        ban,
+        priority,
+        mode,
+        scope,
+        on_limit,
+        max_keys,
+    };
+    Some(ReadRule { rule, places })
 }
 
 fn name(item: &Item<'_>) -> Option<String> {
