@@ -1,0 +1,6 @@
+//! Laws in a closed loop: a real gate, a simulated service behind it, and time turned by hand.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+mod conditions;
+mod cpu;
+mod plant;

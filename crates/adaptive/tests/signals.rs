@@ -1,0 +1,197 @@
+//! Signals read from the files of hosts and containers, and from the machine the tests run on.
+//!
+//! Every folder in `fixtures` is a machine: `first` at one moment, `then` the files that differ a second later.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sluicegate_adaptive::readings::Readings;
+use sluicegate_adaptive::signals::Machine;
+use sluicegate_engine::Timestamp;
+use sluicegate_engine::rule::Signal;
+
+/// A machine's files in a folder of their own, where they can be changed.
+struct Fixture {
+    name: &'static str,
+    root: PathBuf,
+}
+
+impl Fixture {
+    fn new(name: &'static str, test: &str) -> Self {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("signals-{name}-{test}"));
+        let _ = fs::remove_dir_all(&root);
+        let fixture = Self { name, root };
+        fixture.turn_to("first");
+        fixture
+    }
+
+    fn turn_to(&self, when: &str) {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(self.name).join(when);
+        copy(&from, &self.root);
+    }
+
+    fn write(&self, path: &str, text: &[u8]) {
+        fs::write(self.root.join(path), text).unwrap();
+    }
+}
+
+/// Copies a folder over another. Files keep their identity: who has them open sees the new text.
+fn copy(from: &Path, to: &Path) {
+    let Ok(entries) = fs::read_dir(from) else { return };
+    fs::create_dir_all(to).unwrap();
+    for entry in entries {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::write(to, fs::read(entry.path()).unwrap()).unwrap();
+        }
+    }
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(1_000_000_000_000 + millis * 1_000_000)
+}
+
+/// What is expected a second after the first look.
+struct Expected {
+    name: &'static str,
+    cores: Option<f64>,
+    cpu_seconds: Option<f64>,
+    readings: [(Signal, Option<f64>); 10],
+}
+
+#[rustfmt::skip]
+fn table() -> Vec<Expected> {
+    use Signal::*;
+    let row = |name, cores, cpu_seconds, values: [Option<f64>; 10]| {
+        let signals = [Load1, Load5, LoadPerCore, Cpu, HostCpu, CpuPressure, CpuThrottled, Memory, Connections, Traffic];
+        let mut nth = 0;
+        Expected { name, cores, cpu_seconds, readings: signals.map(|signal| { nth += 1; (signal, values[nth - 1]) }) }
+    };
+    let known = |values: [f64; 10]| values.map(Some);
+    vec![
+        //                            cores      cpu_seconds         load1 load5 /core  cpu   host   press throt memory conn   traffic
+        row("bare-host",        Some(4.0),  Some(201.0),  known([3.2,  2.4,  0.8,  0.75, 0.75,  0.25, 0.0,  0.25,  150.0, 1_250_000.0])),
+        row("systemd-service",  Some(8.0),  Some(1_002.0), known([4.0,  3.1,  0.5,  0.25, 0.75,  0.1,  0.0,  0.75,  44.0,  1_000.0])),
+        row("docker-v2-quota",  Some(1.5),  Some(61.2),   known([6.0,  5.2,  4.0,  0.8,  0.2,   0.6,  0.4,  0.75,  11.0,  3_000_000.0])),
+        // The container itself uses a fifth of the pod's quota, the pod nine tenths.
+        row("kubernetes-pod",   Some(2.0),  Some(20.4),   known([24.0, 20.0, 12.0, 0.9,  0.5,   0.0,  0.5,  0.5,   70.0,  0.0])),
+        row("docker-v1-hybrid", Some(0.5),  Some(7.3),    known([1.0,  0.5,  2.0,  0.6,  0.1,   0.4,  0.1,  0.5,   6.0,   2_500.0])),
+        row("old-kernel",       Some(2.0),  Some(1.0),
+            [Some(0.1), Some(0.2), Some(0.05), Some(0.1), Some(0.1), None, Some(0.0), Some(0.25), Some(3.0), Some(0.0)]),
+        row("broken",           None,       None,
+            [None, None, None, None, None, None, Some(0.0), None, None, None]),
+    ]
+}
+
+fn close(one: Option<f64>, other: Option<f64>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => (one - other).abs() <= 1e-9 * one.abs().max(1.0),
+        (one, other) => one == other,
+    }
+}
+
+#[test]
+fn hosts_and_containers_are_read_as_they_are() {
+    for expected in table() {
+        let fixture = Fixture::new(expected.name, "table");
+        let mut machine = Machine::at(&fixture.root);
+        let first = machine.read(at(0));
+        for signal in [Signal::Cpu, Signal::HostCpu, Signal::CpuPressure, Signal::Traffic] {
+            assert_eq!(first.get(signal), None, "{}: {} after one look", expected.name, signal.name());
+        }
+        fixture.turn_to("then");
+        let then = machine.read(at(1_000));
+        for (signal, value) in expected.readings {
+            let read = then.get(signal);
+            assert!(close(read, value), "{}: {} is {value:?}, read as {read:?}", expected.name, signal.name());
+        }
+        assert!(close(machine.cores(), expected.cores), "{}: {:?} cores", expected.name, machine.cores());
+        assert!(close(machine.cpu_seconds(), expected.cpu_seconds), "{}: {:?}", expected.name, machine.cpu_seconds());
+        for signal in Signal::ALL.into_iter().filter(|signal| signal.is_of_requests()) {
+            assert_eq!(then.get(signal), None, "the machine knows nothing of requests");
+        }
+    }
+}
+
+#[test]
+fn a_program_may_count_its_own_connections() {
+    let fixture = Fixture::new("docker-v2-quota", "connections");
+    let mut machine = Machine::at(&fixture.root).with_connections(|| 12_345);
+    assert_eq!(machine.read(at(0)).get(Signal::Connections), Some(12_345.0));
+}
+
+#[test]
+fn what_cannot_be_read_for_a_while_comes_back() {
+    let fixture = Fixture::new("docker-v2-quota", "comes-back");
+    let mut machine = Machine::at(&fixture.root);
+    let cpu = |readings: Readings| readings.get(Signal::Cpu);
+    machine.read(at(0));
+    fixture.turn_to("then");
+    assert!(cpu(machine.read(at(1_000))).is_some());
+    fixture.write("sys/fs/cgroup/cpu.stat", b"\xff\xff");
+    assert_eq!(cpu(machine.read(at(1_250))), None);
+    fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 70000000\nnr_periods 0\nnr_throttled 0\n");
+    assert_eq!(cpu(machine.read(at(1_500))), None, "there is nothing to compare it with");
+    fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 70300000\nnr_periods 0\nnr_throttled 0\n");
+    assert!(close(cpu(machine.read(at(2_500))), Some(0.2)));
+    // The counter begins anew.
+    fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 100\nnr_periods 0\nnr_throttled 0\n");
+    assert_eq!(cpu(machine.read(at(2_750))), None);
+}
+
+#[test]
+fn limits_that_change_are_noticed() {
+    let fixture = Fixture::new("docker-v2-quota", "limits");
+    let mut machine = Machine::at(&fixture.root);
+    machine.read(at(0));
+    assert_eq!(machine.cores(), Some(1.5));
+    fixture.write("sys/fs/cgroup/cpu.max", b"400000 100000\n");
+    fixture.turn_to("then");
+    fixture.write("sys/fs/cgroup/cpu.max", b"400000 100000\n");
+    machine.read(at(1_000));
+    let readings = machine.read(at(6_000));
+    assert_eq!(machine.cores(), Some(4.0));
+    assert!(readings.get(Signal::Cpu).is_some(), "what was known of the rates is kept");
+}
+
+#[test]
+fn the_live_machine_is_sane_and_cheap_to_read() {
+    let mut machine = Machine::new();
+    machine.read(at(0));
+    let began = Instant::now();
+    let (mut slept, mut quickest) = (Duration::ZERO, Duration::MAX);
+    let mut readings = Readings::UNKNOWN;
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(15));
+        slept = began.elapsed();
+        readings = machine.read(at(slept.as_millis() as u64));
+        quickest = quickest.min(began.elapsed() - slept);
+    }
+    assert!(slept > Duration::ZERO);
+    if !Path::new("/proc/stat").exists() {
+        return;
+    }
+    let value = |signal: Signal| readings.get(signal).unwrap_or_else(|| panic!("{} is unknown", signal.name()));
+    let mut shares = vec![Signal::Cpu, Signal::HostCpu, Signal::CpuThrottled, Signal::Memory];
+    if Path::new("/proc/pressure/cpu").exists() {
+        shares.push(Signal::CpuPressure);
+    }
+    for signal in shares {
+        assert!((0.0..=1.0).contains(&value(signal)), "{} is {}", signal.name(), value(signal));
+    }
+    assert!(value(Signal::Memory) > 0.0);
+    for signal in [Signal::Load1, Signal::Load5, Signal::LoadPerCore, Signal::Connections, Signal::Traffic] {
+        assert!((0.0..1e12).contains(&value(signal)), "{} is {}", signal.name(), value(signal));
+    }
+    let cores = machine.cores().unwrap();
+    assert!(cores > 0.0 && cores <= 4_096.0, "{cores} cores");
+    assert!(machine.cpu_seconds().unwrap() >= 0.0);
+    println!("{readings:?}\n{:?}; the quickest look took {quickest:?}", machine.facts());
+    // The quickest of twenty: the others may have been interrupted.
+    assert!(quickest < Duration::from_millis(1), "a look took {quickest:?}");
+}
