@@ -12,6 +12,8 @@
 //! Tests of what speaks to other programs start the real ones, [`servers`], and put what can go wrong on the
 //! way to them in between, [`fault_proxy`].
 //!
+//! What protects a server from too much load is judged by what comes of it, in virtual time: [`overload`].
+//!
 //! The checkers know nothing of the engine: a checker that shared the limiter's arithmetic would
 //! share its mistakes.
 //!
@@ -38,4 +40,5 @@ pub mod arrivals;
 pub mod bound;
 pub mod fault_proxy;
 pub mod history;
+pub mod overload;
 pub mod servers;
