@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use sluicegate_engine::gate::Ending;
 use sluicegate_engine::{Outcome, Pass};
-use sluicegate_http::{Paced, Tally};
+use sluicegate_http::{Paced, Tally, ending_of};
 
 use super::BodyFate;
 use crate::client::Client;
@@ -39,6 +40,8 @@ pub(crate) struct Relayed {
 pub(crate) struct Held {
     /// Permits, and reserves to be settled.
     pub(crate) outcome: Option<Box<Outcome>>,
+    /// Whether its rules know how it went.
+    is_noted: bool,
     /// What the request really cost, as far as it is known.
     tally: Option<Box<Tally>>,
     /// What becomes of the request's body, if it has one.
@@ -56,8 +59,9 @@ impl Held {
         self.outcome = Some(outcome);
     }
 
-    /// The answer has begun, with these headers.
-    pub(crate) fn answered(&mut self, headers: &HeaderMap, fate: Option<Arc<BodyFate>>) {
+    /// The answer has begun, with this head.
+    pub(crate) fn answered(&mut self, status: StatusCode, headers: &HeaderMap, fate: Option<Arc<BodyFate>>) {
+        self.note(ending_of(status));
         if let Some(tally) = &mut self.tally {
             tally.answered(headers);
             self.fate = fate;
@@ -66,6 +70,14 @@ impl Held {
 }
 
 impl Held {
+    /// Notes how the request went.
+    pub(crate) fn note(&mut self, ending: Ending) {
+        if let Some(outcome) = &mut self.outcome {
+            outcome.note(ending);
+            self.is_noted = true;
+        }
+    }
+
     /// A part of the answer has passed; perhaps the last.
     fn passed(&mut self, frame: &Frame<Bytes>, has_ended: bool) {
         let Some(data) = frame.data_ref() else { return };
@@ -89,6 +101,10 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        if !self.is_noted {
+            // The client went away first.
+            self.note(Ending::Unknown);
+        }
         if let (Some(mut tally), Some(outcome)) = (self.tally.take(), self.outcome.take()) {
             tally.sent(self.fate.as_ref().map_or(0, |fate| fate.bytes()));
             tally.settle(*outcome);

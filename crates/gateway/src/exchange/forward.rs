@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
+use sluicegate_engine::gate::Ending;
 use sluicegate_http::normal_path;
 
 use super::{Journal, upgrade};
@@ -63,7 +64,7 @@ pub(super) async fn forward(
                 head::strip(&mut parts.headers);
             }
             parts.version = Version::default();
-            held.answered(&parts.headers, fate);
+            held.answered(parts.status, &parts.headers, fate);
             if let Some(mut journal) = journal.take() {
                 journal.answered_by(server, attempts);
                 journal.head(parts.status, &mut parts.headers);
@@ -79,7 +80,10 @@ pub(super) async fn forward(
             Err(match fate {
                 Some(fate) if fate.is_slow() => Failure::Slow,
                 Some(fate) if fate.is_broken() => Failure::Bad("the request's body broke off"),
-                _ => failure,
+                _ => {
+                    held.note(Ending::Failed);
+                    failure
+                }
             })
         }
     }

@@ -98,7 +98,7 @@ impl Journal {
             self.wait = self.client.thread.shared.clock.now().saturating_since(self.begun);
         }
         let position = match outcome.cause() {
-            Cause::Limit(rule) | Cause::Ban(rule) => Some(rule),
+            Cause::Limit(rule) | Cause::Ban(rule) | Cause::Strain(rule) => Some(rule),
             _ => outcome.decisions().find(|(_, said)| !said.shadow).map(|(_, said)| said.rule),
         };
         self.rule = position.and_then(|rule| Some(outcome.rules().get(rule)?.name.clone()));

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, Request, Response};
 use sluicegate_engine::Outcome;
+use sluicegate_engine::gate::Ending;
 use sluicegate_engine::rule::{self, Side};
 use sluicegate_engine::sluice::{Admission, Waved};
 use sluicegate_http::attributes::HttpAttributes;
@@ -166,8 +167,14 @@ async fn answered(
     };
     held.turn = shared.workers.turn().await.map_err(|_| Failure::Busy)?;
     let answer = match place {
-        Place::Answer(answer) => own(answer.clone(), *request.method() == Method::HEAD),
-        Place::Demo(_) => own(crate::demo::answer(&request), *request.method() == Method::HEAD),
+        Place::Answer(answer) => {
+            held.note(Ending::Well);
+            own(answer.clone(), *request.method() == Method::HEAD)
+        }
+        Place::Demo(_) => {
+            held.note(Ending::Well);
+            own(crate::demo::answer(&request), *request.method() == Method::HEAD)
+        }
         Place::Upstream(way) => forward::forward(client, way, request, survey, held, journal).await?,
     };
     Ok(dressed(answer, fields))

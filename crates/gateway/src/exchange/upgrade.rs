@@ -22,6 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
 use super::Journal;
 use super::forward::{address, cleaned, outgoing, target};
+use sluicegate_engine::gate::Ending;
+
 use crate::alarm::LazyAlarm;
 use crate::body::{AnswerBody, Held, RequestBody, Upload};
 use crate::client::Client;
@@ -77,6 +79,7 @@ pub(super) async fn forward(
                 return Err(Failure::Busy);
             }
             attempt.failed();
+            held.note(Ending::Failed);
             return Err(match lost {
                 Lost::NoConnection { late: true } | Lost::Late => Failure::Late { upstream: name() },
                 Lost::NoConnection { late: false } | Lost::Unsent => Failure::NoConnection { upstream: name() },
@@ -94,7 +97,7 @@ pub(super) async fn forward(
     }
     if parts.status != StatusCode::SWITCHING_PROTOCOLS {
         head::strip(&mut parts.headers);
-        held.answered(&parts.headers, fate);
+        held.answered(parts.status, &parts.headers, fate);
         let body = ServerBody::of_link(link, Arc::clone(lane), attempt, alarm);
         return Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))));
     }
@@ -105,6 +108,7 @@ pub(super) async fn forward(
     if let Some(protocol) = protocol {
         parts.headers.insert(UPGRADE, protocol);
     }
+    held.note(Ending::Well);
     let longest = upstream.settings().timeouts.body;
     let tunnel = Tunnel { link, held, _attempt: attempt, clock: shared.clock.clone(), longest };
     Ok(Response::from_parts(parts, AnswerBody::Tunnel(Box::new(tunnel))))

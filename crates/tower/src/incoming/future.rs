@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
+use sluicegate_engine::gate::Ending;
 use sluicegate_engine::sluice::Admission;
 use sluicegate_http::headers::Fields;
 use tower_service::Service;
@@ -84,7 +85,12 @@ where
             return Poll::Ready(match (answer, mem::replace(this.state, State::Done)) {
                 (Ok(answer), State::Serving(fields, held)) => Ok(dressed(answer, fields, held)),
                 (Ok(answer), _) => Ok(dressed(answer, Fields::default(), None)),
-                (Err(error), _) => Err(error),
+                (Err(error), state) => {
+                    if let State::Serving(_, Some(mut held)) = state {
+                        held.note(Ending::Failed);
+                    }
+                    Err(error)
+                }
             });
         }
         match mem::replace(this.state, State::Done) {

@@ -3,8 +3,9 @@
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use sluicegate_engine::Outcome;
+use sluicegate_engine::gate::Ending;
 use sluicegate_engine::sluice::Meters;
-use sluicegate_http::Tally;
+use sluicegate_http::{Tally, ending_of};
 
 use super::body::ActualCost;
 
@@ -12,6 +13,8 @@ use super::body::ActualCost;
 #[derive(Debug)]
 pub(super) struct Held {
     outcome: Option<Outcome>,
+    /// Whether its rules know how it went.
+    is_noted: bool,
     tally: Option<Tally>,
     told: Option<ActualCost>,
 }
@@ -24,14 +27,23 @@ impl Held {
         if let (Some(tally), Some(length)) = (&mut tally, length(headers)) {
             tally.sent(length);
         }
-        Box::new(Self { outcome: Some(outcome), tally, told: None })
+        Box::new(Self { outcome: Some(outcome), is_noted: false, tally, told: None })
     }
 
     /// The service has answered.
     pub(super) fn answered<B>(&mut self, answer: &Response<B>) {
+        self.note(ending_of(answer.status()));
         self.told = answer.extensions().get().copied();
         if let Some(tally) = &mut self.tally {
             tally.answered(answer.headers());
+        }
+    }
+
+    /// Notes how the request went.
+    pub(super) fn note(&mut self, ending: Ending) {
+        if let Some(outcome) = &mut self.outcome {
+            outcome.note(ending);
+            self.is_noted = true;
         }
     }
 
@@ -50,6 +62,10 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        if !self.is_noted {
+            // Nobody waited for the answer.
+            self.note(Ending::Unknown);
+        }
         let Some(outcome) = self.outcome.take() else { return };
         match (self.tally.take(), self.told) {
             (Some(mut tally), told) => {

@@ -36,6 +36,8 @@ pub enum LimitedBy {
     Budget,
     /// The server holds calls back, and too many wait already.
     LineFull,
+    /// The server turns calls away, and most are not made.
+    Throttle,
 }
 
 impl Limited {
@@ -45,7 +47,7 @@ impl Limited {
         let by = match outcome.cause() {
             Cause::DenyList(_) => LimitedBy::DenyList,
             Cause::Ban(_) => LimitedBy::Ban(rule),
-            Cause::Rules | Cause::AllowList(_) | Cause::Limit(_) => LimitedBy::Rule(rule),
+            Cause::Rules | Cause::AllowList(_) | Cause::Limit(_) | Cause::Strain(_) => LimitedBy::Rule(rule),
         };
         Self { destination: Arc::clone(destination), by, verdict: outcome.verdict() }
     }
@@ -53,6 +55,10 @@ impl Limited {
     pub(super) fn by_advice(destination: &Arc<str>, by: LimitedBy, wait: Duration) -> Self {
         let verdict = Verdict::Denied { retry_after: Some(wait) };
         Self { destination: Arc::clone(destination), by, verdict }
+    }
+
+    pub(super) fn by_throttle(destination: Arc<str>, wait: Duration) -> Self {
+        Self { destination, by: LimitedBy::Throttle, verdict: Verdict::Denied { retry_after: Some(wait) } }
     }
 
     /// The exact time after which the call would be made if nobody else came. `None` if no clock can
@@ -97,6 +103,7 @@ impl fmt::Display for Limited {
             LimitedBy::RetryAfter => f.write_str("the server asked not to be called")?,
             LimitedBy::Budget => f.write_str("the server's budget is spent")?,
             LimitedBy::LineFull => f.write_str("the server holds calls back, and too many wait already")?,
+            LimitedBy::Throttle => f.write_str("the server turns calls away")?,
         }
         match self.retry_after() {
             Some(wait) => write!(f, ": try again in {}", Span(in_millis(wait))),

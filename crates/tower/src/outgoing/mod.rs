@@ -11,6 +11,8 @@
 //! 4. **The answer** is heard ([`sluicegate_http::advice`]) and handed on as it is. What the rules lent
 //!    is given back when its body has been read or dropped.
 //!
+//! [`ThrottleLayer`] is a layer of its own: calls to a backend that turns most of them away are not made.
+//!
 //! Advice comes before the rules so that the rules see calls at the moment they go: calls that took their
 //! turns first and then sat out a hold together would leave all at once, over the limit.
 //!
@@ -54,6 +56,7 @@ mod gate;
 mod jitter;
 mod pacer;
 mod service;
+mod throttle;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -77,6 +80,7 @@ pub use destination::DestinationState;
 pub use error::{Limited, LimitedBy};
 pub use pacer::Pace;
 pub use service::{BoxError, OutgoingService};
+pub use throttle::{Answer, ThrottleLayer, ThrottleLayerBuilder, ThrottleService};
 
 pub(crate) use body::Held;
 use builder::{AddAttributes, Names};

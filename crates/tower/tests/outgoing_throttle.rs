@@ -1,0 +1,158 @@
+//! The throttle of outgoing calls around a client in memory, on a clock turned by hand.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use http::{Request, Response};
+use sluicegate_engine::Sluice;
+use sluicegate_engine::clock::{ClockHandle, ManualClock};
+use sluicegate_engine::rule::{Rule, Side};
+use sluicegate_tower::outgoing::{Answer, BoxError, Limited, LimitedBy, Outgoing, ThrottleLayer, ThrottleLayerBuilder};
+use tower::{Layer, Service, service_fn};
+
+/// A server in memory: the status it answers with, 0 for a broken connection, and how many calls reached it.
+#[derive(Clone, Default)]
+struct Server {
+    status: Arc<AtomicU16>,
+    reached: Arc<AtomicU64>,
+}
+
+impl Server {
+    fn new(status: u16) -> Self {
+        let server = Self::default();
+        server.answers(status);
+        server
+    }
+
+    fn answers(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
+    }
+
+    fn reached(&self) -> u64 {
+        self.reached.swap(0, Ordering::SeqCst)
+    }
+
+    fn client(
+        &self,
+    ) -> impl Service<Request<String>, Response = Response<String>, Error = BoxError, Future: Send + 'static>
+    + Clone
+    + Send
+    + 'static {
+        let server = self.clone();
+        service_fn(move |_: Request<String>| {
+            server.reached.fetch_add(1, Ordering::SeqCst);
+            let status = server.status.load(Ordering::SeqCst);
+            async move {
+                if status == 0 {
+                    return Err(BoxError::from("connection refused"));
+                }
+                Ok(Response::builder().status(status).body(String::new())?)
+            }
+            .boxed()
+        })
+    }
+}
+
+fn throttle(clock: &ManualClock) -> ThrottleLayerBuilder {
+    ThrottleLayer::builder(ClockHandle::new(clock.clone()))
+}
+
+/// Makes so many calls, one every millisecond. Answers how many were not made.
+fn call<S>(client: &mut S, clock: &ManualClock, host: &str, calls: u32) -> u32
+where
+    S: Service<Request<String>, Response = Response<String>, Error = BoxError>,
+{
+    let mut not_made = 0;
+    for _ in 0..calls {
+        clock.advance(Duration::from_millis(1));
+        let request = Request::get(format!("http://{host}/x")).body(String::new()).unwrap();
+        let answer = client.call(request).now_or_never().expect("answered at once");
+        if let Err(error) = answer
+            && let Some(limited) = Limited::find(&*error)
+        {
+            assert_eq!(limited.by, LimitedBy::Throttle);
+            assert_eq!(&*limited.destination, format!("{host}:80"));
+            assert!(limited.retry_after() <= Some(Duration::from_secs(1)));
+            not_made += 1;
+        }
+    }
+    not_made
+}
+
+#[test]
+fn what_counts_as_turned_away() {
+    for (status, turned_away) in [(200, false), (404, false), (500, false), (429, true), (503, true), (0, true)] {
+        let (clock, server) = (ManualClock::new(), Server::new(status));
+        let mut client = throttle(&clock).build().layer(server.client());
+        let not_made = call(&mut client, &clock, "bank.example", 1_000);
+        assert_eq!(not_made > 900, turned_away, "{status}: {not_made} not made");
+        assert_eq!(server.reached(), u64::from(1_000 - not_made));
+    }
+}
+
+#[test]
+fn a_program_may_judge_for_itself() {
+    let (clock, server) = (ManualClock::new(), Server::new(500));
+    let layer = throttle(&clock)
+        .rejects(|answer| matches!(answer, Answer::Head(status, _) if status.is_server_error()))
+        .build();
+    assert!(call(&mut layer.layer(server.client()), &clock, "bank.example", 1_000) > 900);
+    server.answers(0);
+    assert_eq!(call(&mut layer.layer(server.client()), &clock, "other.example", 1_000), 0);
+}
+
+#[test]
+fn backends_are_apart_and_clones_are_together() {
+    let (clock, server) = (ManualClock::new(), Server::new(503));
+    let layer = throttle(&clock).max_backends(2).build();
+    call(&mut layer.layer(server.client()), &clock, "one.example", 1_000);
+    server.answers(200);
+    assert_eq!(call(&mut layer.clone().layer(server.client()), &clock, "two.example", 500), 0);
+    assert!(call(&mut layer.clone().layer(server.client()), &clock, "one.example", 500) > 400);
+    // A third makes the one that knows least be forgotten.
+    call(&mut layer.layer(server.client()), &clock, "three.example", 10);
+    let names: Vec<String> = layer.state().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["one.example:80", "three.example:80"]);
+}
+
+#[test]
+fn a_server_that_is_back_is_called_again() {
+    let (clock, server) = (ManualClock::new(), Server::new(200));
+    let mut client = throttle(&clock).build().layer(server.client());
+    assert_eq!(call(&mut client, &clock, "bank.example", 10_000), 0);
+    server.answers(503);
+    call(&mut client, &clock, "bank.example", 10_000);
+    server.reached();
+    call(&mut client, &clock, "bank.example", 10_000);
+    assert!((9..40).contains(&server.reached()), "a probe per second and a little");
+    server.answers(200);
+    call(&mut client, &clock, "bank.example", 13_000);
+    assert_eq!(call(&mut client, &clock, "bank.example", 1_000), 0);
+}
+
+#[test]
+fn calls_that_were_dropped_count_and_those_not_made_do_not() {
+    let clock = ManualClock::new();
+    let layer = throttle(&clock).build();
+    let mut stuck = layer
+        .layer(service_fn(|_: Request<String>| std::future::pending::<Result<Response<String>, BoxError>>().boxed()));
+    let request = || Request::get("http://bank.example/x").body(String::new()).unwrap();
+    (0..5).for_each(|_| drop(stuck.call(request())));
+    assert_eq!(layer.state()[0].1.rejected, 5);
+    // A rule beneath refuses: the server never saw the call.
+    let mut rule = Rule::new("none", ["1/1h".parse().unwrap()]);
+    rule.side = Side::Outbound;
+    let sluice = Sluice::builder().rule(rule).clock(clock.clone()).build().unwrap();
+    let outgoing = Outgoing::builder(sluice).build();
+    let server = service_fn(|_: Request<String>| async { Ok::<_, BoxError>(Response::new(String::from("x"))) });
+    let layer = throttle(&clock).build();
+    let mut client = layer.layer(outgoing.layer(server));
+    for _ in 0..100 {
+        let _ = client.call(request()).now_or_never().unwrap().map(drop);
+    }
+    let state = layer.state()[0].1;
+    assert_eq!((state.wanted, state.accepted, state.rejected), (1, 1, 0));
+}
