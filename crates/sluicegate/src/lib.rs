@@ -178,6 +178,17 @@ pub mod stream;
 pub use attribute::Limited;
 pub use installed::{install, installed};
 
+/// Signals, conditions and self-tuning limits, for rules that protect the process under strain.
+#[cfg(feature = "adaptive")]
+pub use sluicegate_adaptive as adaptive;
+
+/// Steers the rules of a sluice that protect the process, whatever they will be, by a thread of its own, for as long as
+/// the sluice is kept. `load` does so by itself.
+#[cfg(feature = "adaptive")]
+pub fn steer(sluice: &Sluice) -> std::io::Result<adaptive::pilot::Steering> {
+    adaptive::pilot::Pilot::new(sluice, adaptive::signals::Machine::new()).spawn()
+}
+
 #[cfg(feature = "config")]
 pub use load::{LoadError, enforce, load, resume};
 
@@ -220,6 +231,9 @@ mod pages {
     struct Library;
     #[doc = include_str!("../../../docs/algorithms.md")]
     struct Algorithms;
+    #[cfg(feature = "adaptive")]
+    #[doc = include_str!("../../../docs/adaptive.md")]
+    struct AdaptivePage;
     #[cfg(feature = "cluster")]
     #[doc = include_str!("../../../docs/cluster.md")]
     struct Cluster;

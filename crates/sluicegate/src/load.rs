@@ -23,6 +23,17 @@ pub enum LoadError {
     #[cfg(feature = "cluster")]
     #[error("store: {0}")]
     Store(#[from] sluicegate_cluster::StartError),
+    /// No thread could be had to steer the rules that protect the process.
+    #[cfg(feature = "adaptive")]
+    #[error("no thread for rules with `adaptive`: {0}")]
+    Thread(#[from] std::io::Error),
+    /// There are rules that protect the process under strain, and nobody to steer them.
+    #[cfg(not(feature = "adaptive"))]
+    #[error("rule '{rule}' has `adaptive`: turn on the feature `adaptive` of sluicegate")]
+    NoAdaptive {
+        /// The first such rule.
+        rule: String,
+    },
     /// There are rules for a whole fleet, and no way to reach its store.
     #[cfg(not(feature = "cluster"))]
     #[error(
@@ -79,12 +90,25 @@ pub fn layer(path: impl AsRef<Path>) -> Result<sluicegate_tower::LimitLayerBuild
     Ok(sluicegate_tower::LimitLayer::builder(enforce(settings)?).headers(headers))
 }
 
-/// Puts the rules and lists of settings in force, within the memory they allow.
+/// Puts the rules and lists of settings in force, within the memory they allow. Rules that protect the process under
+/// strain are steered by a thread of their own for as long as the sluice is kept.
 pub fn enforce(settings: Settings) -> Result<Sluice, LoadError> {
-    resume(settings, None)
+    let protecting = settings.rules.iter().find(|rule| rule.adaptive.is_some()).map(|rule| rule.name.clone());
+    let sluice = resume(settings, None)?;
+    match protecting {
+        None => {}
+        #[cfg(feature = "adaptive")]
+        Some(_) => {
+            crate::steer(&sluice)?;
+        }
+        #[cfg(not(feature = "adaptive"))]
+        Some(rule) => return Err(LoadError::NoAdaptive { rule }),
+    }
+    Ok(sluice)
 }
 
-/// [`enforce`], going on with what the rules remembered before a restart.
+/// [`enforce`], going on with what the rules remembered before a restart. Rules that protect the process under strain
+/// are left to whoever steers them.
 pub fn resume(settings: Settings, remembered: Option<SavedRules>) -> Result<Sluice, LoadError> {
     let lists = settings.lists.conditions();
     let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);

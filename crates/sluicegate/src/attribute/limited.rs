@@ -47,6 +47,8 @@ enum Why {
     Rule,
     /// A ban by the rule.
     Ban,
+    /// The rule, which protects the process under strain.
+    Strain,
     /// The deny list.
     DenyList,
 }
@@ -62,6 +64,7 @@ impl Limited {
         let why = match outcome.cause() {
             Cause::DenyList(_) => Why::DenyList,
             Cause::Ban(_) => Why::Ban,
+            Cause::Strain(_) => Why::Strain,
             Cause::Rules | Cause::AllowList(_) | Cause::Limit(_) => Why::Rule,
         };
         Self { name, why, limit: outcome.limit().copied(), verdict: outcome.verdict() }
@@ -72,7 +75,7 @@ impl Limited {
         self.name
     }
 
-    /// The limit that refused; `None` if it was a ban or the deny list.
+    /// The limit that refused; `None` if it was a ban, the deny list, or the strain on the process.
     pub const fn limit(&self) -> Option<&Limit> {
         self.limit.as_ref()
     }
@@ -103,6 +106,7 @@ impl fmt::Display for Limited {
                 return write!(f, "costs more than the limit{limit} of rule '{name}' itself");
             }
             (Why::Ban, _) => write!(f, "banned by rule '{name}'")?,
+            (Why::Strain, _) => write!(f, "held back by rule '{name}', as the process is under strain")?,
             (Why::Function, _) => write!(f, "over the limit{limit} of {name}")?,
             (Why::Rule, _) => write!(f, "over the limit{limit} of rule '{name}'")?,
         }
