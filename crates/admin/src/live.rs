@@ -17,7 +17,7 @@ use sluicegate::cluster::store_of;
 use sluicegate_engine::sluice::RuleCounts;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::http::{state_name, used_of};
+use crate::http::{Strained, state_name, strained, used_of};
 use crate::moment::Moment;
 use crate::sources::Sources;
 
@@ -58,7 +58,7 @@ struct Tick {
     nodes: Option<u32>,
     gateway: Option<Gateway>,
     /// The states of adaptive rules.
-    adaptive: [(); 0],
+    adaptive: Vec<Strained>,
 }
 
 #[derive(Serialize)]
@@ -182,7 +182,7 @@ impl Tick {
             store: health.as_ref().map(|health| state_name(health.state)),
             nodes: health.and_then(|health| health.live_nodes),
             gateway,
-            adaptive: [],
+            adaptive: strained(sluice),
         }
     }
 }

@@ -41,10 +41,15 @@ pub async fn tell_refusals(sluice: Sluice) {
             sluice.rules().into_iter().filter(|rule| rule.mode == Mode::Shadow).map(|rule| rule.name).collect();
         news.iter_mut().for_each(|news| news.shadow = shadows.contains(&news.rule));
         let (lines, rest) = news.split_at(news.len().min(MOST_LINES));
+        let strained: HashMap<String, String> =
+            sluice.gates().into_iter().map(|(rule, gate)| (rule.name, gate.notice().reason.clone())).collect();
         for News { rule, refused, banned, shadow } in lines {
-            match shadow {
-                true => info!(rule, count = refused, "would have refused"),
-                false => info!(rule, count = refused, banned, "refused"),
+            let reason = strained.get(rule).filter(|reason| !reason.is_empty());
+            match (shadow, reason) {
+                (true, Some(reason)) => info!(rule, count = refused, reason, "would have refused"),
+                (true, None) => info!(rule, count = refused, "would have refused"),
+                (false, Some(reason)) => info!(rule, count = refused, banned, reason, "refused"),
+                (false, None) => info!(rule, count = refused, banned, "refused"),
             }
         }
         if !rest.is_empty() {

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sluicegate::Sluice;
+use sluicegate::adaptive::readings::Readings;
 use sluicegate_config::settings::{RedisStore, Topology};
 use sluicegate_door::DoorHandle;
 
@@ -22,6 +23,8 @@ pub struct Sources {
     pub store: Option<String>,
     /// How the gateway is doing, if there is one.
     pub gateway: Option<Arc<dyn Fn() -> GatewayReading + Send + Sync>>,
+    /// What was last read of the machine, if somebody steers by it.
+    pub readings: Option<Arc<dyn Fn() -> Readings + Send + Sync>>,
     /// How the decision server is doing, if there is one.
     pub server: Option<Arc<dyn Fn() -> ServerReading + Send + Sync>>,
 }
@@ -29,7 +32,7 @@ pub struct Sources {
 impl Sources {
     /// Rules and their keeper, and nothing else.
     pub fn new(sluice: Sluice, keeper: Keeper) -> Self {
-        Self { sluice, keeper, store: None, gateway: None, server: None }
+        Self { sluice, keeper, store: None, gateway: None, readings: None, server: None }
     }
 }
 

@@ -11,6 +11,9 @@ import { badge, code, facts, section, since, trouble } from "../pieces.js";
 import { storeLevel } from "../banners.js";
 import { Lifetime, watch } from "../watch.js";
 
+// What is told of leases, as it is told.
+const LEASES = ["keys", "tokens", "taken", "renewed", "returned", "expired"];
+
 export function show() {
   const life = new Lifetime();
   const process = h("div", {});
@@ -96,7 +99,7 @@ function aboutStore(store) {
       failures.length === 0 ? null : [t("health.store.failures"), failures.map(([kind, n]) => h("span", { class: "reading" }, `${kind} `, h("b", {}, count(n))))],
       [t("health.store.breaker"), count(store.breaker_openings)],
       [t("health.store.reconnects"), count(store.reconnects)],
-      store.leases ? [t("health.store.leases"), Object.entries(store.leases).map(([what, value]) => h("span", { class: "reading" }, `${what} `, h("b", {}, typeof value === "number" ? count(value) : String(value))))] : null,
+      store.leases ? [t("health.store.leases"), LEASES.map((what) => h("span", { class: "reading" }, `${t(`health.leases.${what}`)} `, h("b", {}, count(store.leases[what]))))] : null,
       store.last_error ? [t("health.store.last_error"), store.last_error] : null,
     ], "wide"),
     (store.warnings ?? []).map((text) => h("p", { class: "trouble" }, text)),

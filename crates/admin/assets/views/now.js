@@ -219,9 +219,16 @@ class Shadow {
   }
 }
 
+/** The word for a state, in the reader's language if it is one of those known here. */
+function stateName(state) {
+  const name = `adaptive.state.${state.replaceAll(" ", "_")}`;
+  const text = t(name);
+  return text === name ? state : text;
+}
+
 /** Rules that move their limits by themselves. */
 class Adaptive {
-  #table = table([{ label: t("rule") }, { label: t("adaptive.state") }, { label: t("adaptive.ceiling"), number: true }, { label: t("adaptive.readings") }], t("adaptive.title"));
+  #table = table([{ label: t("rule") }, { label: t("adaptive.state") }, { label: t("adaptive.ceiling"), number: true }, { label: t("adaptive.readings") }, { label: t("adaptive.reason") }], t("adaptive.title"));
   element = section(t("adaptive.title"), { lead: t("adaptive.lead") }, this.#table.element);
 
   update() {
@@ -229,11 +236,12 @@ class Adaptive {
     set(this.element, "hidden", states.length === 0);
     if (states.length === 0) return;
     this.#table.rows(
-      states.map(({ name, state, ceiling, readings }) => [
+      states.map(({ name, state, ceiling, reason, readings }) => [
         h("a", { href: ruleLink(name) }, name),
-        badge(String(state)),
-        typeof ceiling === "number" ? count(ceiling) : String(ceiling ?? "–"),
-        put(h("span", { class: "readings" }), Object.entries(readings ?? {}).map(([what, value]) => h("span", {}, `${what} `, h("b", {}, typeof value === "number" ? value.toLocaleString() : String(value))))),
+        badge(state === "" ? "–" : stateName(state)),
+        ceiling === "open" ? t("adaptive.open") : ceiling,
+        put(h("span", { class: "readings" }), Object.entries(readings).map(([what, value]) => h("span", {}, `${what} `, h("b", {}, value)))),
+        reason,
       ]),
       "",
     );

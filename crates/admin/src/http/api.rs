@@ -16,12 +16,12 @@ use sluicegate_config::LARGEST_FILE;
 
 use super::access::{self, Asker};
 use super::lists::Kept;
-use super::problem::{Kind, Problem};
+use super::problem::{self, Kind, Problem};
 use super::query::Query;
 use super::reply::{self, Body, Reply};
 use super::route::{Page, Route, as_get};
 use super::status::Running;
-use super::{assets, bans, body, explain, keys, limits, pages, rules, source, status, store, top, versions};
+use super::{adaptive, assets, bans, body, explain, keys, limits, pages, rules, source, status, store, top, versions};
 use crate::added::AddedLists;
 use crate::live::{Live, MOST_LISTENERS};
 use crate::metrics::{self, Format};
@@ -92,7 +92,7 @@ impl Api {
         peer: SocketAddr,
     ) -> Response<Body> {
         let (call, body) = request.into_parts();
-        let answer = self.respond(&call, body, peer).await.unwrap_or_else(Problem::render);
+        let answer = self.respond(&call, body, peer).await.unwrap_or_else(problem::reply);
         if call.method == Method::HEAD { reply::without_body(answer) } else { answer }
     }
 
@@ -140,6 +140,7 @@ impl Api {
             Page::Rules => rules::all(sluice),
             Page::Rule => rules::one(sluice, name)?,
             Page::Limits => limits::all(sluice, store_of(sluice).as_deref()),
+            Page::Adaptive => adaptive::all(&self.sources),
             Page::Top => top::get(sluice, &query(&["rule", "most"])?)?,
             Page::Keys => keys::get(sluice, &query(&["rule", "key*"])?)?,
             Page::Bans => bans::all(sluice),

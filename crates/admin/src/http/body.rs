@@ -1,17 +1,16 @@
 //! The body of a call: JSON, and not more of it than was agreed.
 
-use std::pin::pin;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, header};
+use bytes::Bytes;
+use http::HeaderMap;
 use http_body::Body;
-use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use sluicegate_engine::clock::ClockHandle;
+use sluicegate_http::call::{self, BodyError};
 
 use super::fields;
-use super::problem::{Kind, Problem, shown};
+use super::problem::{Kind, Problem};
 
 /// The longest between two parts of a body.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -56,56 +55,20 @@ pub(super) async fn none<B: Body<Data = Bytes>>(body: B, clock: &ClockHandle) ->
 /// What some send where there is nothing to say.
 const EMPTY: &[u8] = b"{}";
 
+/// Reads it whole, if it is no longer than `most` bytes and comes in time.
 async fn whole<B: Body<Data = Bytes>>(body: B, most: usize, clock: &ClockHandle) -> Result<Bytes, Problem> {
-    tokio::select! {
+    let read = tokio::select! {
         biased;
-        read = read(body, most, clock) => read,
-        () = async { clock.sleep(WHOLE).await } => Err(late()),
-    }
-}
-
-/// Reads it whole, if it is no longer than `most` bytes and never pauses for long. A body that says beforehand that it
-/// is longer is refused unread.
-async fn read<B: Body<Data = Bytes>>(body: B, most: usize, clock: &ClockHandle) -> Result<Bytes, Problem> {
-    let too_large = || Err(Problem::new(Kind::TooLarge, format!("it has more than {most} bytes: send less")));
-    if body.size_hint().lower() > most as u64 {
-        return too_large();
-    }
-    let mut body = pin!(body);
-    let mut whole = BytesMut::new();
-    loop {
-        let frame = tokio::select! {
-            biased;
-            frame = body.frame() => frame,
-            () = async { clock.sleep(PAUSE).await } => return Err(late()),
-        };
-        let Some(frame) = frame else { return Ok(whole.freeze()) };
-        let Ok(frame) = frame else {
-            return Err(Problem::new(Kind::Unreadable, "it ended before its end: send it again"));
-        };
-        let Ok(piece) = frame.into_data() else { continue };
-        if whole.len().saturating_add(piece.len()) > most {
-            return too_large();
-        }
-        whole.extend_from_slice(&piece);
-    }
-}
-
-fn late() -> Problem {
-    Problem::new(Kind::Unreadable, "the rest of it did not come in time: send it again")
-}
-
-/// Refuses what does not say that it is JSON: a form sent by mistake is not to be guessed at, nor a page of
-/// somebody else to be served by a browser that asks nobody.
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let remedy = "send JSON with `Content-Type: application/json`";
-    let Some(kind) = headers.get(header::CONTENT_TYPE) else {
-        return Err(Problem::new(Kind::ContentType, format!("there is no content type: {remedy}")));
+        read = call::whole(body, most, PAUSE, clock) => read,
+        () = async { clock.sleep(WHOLE).await } => Err(BodyError::Late),
     };
-    let essence = kind.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    if essence.eq_ignore_ascii_case(b"application/json") {
-        return Ok(());
-    }
-    let sent = HeaderValue::to_str(kind).map_or_else(|_| "the content type".to_owned(), shown);
-    Err(Problem::new(Kind::ContentType, format!("{sent} is not JSON: {remedy}")))
+    read.map_err(|error| match error {
+        BodyError::TooLarge { .. } => Problem::new(Kind::TooLarge, format!("{error}: send less")),
+        BodyError::Late | BodyError::Cut => Problem::new(Kind::Unreadable, error.to_string()),
+    })
+}
+
+/// Refuses what does not say that it is JSON.
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    call::is_json(headers).map_err(|detail| Problem::new(Kind::ContentType, detail))
 }

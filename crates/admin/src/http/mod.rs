@@ -9,6 +9,7 @@
 //! read what was asked, call the engine or the keeper, and render.
 
 mod access;
+mod adaptive;
 mod api;
 mod assets;
 mod bans;
@@ -18,7 +19,6 @@ mod fields;
 mod keys;
 mod limits;
 mod lists;
-mod nearest;
 mod pages;
 mod problem;
 mod query;
@@ -34,6 +34,7 @@ mod versions;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use adaptive::{Brief as Strained, brief as strained};
 pub(crate) use api::Api;
 pub(crate) use reply::Body;
 pub(crate) use rules::used_of;

@@ -3,10 +3,13 @@
 //! Each kind has a `type` that programs can tell it by; `detail` says what is wrong this time, and the remedy;
 //! `pointer` (RFC 6901) says where in the JSON that was sent, and `faults` what is wrong with rules.
 
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
+use http_body_util::{Either, Full};
 use serde::Serialize;
+use sluicegate_http::call;
+pub(super) use sluicegate_http::call::shown;
 
-use super::reply::{self, Reply};
+use super::reply::Reply;
 use super::source::FaultShown;
 
 /// The kinds of problems there are.
@@ -31,9 +34,8 @@ pub(super) enum Kind {
     Unavailable,
 }
 
-impl Kind {
-    /// Status, type and title.
-    pub(super) const fn told(self) -> (StatusCode, &'static str, &'static str) {
+impl call::Kind for Kind {
+    fn told(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::NotJson => (StatusCode::BAD_REQUEST, "urn:sluicegate:not-json", "The body is not JSON"),
             Self::Invalid => (StatusCode::BAD_REQUEST, "urn:sluicegate:invalid", "The request makes no sense"),
@@ -73,75 +75,18 @@ impl Kind {
 }
 
 /// What is wrong with a call.
-#[derive(Debug)]
-pub(super) struct Problem {
-    pub(super) kind: Kind,
-    detail: String,
-    pointer: Option<String>,
-    faults: Vec<FaultShown>,
-    /// The methods that would have fitted.
-    allowed: Option<String>,
+pub(super) type Problem = call::Problem<Kind, Faults>;
+
+/// What is wrong with rules, where it is about these.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Faults {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) faults: Vec<FaultShown>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    detail: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pointer: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[FaultShown]>::is_empty")]
-    faults: &'a [FaultShown],
-}
-
-impl Problem {
-    pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), pointer: None, faults: Vec::new(), allowed: None }
-    }
-
-    /// With the place in the JSON it is about.
-    pub(super) fn at(self, pointer: impl Into<String>) -> Self {
-        Self { pointer: Some(pointer.into()), ..self }
-    }
-
-    /// With what is wrong with the rules.
-    pub(super) fn with_faults(self, faults: Vec<FaultShown>) -> Self {
-        Self { faults, ..self }
-    }
-
-    /// A method that does not fit; these do.
-    pub(super) fn method(sent: &Method, allowed: String) -> Self {
-        let detail = format!("{} is not possible here: use {allowed}", shown(sent.as_str()));
-        Self { allowed: Some(allowed), ..Self::new(Kind::Method, detail) }
-    }
-
-    pub(super) fn render(self) -> Reply {
-        let (status, r#type, title) = self.kind.told();
-        let (detail, pointer, faults) = (self.detail.as_str(), self.pointer.as_deref(), &*self.faults);
-        let document = Document { r#type, title, status: status.as_u16(), detail, pointer, faults };
-        let mut reply = reply::json(status, &document);
-        let headers = reply.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        match self.kind {
-            Kind::Unauthorized => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            Kind::Full | Kind::Unavailable => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            _ => {}
-        }
-        if let Some(allowed) = self.allowed.and_then(|allowed| HeaderValue::try_from(allowed).ok()) {
-            headers.insert(header::ALLOW, allowed);
-        }
-        reply
-    }
-}
-
-/// What was sent, short enough to be read and in one line.
-pub(super) fn shown(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let start: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(LONGEST).is_some() { format!("'{start}...'") } else { format!("'{start}'") }
+/// The reply that tells it.
+pub(super) fn reply(problem: Problem) -> Reply {
+    let mut reply = problem.render().map(|document| Either::Left(Full::new(document)));
+    reply.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    reply
 }

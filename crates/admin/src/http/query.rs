@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use http::Uri;
 
-use super::nearest::nearest;
+use sluicegate_http::call::nearest;
+
 use super::problem::{Kind, Problem, shown};
 
 /// The parameters of a call: those that are known, and each of them once but for those that may come often.

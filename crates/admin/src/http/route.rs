@@ -2,7 +2,8 @@
 
 use http::Method;
 
-use super::nearest::nearest;
+use sluicegate_http::call::nearest;
+
 use super::problem::{Kind, Problem, shown};
 use crate::tokens::Access;
 
@@ -21,6 +22,7 @@ pub(super) enum Page {
     Rules,
     Rule,
     Limits,
+    Adaptive,
     Top,
     Keys,
     Bans,
@@ -57,7 +59,7 @@ const LOOK: &[(Method, Need)] = &[(Method::POST, Some(Access::Read))];
 const DO: &[(Method, Need)] = &[(Method::POST, Some(Access::Write))];
 
 /// All of them.
-pub(super) const ROUTES: [Route; 27] = [
+pub(super) const ROUTES: [Route; 28] = [
     route(Page::Dashboard, "/", OPEN),
     route(Page::Asset, "/assets/{file}", OPEN),
     route(Page::Health, "/healthz", OPEN),
@@ -70,6 +72,7 @@ pub(super) const ROUTES: [Route; 27] = [
     route(Page::Rules, "/v1/rules", READ),
     route(Page::Rule, "/v1/rules/{name}", READ),
     route(Page::Limits, "/v1/limits", READ),
+    route(Page::Adaptive, "/v1/adaptive", READ),
     route(Page::Top, "/v1/top", READ),
     route(Page::Keys, "/v1/keys", &[(Method::GET, Some(Access::Read)), (Method::DELETE, Some(Access::Write))]),
     route(
@@ -119,7 +122,7 @@ impl Route {
     /// Refuses a method that does not fit.
     pub(super) fn fits(&self, method: &Method) -> Result<(), Problem> {
         let fits = method == Method::OPTIONS || self.methods.iter().any(|(fitting, _)| fitting == as_get(method));
-        if fits { Ok(()) } else { Err(Problem::method(method, self.allowed())) }
+        if fits { Ok(()) } else { Err(Problem::method(Kind::Method, method, self.allowed())) }
     }
 
     /// The methods that fit, as `Allow` has them.

@@ -7,8 +7,8 @@ use sluicegate_engine::limit::DEFAULT_CELLS;
 use sluicegate_engine::limit::parse::Span;
 use sluicegate_engine::rule::{Attribute, Ban, KeyPart, Mode, Priority, Rule, Scope, Side};
 use sluicegate_engine::sluice::RuleCounts;
+use sluicegate_http::call::nearest;
 
-use super::nearest::nearest;
 use super::problem::{Kind, Problem, shown};
 use super::reply::{self, Reply};
 
@@ -25,6 +25,7 @@ struct Shown {
     when: Option<String>,
     key: Vec<String>,
     limits: Vec<String>,
+    adaptive: Option<String>,
     mode: &'static str,
     scope: &'static str,
     priority: &'static str,
@@ -110,6 +111,7 @@ impl Shown {
             when: rule.when.as_ref().map(ToString::to_string),
             key: rule.key.iter().map(key_part).collect(),
             limits: rule.limits.iter().map(limit).collect(),
+            adaptive: rule.adaptive.as_ref().map(ToString::to_string),
             mode: mode(rule),
             scope: scope(rule),
             priority: match rule.priority {

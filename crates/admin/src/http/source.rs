@@ -6,7 +6,7 @@ use sluicegate_engine::Sluice;
 
 use super::access::Asker;
 use super::fields::Line;
-use super::problem::{Kind, Problem};
+use super::problem::{Faults, Kind, Problem};
 use super::reply::{self, Reply};
 use super::status::origin_of;
 use crate::keeper::{Applied, Edit, Fault, Keeper, Refusal, Source};
@@ -115,7 +115,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let told = refusal.to_string();
         match refusal {
-            Refusal::Faulty(faults) => Self::new(Kind::Faulty, told).with_faults(shown(faults)),
+            Refusal::Faulty(faults) => Self::new(Kind::Faulty, told).with(Faults { faults: shown(faults) }),
             Refusal::Overtaken { .. } => Self::new(Kind::Overtaken, told),
             Refusal::NoSuchVersion { .. } => Self::new(Kind::UnknownVersion, told),
             Refusal::NotEditable(_) => Self::new(Kind::Forbidden, told),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sluicegate_cluster::{ClusterStore, State};
+use sluicegate_cluster::{ClusterStore, Leases, State};
 
 /// The store, as answers have it.
 #[derive(Serialize)]
@@ -23,8 +23,25 @@ pub(super) struct Shown {
     healed: u64,
     warnings: Vec<String>,
     last_error: Option<String>,
-    /// Nobody counts them yet.
-    leases: Option<()>,
+    leases: ShownLeases,
+}
+
+/// What this process has leased.
+#[derive(Serialize)]
+struct ShownLeases {
+    keys: u64,
+    tokens: u64,
+    taken: u64,
+    renewed: u64,
+    returned: u64,
+    expired: u64,
+}
+
+impl From<Leases> for ShownLeases {
+    fn from(leases: Leases) -> Self {
+        let Leases { keys, tokens, taken, renewed, returned, expired, .. } = leases;
+        Self { keys, tokens, taken, renewed, returned, expired }
+    }
 }
 
 impl Shown {
@@ -46,7 +63,7 @@ impl Shown {
             healed: health.healed,
             warnings: health.warnings,
             last_error: health.last_error,
-            leases: None,
+            leases: health.leases.into(),
         }
     }
 }

@@ -79,8 +79,12 @@ impl Inner {
     /// Notes that the store cannot be asked. It is looked at all the time: that it still cannot is no news, unless
     /// somebody has asked for it.
     fn out_of_reach(&self, error: &RulebookError, asked_for: bool) -> Refusal {
-        let refusal = Refusal::Unavailable(error.to_string());
-        let was_so = std::mem::replace(&mut self.state.lock().out_of_reach, true);
+        let (was_so, never_had) = {
+            let mut state = self.state.lock();
+            (std::mem::replace(&mut state.out_of_reach, true), state.history.current() == 0)
+        };
+        let until_then = if never_had { "; the rules of the file hold until then" } else { "" };
+        let refusal = Refusal::Unavailable(format!("{error}{until_then}"));
         if was_so && !asked_for { refusal } else { self.trouble(refusal) }
     }
 

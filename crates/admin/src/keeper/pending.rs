@@ -4,20 +4,8 @@ use sluicegate_config::Settings;
 
 /// The sections in which the file differs from what runs, but for rules and lists: those change at once.
 pub(super) fn sections(running: &Settings, file: &Settings) -> Vec<String> {
-    let Settings {
-        rules: _,
-        adaptive: _,
-        lists: _,
-        store,
-        headers,
-        memory,
-        gateway,
-        server,
-        admin,
-        rules_from,
-        watch,
-        log,
-    } = running;
+    let Settings { rules: _, lists: _, store, headers, memory, gateway, server, admin, rules_from, watch, log } =
+        running;
     let changed = [
         ("store", *store != file.store),
         ("headers", *headers != file.headers),

@@ -126,6 +126,40 @@ instruments! {
         "How often the store was left alone because it failed";
     STORE_RECONNECTS: Counter "sluicegate.store_reconnects" [Things("{connection}")]
         "Connections to the store that were made again";
+    LEASES: Gauge "sluicegate.leases" [Things("{lease}")]
+        "Keys of which this process holds a slice that it leased from the store";
+    LEASE_TOKENS: Gauge "sluicegate.lease_tokens" [Things("{token}")]
+        "Unspent tokens of all slices that this process holds";
+    LEASES_TAKEN: Counter "sluicegate.leases_taken" [Things("{lease}")]
+        "Slices that came from the store to a key that held none";
+    LEASES_RENEWED: Counter "sluicegate.leases_renewed" [Things("{lease}")]
+        "Slices that were held and last longer since, with more in them or without";
+    LEASES_RETURNED: Counter "sluicegate.leases_returned" [Things("{lease}")]
+        "Slices that went back to the store unspent, in whole or in part";
+    LEASES_EXPIRED: Counter "sluicegate.leases_expired" [Things("{lease}")]
+        "Slices that ended before they were spent; what was left of them counts as spent";
+    ADAPTIVE_STATE: Gauge "sluicegate.adaptive_state" [Things("{rule}")]
+        "The state a rule that protects the process is in";
+    ADAPTIVE_PLACES: Gauge "sluicegate.adaptive_places" [Things("{request}")]
+        "How many requests such a rule lets be served at once now";
+    ADAPTIVE_RATE: Gauge "sluicegate.adaptive_rate" [Things("{request}/s")]
+        "How many requests per second such a rule lets in now";
+    ADAPTIVE_IN_FLIGHT: Gauge "sluicegate.adaptive_in_flight" [Things("{request}")]
+        "Requests of such a rule that are being served now";
+    ADAPTIVE_TIMES: Gauge "sluicegate.adaptive_response_time" [Seconds]
+        "The response time that a share of its requests stayed within, in the last second";
+    LOAD: Gauge "sluicegate.machine_load" [Things("{task}")]
+        "Tasks that ran or waited to, on average over a time";
+    CPU: Gauge "sluicegate.machine_cpu" [Ratio]
+        "Share of the CPU that is used, of the machine's and of what this process may use";
+    CPU_PRESSURE: Gauge "sluicegate.machine_cpu_pressure" [Ratio]
+        "Share of the time in which work waited for a CPU";
+    CPU_THROTTLED: Gauge "sluicegate.machine_cpu_throttled" [Ratio]
+        "Share of the scheduling periods in which the CPU quota ran out";
+    MACHINE_MEMORY: Gauge "sluicegate.machine_memory" [Ratio]
+        "Share of the memory that is used, of what this process may use";
+    TRAFFIC: Gauge "sluicegate.machine_traffic" [Things("By/s")]
+        "Bytes per second on the network, in and out, without the loopback";
     GATEWAY_CONNECTIONS: Gauge "sluicegate.gateway_connections" [Things("{connection}")]
         "Connections of the gateway, by whether they are served or wait for a place";
     GATEWAY_ENTERED: Counter "sluicegate.gateway_connections_entered" [Things("{connection}")]

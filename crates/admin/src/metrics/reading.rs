@@ -1,10 +1,12 @@
 //! The values of all instruments at one moment.
 
+use sluicegate::adaptive::readings::Readings;
 use sluicegate::cluster::store_of;
 use sluicegate_cluster::{Health, State};
-use sluicegate_engine::Limit;
-use sluicegate_engine::rule::{Mode, Rule};
+use sluicegate_engine::gate::Gate;
+use sluicegate_engine::rule::{Mode, Rule, Signal};
 use sluicegate_engine::sluice::{RuleCounts, WAIT_BOUNDS, WaitTimes};
+use sluicegate_engine::{Limit, Sluice};
 
 use super::instrument::{self as i, Instrument};
 use super::process;
@@ -79,6 +81,10 @@ pub(crate) fn all(sources: &Sources) -> Vec<Family> {
     rules(sources, &mut gathered);
     if let Some(store) = store_of(&sources.sluice) {
         of_store(&store.health(), &mut gathered);
+    }
+    adaptive(&sources.sluice, &mut gathered);
+    if let Some(read) = &sources.readings {
+        machine(&read(), &mut gathered);
     }
     if let Some(read) = &sources.gateway {
         gateway(&read(), &mut gathered);
@@ -212,6 +218,53 @@ fn of_store(health: &Health, to: &mut Gathered) {
     to.family(&i::STORE_FAILURES, failures);
     to.one(&i::STORE_BREAKER, Value::Whole(health.breaker_openings));
     to.one(&i::STORE_RECONNECTS, Value::Whole(health.reconnects));
+    let leases = &health.leases;
+    to.one(&i::LEASES, Value::Whole(leases.keys));
+    to.one(&i::LEASE_TOKENS, Value::Whole(leases.tokens));
+    to.one(&i::LEASES_TAKEN, Value::Whole(leases.taken));
+    to.one(&i::LEASES_RENEWED, Value::Whole(leases.renewed));
+    to.one(&i::LEASES_RETURNED, Value::Whole(leases.returned));
+    to.one(&i::LEASES_EXPIRED, Value::Whole(leases.expired));
+}
+
+/// Rules that protect the process. There are few of them: each has a gate of its own.
+fn adaptive(sluice: &Sluice, to: &mut Gathered) {
+    let gates: Vec<_> = sluice.gates().into_iter().take(MOST_RULES).map(|(rule, gate)| (rule.name, gate)).collect();
+    let each = |value: &dyn Fn(&Gate) -> Option<Value>| {
+        gates.iter().filter_map(|(name, gate)| Some(point("rule", name, value(gate)?))).collect::<Vec<_>>()
+    };
+    let states = gates.iter().map(|(name, gate)| (name, gate.notice().state)).filter(|(_, state)| !state.is_empty());
+    let labels = |name: &String, state: &str| vec![("rule", name.clone()), ("state", state.to_owned())];
+    to.family(&i::ADAPTIVE_STATE, states.map(|(name, state)| Point { labels: labels(name, state), value: 1.into() }));
+    to.family(&i::ADAPTIVE_PLACES, each(&|gate| Some((gate.orders().places? as u64).into())));
+    let per_second = |gate: &Gate| gate.orders().rate.map(|height| height.count / height.window.as_secs_f64());
+    to.family(&i::ADAPTIVE_RATE, each(&|gate| per_second(gate).filter(|rate| rate.is_finite()).map(Value::Real)));
+    to.family(&i::ADAPTIVE_IN_FLIGHT, each(&|gate| Some((gate.in_flight() as u64).into())));
+    let times = gates.iter().flat_map(|(name, gate)| {
+        let passing = gate.passing();
+        let shares = [("0.5", passing.p50), ("0.9", passing.p90), ("0.99", passing.p99)];
+        shares.into_iter().filter_map(|(share, seconds)| {
+            Some(Point {
+                labels: vec![("rule", name.clone()), ("quantile", share.to_owned())],
+                value: Value::Real(seconds?),
+            })
+        })
+    });
+    to.family(&i::ADAPTIVE_TIMES, times.collect::<Vec<_>>());
+}
+
+/// The machine, as far as it could be read.
+fn machine(readings: &Readings, to: &mut Gathered) {
+    let read = |signal| readings.get(signal).filter(|value| value.is_finite()).map(Value::Real);
+    let each = |label: &'static str, signals: [(&'static str, Signal); 2]| {
+        signals.into_iter().filter_map(move |(name, signal)| Some(point(label, name, read(signal)?)))
+    };
+    to.family(&i::LOAD, each("over", [("1m", Signal::Load1), ("5m", Signal::Load5)]));
+    to.family(&i::CPU, each("of", [("process", Signal::Cpu), ("machine", Signal::HostCpu)]));
+    to.one(&i::CPU_PRESSURE, read(Signal::CpuPressure));
+    to.one(&i::CPU_THROTTLED, read(Signal::CpuThrottled));
+    to.one(&i::MACHINE_MEMORY, read(Signal::Memory));
+    to.one(&i::TRAFFIC, read(Signal::Traffic));
 }
 
 fn gateway(reading: &GatewayReading, to: &mut Gathered) {

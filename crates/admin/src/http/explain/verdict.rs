@@ -20,6 +20,8 @@ pub(super) struct Said {
     pub(super) limit: Option<String>,
     pub(super) wait: Option<Duration>,
     banned: Option<Duration>,
+    /// Why it holds requests back, if it is that.
+    strain: Option<String>,
     is_shadow: bool,
     is_elsewhere: bool,
 }
@@ -27,7 +29,12 @@ pub(super) struct Said {
 impl Said {
     pub(super) fn new(it: &RuleExplanation) -> Self {
         let limit = it.decision.and_then(|decision| it.rule.limits.get(decision.limit)).map(rules::limit);
+        let shut = it.gate.as_ref().and_then(|gate| Some((gate.open.err()?, gate)));
+        let admits = it.decision.is_none_or(|decision| decision.is_admitted());
+        let shut = shut.filter(|_| it.banned.is_none() && admits);
         let (verdict, wait) = match (it.banned, it.decision.map(|decision| decision.verdict)) {
+            _ if let Some((shut, _)) = &shut => (Some("refused"), shut.retry_after),
+            (None, None) if it.gate.is_some() => (Some("allowed"), None),
             (Some(banned), _) => (Some("refused"), Some(banned)),
             (None, None) => (None, None),
             (None, Some(Verdict::Allowed)) => (Some("allowed"), None),
@@ -47,8 +54,11 @@ impl Said {
             limit,
             wait,
             banned: it.banned,
+            strain: shut.map(|(_, gate)| gate.notice.reason.clone()),
             is_shadow: it.rule.mode == Mode::Shadow,
-            is_elsewhere: it.decision.is_none() && matches!(it.rule.scope, Scope::Cluster { .. }),
+            is_elsewhere: it.decision.is_none()
+                && !it.rule.limits.is_empty()
+                && matches!(it.rule.scope, Scope::Cluster { .. }),
         }
     }
 
@@ -77,6 +87,10 @@ pub(super) fn together(said: &[Said]) -> (&'static str, String) {
     }
     if let Some(by) = said.iter().find(|it| it.is("never")) {
         return ("refused", format!("{}: it costs more than {} ever has", by.who(), by.limit()));
+    }
+    if let Some(by) = said.iter().find(|it| it.is("refused") && it.strain.is_some()) {
+        let reason = by.strain.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("the process is under strain");
+        return ("refused", format!("{} holds requests back: {reason}", by.who()));
     }
     if let Some(by) = said.iter().filter(|it| it.is("refused")).max_by_key(|it| it.wait.unwrap_or(Duration::MAX)) {
         return ("refused", format!("{}: {} is used up, {}", by.who(), by.limit(), again(by.wait)));

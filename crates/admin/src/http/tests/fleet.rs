@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+use sluicegate_engine::rule;
 use sluicegate_testkit::servers::RedisServer;
 
+use super::described::assert_fits;
+use super::metrics::prometheus_approves;
 use super::{WRITE, call};
 use crate::http::Api;
 use crate::keeper::{Keeper, Origin, Start};
@@ -25,7 +28,8 @@ impl Node {
     fn new(url: &str, tokens: &Tokens) -> Self {
         let text = format!(
             "store: {{ url: {url}, deadline: 5s, nodes: 4 }}\nrules:\n  - {{ name: all, limits: [400/1m], scope: \
-             cluster }}\n  - {{ name: own, limits: [7/1m] }}\n"
+             cluster }}\n  - {{ name: own, limits: [7/1m] }}\n  - {{ name: leased, match: GET /leased, limits: [100000/1h], \
+             scope: cluster, cluster: {{ mode: lease }} }}\n"
         );
         let settings = sluicegate_config::parse("rules.yaml", &text).unwrap().settings;
         let sluice = sluicegate::resume(settings.clone(), None).unwrap();
@@ -91,6 +95,34 @@ async fn what_one_process_adds_holds_for_all_and_a_lost_store_is_told() {
     let exposed = read(&text, Format::OpenMetrics).unwrap();
     assert_eq!(exposed["sluicegate_store_up"].samples[0].value, 1.0);
     assert!(exposed["sluicegate_store_failures"].samples.iter().any(|it| it.labels["reason"] == "unreachable"));
+
+    let request = rule::Request::new("GET", "/leased");
+    let end = Instant::now() + Duration::from_secs(30);
+    let store = loop {
+        // Few enough that the limit lasts for as long as this is tried: of what is used up nothing is leased.
+        (0..20).for_each(|_| drop(one.sources.sluice.decide_named("leased", &request)));
+        let (_, store) = one.ask("GET", "/v1/store", None).await;
+        if store["leases"]["keys"] == 1 {
+            break store;
+        }
+        assert!(Instant::now() < end, "{store}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert_fits(&json!({"$ref": "#/components/schemas/Store"}), &store);
+    assert!(
+        store["leases"]["tokens"].as_u64().unwrap() > 0 && store["leases"]["taken"].as_u64().unwrap() > 0,
+        "{store}"
+    );
+    let exposed = read(&metrics::text(&one.sources, Format::OpenMetrics), Format::OpenMetrics).unwrap();
+    prometheus_approves(&metrics::text(&one.sources, Format::Prometheus));
+    let value = |family: &str| exposed[family].samples[0].value;
+    assert!(value("sluicegate_leases_taken") > 0.0);
+    for family in ["leases", "lease_tokens", "leases_renewed", "leases_returned", "leases_expired"] {
+        let [sample] = &exposed[&format!("sluicegate_{family}")].samples[..] else { panic!("{family}: several") };
+        assert!(sample.labels.is_empty(), "{family}");
+    }
+    let store = one.until("/v1/store", |store| store["leases"]["keys"] == 0).await;
+    assert_eq!(store["leases"]["tokens"], 0);
 
     drop(server);
     let lost = one.until("/v1/limits", |limits| limits["rules"][0]["degraded"] == true).await;

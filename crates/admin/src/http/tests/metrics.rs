@@ -1,6 +1,8 @@
 //! Metrics, as a scraper reads them.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use sluicegate_engine::rule::{Attribute, Rule};
@@ -76,6 +78,25 @@ async fn metrics_are_as_scrapers_want_them() {
     assert_eq!(value(&older, "sluicegate_decisions_total", &[("rule", "per-ip"), ("verdict", "admitted")]), 2.0);
     assert_eq!(older["sluicegate_decisions_total"].kind, "counter");
     assert_eq!(older.len(), exposed.len());
+}
+
+/// What Prometheus' own tool has to say about a text that it would scrape: nothing.
+pub(super) fn prometheus_approves(text: &str) {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = promtool.spawn().expect("promtool, of Debian's package `prometheus`");
+    running.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = running.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+}
+
+#[tokio::test]
+async fn prometheus_reads_them_and_finds_no_fault_with_the_names() {
+    let subject = Subject::with(Some(TOKENS), served);
+    subject.kept.ask("203.0.113.9", 3);
+    let (_, text) = scrape(&subject, None).await;
+    prometheus_approves(&text);
 }
 
 /// A key in a label is a series for every client there ever was.

@@ -109,7 +109,12 @@ impl Subject {
     }
 
     fn with(tokens: Option<&str>, change: impl FnOnce(&mut Sources)) -> Self {
-        let kept = Kept::new(ClockHandle::system());
+        Self::by(ClockHandle::system(), tokens, change)
+    }
+
+    /// One whose time is that of this clock.
+    fn by(clock: ClockHandle, tokens: Option<&str>, change: impl FnOnce(&mut Sources)) -> Self {
+        let kept = Kept::new(clock);
         let settings = settings::Admin {
             listen: "127.0.0.1:0".parse().unwrap(),
             token: tokens.map(|text| write(&kept.folder, "tokens", text)),

@@ -22,6 +22,7 @@ fn sample(page: Page, method: &Method) -> (&'static str, Option<String>, u16) {
         (Page::Rules, _) => ("/v1/rules", None, 200),
         (Page::Rule, _) => ("/v1/rules/per-ip", None, 200),
         (Page::Limits, _) => ("/v1/limits", None, 200),
+        (Page::Adaptive, _) => ("/v1/adaptive", None, 200),
         (Page::Top, _) => ("/v1/top?rule=per-ip&most=5", None, 200),
         (Page::Keys, _) => ("/v1/keys?rule=per-ip&key=203.0.113.9", None, 200),
         (Page::Bans, "POST") => ("/v1/bans", Some(r#"{"rule":"per-ip","key":["203.0.113.9"]}"#.to_owned()), 201),
