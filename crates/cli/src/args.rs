@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use http::Method;
 
+use crate::place::Place;
+use crate::probe::settings;
 use crate::question::{self, Line};
-use crate::top::target::{self, Place};
+use crate::top::target;
 
 /// Flow control for services: check rules, ask what they would do, see them at work.
 #[derive(Debug, Parser)]
@@ -31,6 +34,8 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Show what a running process does, live, from its admin API
     Top(Top),
+    /// Find a service's peak by a load test, and propose a limit below it
+    Probe(Box<Probe>),
     /// Make a rule file of another program's configuration
     #[command(subcommand)]
     Import(Import),
@@ -131,6 +136,76 @@ pub(crate) struct Top {
     /// How often to show new figures: from 1s to 1h
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = target::interval)]
     pub(crate) interval: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Probe {
+    /// What to load: http://127.0.0.1:8080/path
+    #[arg(value_parser = settings::url)]
+    pub(crate) url: Place,
+    /// The first rate, in requests per second
+    #[arg(long, default_value = "10/s", value_name = "RATE", value_parser = settings::rate)]
+    pub(crate) from: f64,
+    /// The highest rate
+    #[arg(long, default_value = "100000/s", value_name = "RATE", value_parser = settings::rate)]
+    pub(crate) to: f64,
+    /// How many times the step before each step is, until one is not good
+    #[arg(long, default_value = "1.5", value_name = "FACTOR", value_parser = settings::grow)]
+    pub(crate) grow: f64,
+    /// How long each step is; its first fifth is warm-up and does not count
+    #[arg(long, default_value = "5s", value_name = "TIME", value_parser = settings::step)]
+    pub(crate) step: Duration,
+    /// How long everything together may take
+    #[arg(long, default_value = "3m", value_name = "TIME", value_parser = settings::max_time)]
+    pub(crate) max_time: Duration,
+    /// How long one request may take, from when it is due
+    #[arg(long, default_value = "2s", value_name = "TIME", value_parser = settings::timeout)]
+    pub(crate) timeout: Duration,
+    /// How many requests may be under way at once; more are held back, which counts as failed
+    #[arg(long, default_value_t = 2_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_in_flight: u32,
+    /// The p99 that a good step may have; without it, three times that at the lowest rates, 10ms at least
+    #[arg(long, value_name = "TIME", value_parser = settings::timeout)]
+    pub(crate) p99: Option<Duration>,
+    /// How late requests may leave (p99) before the load generator is to blame, and not the service
+    #[arg(long, default_value = "10ms", value_name = "TIME", value_parser = settings::timeout)]
+    pub(crate) max_late: Duration,
+    /// The method; without it, GET, or POST with --data
+    #[arg(short = 'X', long, value_parser = settings::method)]
+    pub(crate) method: Option<Method>,
+    /// A header; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = question::header)]
+    pub(crate) headers: Vec<(String, String)>,
+    /// The body of each request
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) data: Option<String>,
+    /// The host to ask for, if not the URL's
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+    /// How far below the peak the proposed limit is
+    #[arg(long, default_value = "20%", value_name = "PERCENT", value_parser = settings::buffer)]
+    pub(crate) buffer: f64,
+    /// Write the proposed rule to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rule: Option<PathBuf>,
+    /// Write a picture to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write a page with picture, table and rule to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write everything that was measured to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+    /// The target is not this machine, and you may load it; takes --yes-load too
+    #[arg(long)]
+    pub(crate) target_is_mine: bool,
+    /// The target's host once more, as the URL names it; takes --target-is-mine too
+    #[arg(long, value_name = "HOST")]
+    pub(crate) yes_load: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

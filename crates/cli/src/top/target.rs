@@ -1,16 +1,15 @@
 //! Which process is watched, and with which token: arguments as they were typed, made sure of.
 
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
 use http::header::HeaderValue;
-use http::uri::{Authority, Scheme, Uri};
 use sluicegate_engine::limit::parse;
 
 use crate::args;
+use crate::place::{Place, Wording};
 
 /// Where the token is if no file is named.
 const TOKEN_VARIABLE: &str = "SLUICEGATE_TOKEN";
@@ -20,18 +19,10 @@ const LONGEST_FILE: u64 = 64 << 10;
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// Where an admin API is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(super) is_encrypted: bool,
-    /// Without the brackets of an IPv6 address.
-    pub(super) host: String,
-    pub(super) port: u16,
-    /// As it stands in the URL.
-    pub(super) authority: String,
-    /// What comes before the routes; empty, or `/` and more, but not at its end.
-    pub(super) path: String,
-}
+const WORDING: Wording = Wording {
+    example: "http://127.0.0.1:9900",
+    secret: "a token does not belong into the URL: give it with --token-file",
+};
 
 /// What is watched, and how.
 #[derive(Clone, Debug)]
@@ -59,45 +50,15 @@ impl Target {
     }
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.is_encrypted { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.authority, self.path)
-    }
-}
-
-/// Reads a URL, or `host:port`.
+/// Reads where an admin API is: a URL, or `host:port`. Its path comes before the routes: empty, or `/` and more, but
+/// not at its end.
 pub(crate) fn place(text: &str) -> Result<Place, String> {
-    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let uri: Uri = whole.parse().map_err(|error| format!("{error}: write it as http://127.0.0.1:9900"))?;
-    let is_encrypted = match uri.scheme() {
-        Some(scheme) if *scheme == Scheme::HTTP => false,
-        Some(scheme) if *scheme == Scheme::HTTPS => true,
-        _ => return Err("only http and https are spoken".to_owned()),
-    };
-    let authority = uri.authority().map_or("", Authority::as_str);
-    if authority.contains('@') {
-        return Err("a token does not belong into the URL: give it with --token-file".to_owned());
-    }
-    if uri.query().is_some() || text.contains('#') {
+    let place = Place::read(text, &WORDING)?;
+    if place.query.is_some() || text.contains('#') {
         return Err("it ends with the path: leave out what comes after ? or #".to_owned());
     }
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    if host.is_empty() {
-        return Err("the host is missing: write it as http://127.0.0.1:9900".to_owned());
-    }
-    let port = match uri.port() {
-        Some(port) => port.as_u16(),
-        None if authority.ends_with(':') || has_port(authority) => return Err("its port is no number".to_owned()),
-        None if is_encrypted => 443,
-        None => 80,
-    };
-    let path = uri.path().trim_end_matches('/').to_owned();
-    Ok(Place { is_encrypted, host: host.to_owned(), port, authority: authority.to_owned(), path })
-}
-
-fn has_port(authority: &str) -> bool {
-    authority.rsplit(']').next().is_some_and(|rest| rest.contains(':'))
+    let path = place.path.trim_end_matches('/').to_owned();
+    Ok(Place { path, ..place })
 }
 
 /// Reads `2s`, or a number of seconds.

@@ -181,12 +181,14 @@ impl Store {
             return None;
         }
         let names = ["asks", "calls", "timeouts", "breaker_openings", "reconnects"];
+        let leases = [("leases", &said["leases"]["keys"]), ("leased_tokens", &said["leases"]["tokens"])];
+        let figures = names.into_iter().map(|name| (name, &said[name])).chain(leases);
         let failures = said["failures"].as_object().into_iter().flatten().take(MOST);
         Some(Self {
             url: text(&said["url"]).unwrap_or_default(),
             state: text(&said["state"]).unwrap_or_default(),
             nodes: said["nodes"].as_u64(),
-            figures: names.into_iter().filter_map(|name| Some((name, said[name].as_u64()?))).collect(),
+            figures: figures.filter_map(|(name, many)| Some((name, many.as_u64()?))).collect(),
             failures: failures.map(|(kind, many)| (Text::from(kind.as_str()), count(many))).collect(),
             warnings: all(&said["warnings"]).filter_map(text).collect(),
             last_error: message(&said["last_error"]),
@@ -248,6 +250,13 @@ mod tests {
         let rule = &Tick::read(&odd).rules[0];
         assert_eq!((rule.admitted, rule.refused, rule.used), (u64::MAX, 2, Some(1.0)));
         assert_eq!(Store::read(&json!(null)), None);
+    }
+
+    #[test]
+    fn what_is_leased_is_among_the_store_s_figures() {
+        let said = json!({"asks": 7, "leases": {"keys": 3, "tokens": 41, "taken": 9}});
+        let figures = Store::read(&said).map(|store| store.figures);
+        assert_eq!(figures, Some(vec![("asks", 7), ("leases", 3), ("leased_tokens", 41)]));
     }
 
     #[test]

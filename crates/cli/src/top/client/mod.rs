@@ -1,11 +1,9 @@
 //! Speaks to an admin API: one question at a time on a connection that is kept, and the stream of figures on
 //! one of its own. Answers are bounded in size and in time.
 
-mod connect;
 mod events;
 
 use std::collections::VecDeque;
-use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,11 +16,11 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use self::connect::Connector;
 use self::events::Events;
 use super::target::Target;
 use super::text::Text;
 use super::wire::{self, Tick};
+use crate::connect::{Connector, described};
 
 /// The longest answer that is read.
 const LONGEST: usize = 16 << 20;
@@ -206,10 +204,4 @@ fn silent() -> Trouble {
 fn lost(error: hyper::Error) -> Trouble {
     let cause = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
     Trouble::Unreachable(format!("{error}{cause}"))
-}
-
-/// What the system says, without the number it has for it.
-fn described(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }

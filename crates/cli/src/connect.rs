@@ -1,6 +1,7 @@
-//! Connections to an admin API, encrypted if its URL says so.
+//! Connections to a server, encrypted if its URL says so.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,37 +12,47 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-use super::super::target::Place;
+use crate::place::Place;
 
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes to and from a server.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// Connects to one place.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     place: Place,
+    /// The only addresses to connect to; without them, whatever the host's name means at the time.
+    only: Option<Arc<[SocketAddr]>>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
 impl Connector {
     /// Fails if the URL's host can have no certificate.
-    pub(super) fn new(place: Place) -> Result<Self, String> {
+    pub(crate) fn new(place: Place) -> Result<Self, String> {
         let tls = if place.is_encrypted { Some((tls()?, server_name(&place)?)) } else { None };
-        Ok(Self { place, tls })
+        Ok(Self { place, only: None, tls })
     }
 
-    pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+    /// Connects only to these addresses, whatever the host's name comes to mean.
+    pub(crate) fn only_to(self, addresses: Vec<SocketAddr>) -> Self {
+        Self { only: Some(addresses.into()), ..self }
+    }
+
+    pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
         timeout(PATIENCE, self.make()).await.map_err(|_| late())?
     }
 
     async fn make(&self) -> io::Result<Box<dyn Stream>> {
-        let stream = TcpStream::connect((self.place.host.as_str(), self.place.port)).await?;
+        let stream = match &self.only {
+            Some(addresses) => TcpStream::connect(&addresses[..]).await?,
+            None => TcpStream::connect((self.place.host.as_str(), self.place.port)).await?,
+        };
         stream.set_nodelay(true)?;
         match &self.tls {
             None => Ok(Box::new(stream)),
@@ -67,4 +78,10 @@ fn tls() -> Result<TlsConnector, String> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// What the system says, without the number it has for it.
+pub(crate) fn described(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
