@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use sluicegate_config::settings::{AdaptiveRule, Comparison, Condition, Server, Service, Signal, Threshold};
+use sluicegate_config::settings::{Server, Service};
 use sluicegate_config::{Diagnostic, Loaded, Report, Settings, Severity};
-use sluicegate_engine::limit::parse::{Bytes, Span};
-use sluicegate_engine::rule::{Rule, Side};
+use sluicegate_engine::limit::parse::Span;
+use sluicegate_engine::rule::{Adaptive, Ceiling, Need, Rule, Side};
 use sluicegate_engine::sluice::{Remembered, remembered};
 
 use crate::answer::{Answer, Exit, Look};
@@ -52,9 +52,9 @@ fn page(loaded: &Loaded, look: Look) -> String {
         page.push_str(&draw(Rows::Ruled, header, rows));
         page.push('\n');
     }
-    if !settings.adaptive.is_empty() {
-        let rows = settings.adaptive.iter().map(adaptive_row).collect();
-        page.push_str(&draw(Rows::Ruled, ["rule", "for", "holds only while", "limit"], rows));
+    let protecting: Vec<_> = settings.rules.iter().filter_map(adaptive_row).collect();
+    if !protecting.is_empty() {
+        page.push_str(&draw(Rows::Ruled, ["rule", "for", "under strain, all together"], protecting));
         page.push('\n');
     }
     for (list, entries) in [("allow", &settings.lists.allow), ("deny", &settings.lists.deny)] {
@@ -75,25 +75,16 @@ fn page(loaded: &Loaded, look: Look) -> String {
     if !warnings.is_empty() {
         let _ = writeln!(page, "{}\n", warnings.render(look.out));
     }
-    if let Some(note) = not_yet(settings) {
-        let _ = writeln!(page, "{note}\n");
-    }
     let memory: usize = memories(settings).iter().map(|memory| memory.bytes).sum();
     let _ = writeln!(
         page,
         "{}, {}, {}; {} of memory for keys",
-        counted(settings.rules.len() + alone(settings), "rule"),
+        counted(settings.rules.len(), "rule"),
         if listed == 1 { "1 list entry".to_owned() } else { format!("{listed} list entries") },
         counted(warnings.len(), "warning"),
         if memory == 0 { "no".to_owned() } else { describe::size(memory as u64) },
     );
     page
-}
-
-/// Adaptive rules without limits of their own: they are not among the rules.
-fn alone(settings: &Settings) -> usize {
-    let known = |name: &str| settings.rules.iter().any(|rule| rule.name == name);
-    settings.adaptive.iter().filter(|adaptive| !known(&adaptive.rule.name)).count()
 }
 
 fn row(rule: &Rule, memory: Remembered) -> [String; 9] {
@@ -110,40 +101,20 @@ fn row(rule: &Rule, memory: Remembered) -> [String; 9] {
     ]
 }
 
-fn adaptive_row(adaptive: &AdaptiveRule) -> [String; 4] {
-    let rule = &adaptive.rule;
-    let when: Vec<String> = adaptive.when.iter().map(condition).collect();
-    [rule.name.clone(), describe::requests(rule), when.join("\n"), describe::limits(rule)]
-}
-
-fn condition(condition: &Condition) -> String {
-    let signal = match condition.signal {
-        Signal::Load1 => "load1",
-        Signal::Load5 => "load5",
-        Signal::LoadPerCore => "load_per_core",
-        Signal::Cpu => "cpu",
-        Signal::CpuPressure => "cpu_pressure",
-        Signal::Memory => "memory",
-        Signal::AverageResponseTime => "avg_rt",
-        Signal::InFlight => "in_flight",
-        Signal::RequestsPerSecond => "rps",
-        Signal::Connections => "connections",
-        Signal::Traffic => "traffic",
-        _ => "signal",
+/// A rule that protects the process, and how.
+fn adaptive_row(rule: &Rule) -> Option<[String; 3]> {
+    let protection = match rule.adaptive.as_ref()? {
+        Adaptive::Ceiling(Ceiling { conditions, need, most, .. }) => {
+            let conditions: Vec<String> = conditions.iter().map(ToString::to_string).collect();
+            let between = match need {
+                Need::All => "\nand ",
+                Need::Any => "\nor ",
+            };
+            format!("{most} while {}", conditions.join(between))
+        }
+        other => other.to_string(),
     };
-    let sign = match condition.comparison {
-        Comparison::Above => ">",
-        Comparison::AtLeast => ">=",
-        Comparison::Below => "<",
-        Comparison::AtMost => "<=",
-    };
-    let value = match condition.value {
-        Threshold::Number(number) => number.to_string(),
-        Threshold::Share(share) => format!("{}%", (share * 10_000.0).round() / 100.0),
-        Threshold::Time(time) => Span(time).to_string(),
-        Threshold::BytesPerSecond(bytes) => format!("{}/s", Bytes(bytes)),
-    };
-    format!("{signal} {sign} {value}")
+    Some([rule.name.clone(), describe::requests(rule), protection])
 }
 
 /// Where decisions are to be had.
@@ -160,12 +131,6 @@ fn listening(server: &Server) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the file asks for and this version only reads.
-fn not_yet(settings: &Settings) -> Option<String> {
-    let adaptive = !settings.adaptive.is_empty();
-    adaptive.then(|| "note: checked, but not acted upon in this version: adaptive".to_owned())
-}
-
 fn document(loaded: &Loaded) -> Value {
     let Loaded { settings, warnings } = loaded;
     let entries = |list: &[sluicegate_config::settings::ListEntry]| -> Vec<String> {
@@ -174,10 +139,6 @@ fn document(loaded: &Loaded) -> Value {
     json!({
         "usable": true,
         "rules": settings.rules.iter().map(rule_document).collect::<Vec<_>>(),
-        "adaptive": settings.adaptive.iter().map(|adaptive| json!({
-            "rule": rule_document(&adaptive.rule),
-            "while": adaptive.when.iter().map(condition).collect::<Vec<_>>(),
-        })).collect::<Vec<_>>(),
         "lists": { "allow": entries(&settings.lists.allow), "deny": entries(&settings.lists.deny) },
         "memory": settings.memory,
         "gateway": settings.gateway.as_ref().map(routing::document),
@@ -197,6 +158,7 @@ fn rule_document(rule: &Rule) -> Value {
         "when": rule.when.as_ref().map(ToString::to_string),
         "key": rule.key.iter().map(|part| part.attribute.to_string()).collect::<Vec<_>>(),
         "limits": rule.limits.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "adaptive": rule.adaptive.as_ref().map(ToString::to_string),
         "cost": describe::cost(rule).replace('\n', ", "),
         "ban": rule.ban.map(|ban| json!({
             "after": ban.after,

@@ -210,6 +210,7 @@ fn refused(outcome: &Outcome) -> String {
     match outcome.cause() {
         Cause::DenyList(_) => "refused".to_owned(),
         Cause::Ban(_) => "refused: banned".to_owned(),
+        Cause::Strain(_) if outcome.reply().is_none() => "refused: 503".to_owned(),
         _ => match outcome.reply() {
             None => "refused: 429".to_owned(),
             Some(Reply::Refuse { status, .. }) => format!("refused: {status}"),

@@ -87,6 +87,7 @@ pub(crate) fn on_limit(rule: &Rule) -> String {
         return "slowed down".to_owned();
     }
     let then = match &rule.on_limit.reply {
+        None if rule.limits.is_empty() && rule.adaptive.is_some() => "503".to_owned(),
         None => "429".to_owned(),
         Some(Reply::Refuse { status, .. }) => status.to_string(),
         Some(Reply::Degrade { status, .. }) => format!("degrade: {status}"),

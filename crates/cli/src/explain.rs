@@ -160,6 +160,9 @@ fn row(it: &RuleExplanation, fate: &Fate) -> [String; 6] {
             let limits: Vec<String> = it.rule.limits.iter().map(ToString::to_string).collect();
             (limits.join(", "), String::new(), "allowed: its bytes are paced".to_owned())
         }
+        None if let Some(adaptive) = &it.rule.adaptive => {
+            (adaptive.to_string(), String::new(), "allowed: there is no strain".to_owned())
+        }
         None => ("no limit of its own".to_owned(), String::new(), "nothing".to_owned()),
     };
     if let Some(remaining) = it.banned {
@@ -211,6 +214,7 @@ fn ending(outcome: &Outcome) -> String {
     let Some(rule) = outcome.rule() else { return verdict(outcome.verdict()) };
     let what = match (outcome.cause(), outcome.limit()) {
         (Cause::Ban(_), _) => "banned".to_owned(),
+        (Cause::Strain(_), _) => "the strain on the process".to_owned(),
         (_, Some(limit)) => limit.to_string(),
         _ => "its limits".to_owned(),
     };

@@ -210,6 +210,11 @@ struct Load {
 impl Load {
     /// Some keep their connection as long as they are let, some make one for each request.
     fn on(at: SocketAddr) -> Self {
+        Self::asking(at, |client| format!("GET /{client} HTTP/1.1\r\nHost: shop"))
+    }
+
+    /// The same with these heads, each as its client has it.
+    fn asking(at: SocketAddr, head: fn(usize) -> String) -> Self {
         let (stop, done): (Arc<AtomicBool>, Arc<AtomicUsize>) = Default::default();
         let client = |number: usize| {
             let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
@@ -229,7 +234,7 @@ impl Load {
                     };
                     let keep = number.is_multiple_of(2);
                     let close = if keep { "" } else { "Connection: close\r\n" };
-                    talk.send(&format!("GET /{number} HTTP/1.1\r\nHost: shop\r\n{close}\r\n"));
+                    talk.send(&format!("{}\r\n{close}\r\n", head(number)));
                     match talk.answer() {
                         Some((200, goes_on)) => kept = (keep && goes_on).then_some(talk),
                         other => failed.push(format!("client {number}: {other:?}")),
@@ -272,6 +277,34 @@ fn no_request_is_lost_by_restarts_under_load() {
         let statuses: Vec<_> = (0..4).map(|_| get(program.at, "/limited").unwrap()).collect();
         assert_eq!(statuses, if round == 0 { [200, 200, 200, 429] } else { [429; 4] });
     }
+    let (done, failed) = load.end();
+    assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
+    program.signal("TERM");
+    until("it ends", || is_gone(program.now));
+}
+
+/// The admin listener is handed over as the others are: whoever carries the pager sees all of a restart.
+#[test]
+fn the_admin_api_answers_throughout_restarts() {
+    let upstream = Upstream::start();
+    let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let more = format!("admin: {{ listen: \"{admin}\" }}");
+    let mut program = Program::start("admin", &rules(&upstream, &more), |_| {});
+    until("the dashboard is there", || program.log().contains("dashboard at "));
+    let load = Load::asking(admin, |_| "GET /v1/status HTTP/1.1\r\nHost: localhost".to_owned());
+    for _ in 0..4 {
+        let mut listener = Talk::over(TcpStream::connect(admin).unwrap());
+        listener.send("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert!(listener.head().unwrap().starts_with("HTTP/1.1 200 "));
+        let event = |bytes: &[u8]| bytes.windows(2).position(|end| end == b"\n\n");
+        assert!(String::from_utf8(listener.read_until(event).unwrap()).unwrap().contains("event: tick"));
+        load.go_on(100);
+        program.restart();
+        // Who listened is told that there is no more to come, and is welcome again.
+        let end = |bytes: &[u8]| bytes.ends_with(b"\r\n0\r\n\r\n").then_some(bytes.len());
+        assert!(listener.read_until(end).is_some(), "cut off");
+    }
+    load.go_on(100);
     let (done, failed) = load.end();
     assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
     program.signal("TERM");

@@ -1,6 +1,7 @@
 //! What a rule file says is to run, running.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use sluicegate::Sluice;
 use sluicegate_admin::keeper::{Keeper, Origin, Start};
@@ -52,11 +53,15 @@ impl Services {
         let server = settings.server.as_ref();
         let server = server.map(|it| Server::open(&settings, it, sluice.clone(), domains, base, process));
         let server = server.transpose().map_err(|error| failed(&error))?;
+        let steering = vitals::steer(&sluice, gateway.as_ref().map(|it| it.vitals()));
+        let steering =
+            steering.map_err(|error| failed(&format_args!("no thread for rules with `adaptive`: {error}")))?;
         let admin = settings.admin.as_ref().map(|it| {
             let mut sources = Sources::new(sluice.clone(), keeper.clone());
             if let Store::Redis(store) = &settings.store {
                 sources.store = Some(store_name(store));
             }
+            sources.readings = Some(Arc::new(move || steering.readings()));
             sources.gateway = gateway.as_ref().map(|it| vitals::of_gateway(it.vitals()));
             sources.server = server.as_ref().map(|it| vitals::of_server(it.vitals()));
             Admin::open(it, sources, base, process)

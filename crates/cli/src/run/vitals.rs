@@ -1,7 +1,11 @@
 //! How services fare, as the admin pages tell it.
 
+use std::io;
 use std::sync::Arc;
 
+use sluicegate::Sluice;
+use sluicegate::adaptive::pilot::{Pilot, Steering};
+use sluicegate::adaptive::signals::Machine;
 use sluicegate_admin::{ConnectionReading, GatewayReading, ServerReading, UpstreamReading};
 use sluicegate_gateway::{Health, UpstreamStatus, Vitals};
 
@@ -12,6 +16,15 @@ pub(super) fn of_gateway(vitals: Vitals) -> Arc<dyn Fn() -> GatewayReading + Sen
         answered: vitals.answered().to_vec(),
         upstreams: vitals.upstreams().into_iter().map(upstream).collect(),
     })
+}
+
+/// Steers the rules that protect the process, also by how many connections the gateway has.
+pub(super) fn steer(sluice: &Sluice, gateway: Option<Vitals>) -> io::Result<Steering> {
+    let machine = match gateway {
+        Some(vitals) => Machine::new().with_connections(move || vitals.door().counts().open),
+        None => Machine::new(),
+    };
+    Pilot::new(sluice, machine).spawn()
 }
 
 pub(super) fn of_server(vitals: sluicegate_server::Vitals) -> Arc<dyn Fn() -> ServerReading + Send + Sync> {

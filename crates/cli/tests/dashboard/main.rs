@@ -18,5 +18,6 @@ mod numbers;
 mod phone;
 mod place;
 mod scripts;
+mod strain;
 mod tokens;
 mod wire;
