@@ -23,7 +23,7 @@ test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
-bench: bench-engine bench-rust bench-cluster bench-gateway bench-server bench-operate ## Run every benchmark
+bench: bench-engine bench-rust bench-cluster bench-gateway bench-server bench-operate bench-adaptive bench-overload ## Run every benchmark
 
 .PHONY: bench-engine
 bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
@@ -52,6 +52,15 @@ bench-server: setup-bench ## Measure the decision server beside empty services (
 bench-operate: setup-bench ## Measure what watching and reloading cost (target/bench/operate.json)
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- operate
+
+.PHONY: bench-overload
+bench-overload: setup ## Measure the gateway before a program that is asked for more than it can do (target/bench/overload.json)
+	$(CARGO) build --release --locked -p sluicegate-cli
+	$(CARGO) run --profile bench --locked -p sluicegate-bench -- overload
+
+.PHONY: bench-adaptive
+bench-adaptive: setup ## Play overload before ours and other laws (docs/adaptive-bench.md, docs/adaptive)
+	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload
 
 .PHONY: fuzz
 fuzz: setup ## Feed the readers of the decision server random input, FUZZ_SECONDS each (needs nightly and cargo-fuzz)

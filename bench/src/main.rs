@@ -27,6 +27,7 @@ mod keys;
 mod memory;
 mod operate;
 mod ours;
+mod overload;
 mod peers;
 mod programs;
 mod report;
@@ -103,6 +104,14 @@ enum Command {
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/operate.json"))]
         json: PathBuf,
     },
+    /// A program that computes behind the gateway, asked for more than it can do
+    Overload {
+        #[command(flatten)]
+        choice: Choice,
+        /// Where the figures go
+        #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/overload.json"))]
+        json: PathBuf,
+    },
     /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
     #[command(hide = true)]
     Resident { side: Side, keys: u32 },
@@ -117,6 +126,9 @@ enum Command {
     /// Answer the same to everybody (run by `server` in a process of its own)
     #[command(hide = true)]
     Empty { service: server::Empty, port: u16 },
+    /// Compute for every request (run by `overload` in a process of its own)
+    #[command(hide = true)]
+    Work { port: u16, micros: u64 },
 }
 
 /// What to measure, and how much of it.
@@ -192,6 +204,8 @@ const OPERATE: &[Case] = &[
     ("reload", operate::reload::ten_thousand_rules),
 ];
 
+const OVERLOAD: &[Case] = &[("protected", overload::protected)];
+
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Engine { choice, json } => measure(ENGINE, report::ENGINE_NOTES, &choice, json),
@@ -200,6 +214,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Command::Gateway { choice, json } => measure(GATEWAY, report::GATEWAY_NOTES, &choice, json),
         Command::Server { choice, json } => measure(SERVER, report::SERVER_NOTES, &choice, json),
         Command::Operate { choice, json } => measure(OPERATE, report::OPERATE_NOTES, &choice, json),
+        Command::Overload { choice, json } => measure(OVERLOAD, report::OVERLOAD_NOTES, &choice, json),
+        Command::Work { port, micros } => overload::run_work(port, micros),
         Command::Empty { service, port } => Ok(server::run_empty(service, port)?),
         Command::Node { port, bucket, milliseconds } => {
             Ok(cluster::run_node(port, bucket, Duration::from_millis(milliseconds))?)

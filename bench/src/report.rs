@@ -38,6 +38,8 @@ pub(crate) enum Unit {
     PerSecond,
     /// Commands to the store per decision: less is better.
     Commands,
+    /// A share of all: less is better.
+    Share,
 }
 
 impl Unit {
@@ -49,12 +51,13 @@ impl Unit {
             Self::Micros => "us",
             Self::PerSecond => "/s",
             Self::Commands => "commands",
+            Self::Share => "of all",
         }
     }
 
     /// Digits that say something, behind the point.
     const fn digits(self) -> usize {
-        if matches!(self, Self::Commands) { 5 } else { 1 }
+        if matches!(self, Self::Commands | Self::Share) { 5 } else { 1 }
     }
 
     const fn better(self) -> &'static str {
@@ -134,6 +137,14 @@ counted, a dashboard is open, metrics are scraped every second); logged: and the
 notes every request. server-resp: a named rule by 10^6 random keys, 16 pipelined. reload-10k: the slowest of all reloads of 10^4 rules whose limits have changed,
 from the call until they are in force. reload-pause: by how much the slowest hundredth of requests is later while rules
 are exchanged four times a second; on two cores, which the reading of the rules has to share with both sides.";
+
+/// What the reader of the table about overload needs to know.
+pub(crate) const OVERLOAD_NOTES: &str = "\
+One run. A program that computes for 4 ms per request, with a thread for each connection, has one core; the gateway with
+`adaptive: auto` and those who ask share the other. Requests come at random by the clock at a multiple of what the
+program was measured to do, each timed from when it was due; one in 12 is of the highest class. Goodput: answered within a
+second. settled: after a step from half its capacity to three times, until goodput stays above nine tenths of it. back:
+after a drop from three times to half, until nobody is held back any more. The last row is the same without protection.";
 
 /// What the reader of the decision server's table needs to know.
 pub(crate) const SERVER_NOTES: &str = "\
