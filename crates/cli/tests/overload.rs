@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod program;
+mod witness;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,11 +17,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use program::{GUARD, Program, until};
+use witness::undisturbed;
 
 /// How long the server works on a request.
 const WORK: Duration = Duration::from_millis(5);
 /// What it can do per second.
 const CAPACITY: f64 = 200.0;
+
+/// Two servers at work at once would leave nothing for anybody else.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A server with a thread for each connection, all of which share one worker.
 fn server() -> SocketAddr {
@@ -116,6 +121,11 @@ fn well_after(answers: &[(bool, Answer)], from: Duration) -> Vec<Duration> {
 
 #[test]
 fn three_times_what_it_can_do_is_held_back_and_the_rest_is_served_in_time() {
+    let _alone = ONE_AT_A_TIME.lock();
+    undisturbed(three_times_what_it_can_do);
+}
+
+fn three_times_what_it_can_do() {
     let program = gateway(
         server(),
         "rules:\n  - { name: protect, adaptive: auto }\n  - { name: staff, when: \"header['x-class'] == 'vip'\", \
@@ -163,6 +173,11 @@ fn admin(program: &Program, path: &str) -> (u16, String) {
 /// The example of the rule file's page, on numbers that this server reaches.
 #[test]
 fn conditions_that_hold_together_bring_the_ceiling_and_are_named() {
+    let _alone = ONE_AT_A_TIME.lock();
+    undisturbed(conditions_that_hold_together);
+}
+
+fn conditions_that_hold_together() {
     let rules = "rules:\n  - name: overload\n    adaptive: { when: { avg_rt: \"> 50ms\", in_flight: \"> 20\" }, limit: \
                  100/s }\n";
     let program = gateway(server(), rules);

@@ -11,6 +11,7 @@ mod refused;
 mod server;
 mod stopped;
 mod tls;
+#[path = "../witness/mod.rs"]
 mod witness;
 
 use std::path::{Path, PathBuf};

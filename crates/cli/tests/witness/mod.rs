@@ -5,6 +5,8 @@
 //! watches. A test that holds has held; one that fails while nothing was held up has failed; one that fails after the
 //! machine stood still is made again.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test tells why it is made again")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
