@@ -177,3 +177,48 @@ impl Steering {
         *self.readings.lock()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_engine::clock::ManualClock;
+    use sluicegate_engine::rule::{Ceiling, Comparison, Condition, Lists, Most, Signal};
+
+    use super::*;
+
+    /// Holds on every machine: some memory is always used.
+    fn rules(count: u64) -> Vec<Rule> {
+        let used = Condition::new(Signal::Memory, Comparison::Above, 0.0);
+        let mut rule = Rule::new("overload", []);
+        let most = Most::Rate { count, window: Duration::from_secs(1) };
+        rule.adaptive = Some(Adaptive::Ceiling(Ceiling::new([used], most)));
+        vec![rule]
+    }
+
+    #[test]
+    fn what_was_learned_goes_on_with_the_same_protection_and_only_with_that() {
+        let clock = ManualClock::new();
+        let sluice = Sluice::builder().rules(rules(5)).clock(clock.clone()).build().expect("good rules");
+        let mut pilot = Pilot::new(&sluice, Machine::new());
+        let state = || sluice.gates()[0].1.notice().state;
+        let mut tick = || {
+            assert!(pilot.tick());
+            state()
+        };
+        assert_eq!(tick(), "entering");
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(tick(), "limited");
+        sluice.replace(rules(5), Lists::default()).expect("good rules");
+        assert_eq!(tick(), "limited");
+        sluice.replace(rules(6), Lists::default()).expect("good rules");
+        assert_eq!(tick(), "entering");
+    }
+
+    #[test]
+    fn it_ends_with_the_sluice() {
+        let sluice = Sluice::builder().build().expect("no rules are good rules");
+        let mut pilot = Pilot::new(&sluice, Machine::new());
+        assert!(pilot.tick());
+        drop(sluice);
+        assert!(!pilot.tick());
+    }
+}
