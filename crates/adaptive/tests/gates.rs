@@ -10,18 +10,14 @@
 //! | drift of the limit over 30 minutes of overload | < 10 % |
 //! | highest class served at 5 times (its share: half of the capacity) | >= 99.9 % |
 //!
-//! All with the rule's defaults, unless a test says otherwise.
+//! All with the rule's defaults. The seeds are those that it was tuned on; `other_seeds` plays the same on others.
 
 #[path = "gates/ours.rs"]
 mod ours;
 
-use std::time::Duration;
-
 use ours::Ours;
 use sluicegate_engine::rule::Auto;
-use sluicegate_testkit::overload::trial::{
-    LOW_RATE, Shape, Stories, Trial, cold_start, ramp, slow_dependency, twice_the_work,
-};
+use sluicegate_testkit::overload::trial::{Shape, Stories, Trial, cold_start, ramp, slow_dependency, twice_the_work};
 use sluicegate_testkit::overload::{Class, Front, Load};
 
 fn front(seed: u64) -> Box<dyn Front> {
@@ -81,6 +77,11 @@ fn so_are_many_workers() {
 }
 
 #[test]
+fn so_are_two_workers_with_twenty_requests_a_second() {
+    overloaded(&Shape::LOW_RATE);
+}
+
+#[test]
 fn hardly_anybody_is_refused_without_overload() {
     for shape in Shape::ALL {
         for load in [0.5, 0.8] {
@@ -108,7 +109,7 @@ fn it_is_back_after_a_drop() {
 
 #[test]
 fn it_does_not_drift_in_half_an_hour_of_overload() {
-    for shape in [Shape::QUEUE, Shape::BIMODAL, Shape::SHARED] {
+    for shape in [Shape::QUEUE, Shape::BIMODAL, Shape::SHARED, Shape::LOW_RATE] {
         let drift = ours(1).drift(&shape);
         assert!(drift.is_some_and(|drift| drift < 0.1), "{}: {drift:?}", shape.name);
     }
@@ -117,7 +118,7 @@ fn it_does_not_drift_in_half_an_hour_of_overload() {
 /// While overload sets in, the first experiments cost a little: of the widest server in those ten seconds 5 to 6 %.
 #[test]
 fn a_ramp_is_followed() {
-    for shape in Shape::ALL {
+    for shape in Shape::BUSY {
         let usual = shape.usual_p99(3);
         let stories = ours(3).run(&ramp(&shape));
         let spans =
@@ -143,7 +144,7 @@ fn could_be(stories: &Stories, span: &std::ops::Range<f64>) -> f64 {
 
 #[test]
 fn work_that_takes_twice_as_long_is_noticed() {
-    for shape in Shape::ALL {
+    for shape in Shape::BUSY {
         let usual = shape.usual_p99(3);
         let stories = ours(3).run(&twice_the_work(&shape));
         let goodput = stories.goodput_share(18.0..38.0);
@@ -165,7 +166,7 @@ fn a_slow_dependency_gets_more_places() {
 
 #[test]
 fn a_cold_start_is_forgotten() {
-    for shape in Shape::ALL {
+    for shape in Shape::BUSY {
         let usual = shape.usual_p99(3);
         let stories = ours(3).run(&cold_start(&shape));
         let (goodput, p99) = (stories.goodput_share(10.0..28.0), stories.percentile(10.0..28.0, 0.99) / usual);
@@ -174,31 +175,38 @@ fn a_cold_start_is_forgotten() {
     }
 }
 
-/// At 20 requests a second there is little to learn from, and it takes longer. Two gates are not met here:
-///
-/// - the highest class, with the default wait of 100 ms (77 % at 5 times the capacity): with two workers and 100 ms of
-///   work the next place often takes longer than that. A rule for such a service has to let its requests wait longer,
-///   as this one does;
-/// - goodput just above the capacity (0.94 instead of 0.95 at 1.2 times): it takes many seconds to tell such a load from
-///   a crowd, and until then more are let in than are answered in time.
+/// The worst, the middle and the best of ten sets of seeds that nothing was tuned on, of every gate. It takes minutes:
+/// `cargo test -p sluicegate-adaptive --test gates -- --ignored --nocapture`.
 #[test]
-fn a_low_rate_takes_longer() {
-    let spec = Auto { max_wait: Duration::from_secs(1), ..Auto::default() };
-    let trial = Trial::new(move |seed| Box::new(Ours::new(spec, seed)) as Box<dyn Front>, 8);
-    let usual = LOW_RATE.usual_p99(8);
-    let run = |load| trial.run(&LOW_RATE.under(Load::steady(load).classes(0.3, 0.6, 0.1), 120.0));
-    let refused = run(0.8).refused(5.0..115.0);
-    assert!(refused < 0.001, "{refused:.4}");
-    for (load, least, least_of_vips) in
-        [(1.2, 0.93, 0.97), (1.5, 0.95, 0.97), (2.0, 0.95, 0.999), (3.0, 0.95, 0.999), (5.0, 0.95, 0.999)]
-    {
-        let stories = run(load);
-        let goodput = stories.goodput_share(20.0..115.0);
-        let p99 = stories.percentile(20.0..115.0, 0.99) / usual;
-        let vip = stories.served(Class::Vip, 20.0..115.0);
-        assert!(goodput >= least, "at {load}: goodput {goodput:.3}");
-        assert!(p99 <= 3.0, "at {load}: p99 {p99:.2}");
-        assert!(vip >= least_of_vips, "at {load}: highest class {vip:.4}");
+#[ignore = "plays every gate ten times"]
+fn other_seeds() {
+    for shape in Shape::ALL {
+        let usual = shape.usual_p99(3);
+        let mut rows: Vec<(String, Vec<f64>)> = Vec::new();
+        let mut note = |name: &str, value: f64| match rows.iter_mut().find(|row| row.0 == name) {
+            Some(row) => row.1.push(value),
+            None => rows.push((name.to_owned(), vec![value])),
+        };
+        for nth in 1..=10 {
+            let trial = |seeds| ours(seeds).from_seed(1_000_000 * nth);
+            for load in [1.2, 1.5, 2.0, 3.0, 5.0] {
+                let stories = trial(3).steady(&shape, load);
+                note(&format!("goodput at {load}"), stories.goodput_share(SPAN));
+                note("p99", stories.percentile(SPAN, 0.99) / usual);
+                if load == 5.0 {
+                    note("highest class", stories.served(Class::Vip, SPAN));
+                }
+            }
+            note("refused", trial(6).steady(&shape, 0.8).refused(SPAN));
+            note("settled", trial(1).settling(&shape).unwrap_or(f64::INFINITY));
+            note("back", trial(1).back(&shape).unwrap_or(f64::INFINITY));
+            note("drift", trial(1).drift(&shape).unwrap_or(f64::INFINITY));
+        }
+        for (name, mut values) in rows {
+            values.sort_by(f64::total_cmp);
+            let (least, middle, most) = (values[0], values[values.len() / 2], values[values.len() - 1]);
+            println!("{:16} {name:15} {least:.4} {middle:.4} {most:.4}", shape.name);
+        }
     }
 }
 

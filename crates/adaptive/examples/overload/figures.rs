@@ -1,9 +1,7 @@
 //! What is measured of every law.
 
-use sluicegate_testkit::overload::trial::{
-    LOW_RATE, Shape, Stories, Trial, cold_start, ramp, slow_dependency, twice_the_work,
-};
-use sluicegate_testkit::overload::{Class, Load};
+use sluicegate_testkit::overload::Class;
+use sluicegate_testkit::overload::trial::{Shape, Stories, Trial, cold_start, ramp, slow_dependency, twice_the_work};
 
 use crate::Law;
 
@@ -66,12 +64,11 @@ pub(crate) fn gates(law: Law, shape: &Shape) -> [Figure; 7] {
 }
 
 /// What else can happen.
-pub(crate) const EVENTS: [(&str, &str); 5] = [
+pub(crate) const EVENTS: [(&str, &str); 4] = [
     ("ramp", "from 0.5 to 3 times the capacity in 20 s and back in 20 s"),
     ("work x 2", "every request takes twice as long, in 1.5 times the load; 3 s later"),
     ("cold start", "everything takes five times as long for 5 s, in 1.5 times the load; 5 s later"),
     ("slow dependency", "requests wait 200 ms instead of 10 ms for something else, no CPU is used; 5 s later"),
-    ("20 per second", "two workers, 100 ms of work, twice the load; after 20 s"),
 ];
 
 /// Goodput, of what was possible, and p99 in multiples of the bare server's at 0.8 load, for every event.
@@ -79,7 +76,6 @@ pub(crate) fn events(law: Law) -> Vec<Figure> {
     let trial = Trial::new(law.front, SEEDS);
     let shape = Shape::SHARED;
     let usual = shape.usual_p99(SEEDS);
-    let low_rate = trial.run(&LOW_RATE.under(Load::steady(2.0), 120.0));
     // The dependency's own p99, with nothing before it.
     let slow = 0.2 * 4.6;
     let cases = [
@@ -87,7 +83,6 @@ pub(crate) fn events(law: Law) -> Vec<Figure> {
         (trial.run(&twice_the_work(&shape)), 18.0..38.0, 2.0 * usual),
         (trial.run(&cold_start(&shape)), 10.0..28.0, usual),
         (trial.run(&slow_dependency()), 15.0..29.0, slow),
-        (low_rate, 20.0..115.0, LOW_RATE.usual_p99(SEEDS)),
     ];
     let figures = cases.into_iter().map(|(stories, span, usual)| {
         let parts = ((span.end - span.start) * 2.0) as u32;

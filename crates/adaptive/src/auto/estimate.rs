@@ -7,7 +7,7 @@ use sluicegate_engine::gate::Lap;
 /// A window lasts at least this.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// It does not wait longer than this for enough answers.
-const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_millis(500);
 /// So many answers are enough.
 const ENOUGH: u64 = 60;
 
@@ -108,14 +108,24 @@ impl Smooth {
 }
 
 /// Times of requests in calm, pooled until they say something.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Calm {
     answered: f64,
     seconds: f64,
+    /// Whether these are the first.
+    first: bool,
+}
+
+impl Default for Calm {
+    fn default() -> Self {
+        Self { answered: 0.0, seconds: 0.0, first: true }
+    }
 }
 
 impl Calm {
     const ENOUGH: f64 = 200.0;
+    /// The first may be fewer: without any, nothing is known.
+    const A_FEW: f64 = 20.0;
 
     pub(super) fn add(&mut self, window: &Window) {
         if let Some(average) = window.average {
@@ -124,14 +134,28 @@ impl Calm {
         }
     }
 
-    /// The average of all, if they are many; `first`: or any.
-    pub(super) fn take(&mut self, first: bool) -> Option<f64> {
-        let enough = if first { 1.0 } else { Self::ENOUGH };
-        if self.answered < enough {
-            return None;
+    /// What is known of the unloaded time now. The first answers are averaged; later ones only ever shorten it.
+    pub(super) fn learned(&mut self, known: Option<f64>) -> Option<f64> {
+        if self.answered == 0.0 {
+            return known;
         }
-        let Self { answered, seconds } = std::mem::take(self);
-        Some(seconds / answered)
+        let average = self.seconds / self.answered;
+        let many = self.answered >= if self.first { Self::A_FEW } else { Self::ENOUGH };
+        let learned = match known {
+            None => average,
+            Some(_) if self.first => average,
+            Some(known) if many => known.min(known + (average - known) * 0.5),
+            Some(known) => known,
+        };
+        if many {
+            *self = Self { first: false, ..Self::default() };
+        }
+        Some(learned)
+    }
+
+    /// Something better is known: what was learned in calm is not the first any more.
+    pub(super) fn outdated(&mut self) {
+        *self = Self { first: false, ..Self::default() };
     }
 }
 
@@ -139,6 +163,8 @@ impl Calm {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pace {
     now: Option<f64>,
+    /// How far that may be off by chance: the square of the share.
+    spread: f64,
     usual: f64,
     tested: Option<f64>,
 }
@@ -147,6 +173,7 @@ impl Pace {
     pub(super) fn add(&mut self, window: &Window) {
         let Some(now) = self.now else {
             (self.now, self.usual) = (Some(window.pace), window.pace);
+            self.spread = 1.0 / window.ended.max(1.0);
             return;
         };
         // What differs much from before is not chance alone.
@@ -154,12 +181,18 @@ impl Pace {
         let weight = window.weight() * if alike { 0.5 } else { 1.0 };
         let now = now + (window.pace - now) * weight;
         self.now = Some(now);
+        self.spread = self.spread * (1.0 - weight) * (1.0 - weight) + weight * weight / window.ended.max(1.0);
         self.usual = (self.usual + (now - self.usual) * 0.05).max(0.8 * now);
     }
 
     /// As of now.
     pub(super) fn now(&self) -> f64 {
         self.now.unwrap_or(0.0)
+    }
+
+    /// From how many answers that is known, so to speak.
+    pub(super) fn known_from(&self) -> f64 {
+        1.0 / self.spread.max(0.001)
     }
 
     /// Over many windows.
@@ -176,5 +209,66 @@ impl Pace {
     pub(super) fn was_tested(&mut self) {
         self.usual = self.now();
         self.tested = self.now;
+    }
+}
+
+/// Who has come and who was answered since all places were taken: what tells overload from chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Crowd {
+    seconds: f64,
+    arrived: f64,
+    ended: f64,
+}
+
+impl Crowd {
+    /// From which share of the time on all places count as taken.
+    const FULL: f64 = 0.75;
+    /// For how many seconds, at least, that must be so.
+    const BRIEF: f64 = 0.3;
+    /// How many seconds count in full.
+    const LONG: f64 = 10.0;
+    /// How many times the spread of chance it must be.
+    const CLEAR: f64 = 3.0;
+    /// And how many make it likely.
+    const LIKELY: f64 = 1.6;
+
+    pub(super) fn add(&mut self, window: &Window) {
+        if window.full < Self::FULL {
+            *self = Self::default();
+            return;
+        }
+        if self.seconds > Self::LONG {
+            // What was long ago counts less and less.
+            (self.seconds, self.arrived, self.ended) = (self.seconds / 2.0, self.arrived / 2.0, self.ended / 2.0);
+        }
+        self.seconds += window.lasted;
+        self.arrived += window.arrivals * window.lasted;
+        self.ended += window.ended;
+    }
+
+    /// Answers per second, and how many that is known from.
+    pub(super) fn pace(&self) -> (f64, f64) {
+        (self.ended / self.seconds.max(f64::MIN_POSITIVE), self.ended)
+    }
+
+    /// So many more came than were answered that it is not chance.
+    pub(super) fn is_overload(&self) -> bool {
+        self.seconds >= Self::BRIEF && self.exceeds(Self::CLEAR)
+    }
+
+    /// So many more that it is hardly chance.
+    pub(super) fn is_likely_overload(&self) -> bool {
+        self.exceeds(Self::LIKELY)
+    }
+
+    /// Whether more came than were answered, by so many times the spread of chance.
+    fn exceeds(&self, times: f64) -> bool {
+        self.arrived - self.ended >= times * (self.arrived + self.ended).sqrt()
+    }
+
+    /// Clearly fewer were answered per second than this.
+    pub(super) fn is_slower_than(&self, pace: f64) -> bool {
+        let expected = pace * self.seconds;
+        self.ended > 0.0 && self.ended < expected - Self::CLEAR * expected.sqrt()
     }
 }

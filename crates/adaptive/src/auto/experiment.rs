@@ -13,14 +13,22 @@ use crate::law::Laps;
 
 /// The share of the former throughput from which on it counts as held.
 const HELD: f64 = 0.75;
-/// Shares that do not say clearly whether it held.
-const UNCLEAR: std::ops::Range<f64> = 0.6..0.9;
+/// It is clear when the answers differ from that by so many times what chance makes of them.
+const CLEAR: f64 = 2.0;
 /// The share of the places that a stage leaves.
 const LEFT: f64 = 0.5;
 /// So many answers are enough for a stage.
 const ENOUGH: f64 = 80.0;
+/// However clear it seems, fewer than these say little: who is inside from before is not like the others.
+const FEWEST: f64 = 60.0;
+/// If it is not clear after so many, it will not be.
+const MOST: f64 = 200.0;
 /// A stage whose places are not given up or not taken is not waited for longer.
-const LONGEST: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(3);
+/// By then nearly all who were inside before are gone, however long they take.
+const SETTLED: Duration = Duration::from_secs(1);
+/// If places are not taken for so long, the load is gone.
+const BRIEF: Duration = Duration::from_millis(500);
 
 /// An experiment under way.
 #[derive(Clone, Debug)]
@@ -30,6 +38,8 @@ pub(super) struct Experiment {
     least: Option<f64>,
     /// Answers per second before.
     pace: f64,
+    /// From how many answers that is known.
+    known_from: f64,
     /// Seconds that a request took before.
     time: f64,
     began: Timestamp,
@@ -58,8 +68,19 @@ pub(super) enum Next {
 }
 
 impl Experiment {
-    pub(super) fn begin(now: Timestamp, places: f64, least: Option<f64>, pace: f64, time: f64) -> Self {
-        Self { places, least, pace, time, began: now, since: now, stage: Stage::Drains }
+    /// So many answers it takes, more or less.
+    pub(super) const LASTS: f64 = ENOUGH;
+
+    /// Leaves so many places; `least`: and then fewer, down to this. Before, so many were answered per second, known from
+    /// so many answers, and took so long.
+    pub(super) fn begin(
+        now: Timestamp,
+        places: f64,
+        least: Option<f64>,
+        (pace, known_from): (f64, f64),
+        time: f64,
+    ) -> Self {
+        Self { places, least, pace, known_from, time, began: now, since: now, stage: Stage::Drains }
     }
 
     /// How many places there are for now.
@@ -82,7 +103,7 @@ impl Experiment {
         match self.stage {
             Stage::Drains if in_flight as f64 <= self.places => self.enter(now, Stage::Settles),
             Stage::Drains if lasted > LONGEST => return self.over(laps, None),
-            Stage::Settles if lasted.as_secs_f64() >= (1.5 * self.time).min(LONGEST.as_secs_f64()) => {
+            Stage::Settles if lasted.as_secs_f64() >= (1.5 * self.time).min(SETTLED.as_secs_f64()) => {
                 laps.take();
                 self.enter(now, Stage::Measures);
             }
@@ -103,24 +124,31 @@ impl Experiment {
 
     fn measure(&mut self, now: Timestamp, lasted: Duration, laps: &mut dyn Laps) -> Next {
         let window = Window::of(&laps.look());
-        let share = window.pace / self.pace.max(f64::MIN_POSITIVE);
-        // The clearer it is, the fewer answers it takes.
+        let expected = HELD * self.pace * window.lasted;
+        let chance = (expected + expected * expected / self.known_from).sqrt();
+        let fell = window.ended <= expected - CLEAR * chance;
         let enough = match self.least {
-            Some(_) if share < UNCLEAR.start => 0.5 * ENOUGH,
-            Some(_) if share < UNCLEAR.end => 2.5 * ENOUGH,
-            _ => ENOUGH,
+            None => ENOUGH,
+            Some(_) if fell || window.ended >= expected + CLEAR * chance => FEWEST,
+            Some(_) => MOST,
         };
-        if window.ended < enough && lasted <= LONGEST {
+        let gone = window.full < 0.5 && lasted >= BRIEF;
+        if !gone && window.ended < enough && lasted <= LONGEST {
             return Next::GoesOn;
         }
         if window.ended == 0.0 || window.full < 0.5 {
             return self.over(laps, None);
         }
-        if share >= HELD
+        let held = if window.ended >= MOST { window.ended >= expected } else { !fell };
+        if held
             && let Some(least) = self.least
             && self.places > least
         {
+            let known_seconds = self.known_from / self.pace.max(f64::MIN_POSITIVE);
+            self.known_from += window.ended;
+            self.pace = self.known_from / (known_seconds + window.lasted);
             self.places = (self.places * LEFT).round().max(least);
+            self.time *= LEFT;
             self.enter(now, Stage::Drains);
             return Next::GoesOn;
         }

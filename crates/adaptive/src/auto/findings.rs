@@ -40,8 +40,11 @@ impl AutoLaw {
             None => (0.5 * at_once).clamp(self.limit / 3.0, self.limit / 2.0),
         };
         let deep = known.is_none();
+        let steady = (pace, self.pace.known_from());
+        // Where all is new, nothing has been evened out yet: all there is counts alike.
+        let before = if self.unloaded.is_none() { self.crowd.pace() } else { steady };
         self.experiment =
-            Some(Experiment::begin(now, places.round().max(least), deep.then_some(least), pace, window.time()));
+            Some(Experiment::begin(now, places.round().max(least), deep.then_some(least), before, window.time()));
         self.state = State::Probing;
     }
 
@@ -49,8 +52,9 @@ impl AutoLaw {
     pub(super) fn conclude(&mut self, now: Timestamp, found: Option<f64>, pace: f64) {
         let took = self.experiment.take().map_or(Duration::ZERO, |experiment| experiment.took(now));
         self.rests_until = now + self.jitter.around(PAUSE.max(took * 4));
-        self.due = now + self.jitter.around(self.interval.max(took * 8));
+        self.due = now + self.jitter.around(self.pause_after(took));
         let Some(found) = found.filter(|found| found.is_finite() && *found > 0.0) else { return };
+        self.calm.outdated();
         let ratio = self.unloaded.map(|known| found / known);
         let verdict = match ratio {
             None => Verdict::News,
@@ -74,7 +78,7 @@ impl AutoLaw {
         };
         self.doubted = verdict == Verdict::Doubt;
         self.interval = if verdict == Verdict::Confirmed { (self.interval * 2).min(SELDOM) } else { OFTEN };
-        self.due = now + self.jitter.around(self.interval.max(took * 8));
+        self.due = now + self.jitter.around(self.pause_after(took));
         self.pace.was_tested();
         self.state = State::Steady;
         if verdict == Verdict::News {
@@ -82,5 +86,12 @@ impl AutoLaw {
             self.state = if wanted > self.limit { State::Growing } else { State::BackingOff };
             self.set_limit(wanted);
         }
+    }
+
+    /// How long after an experiment the next is due: what takes long is done seldom, and more and more so while nothing
+    /// new is found.
+    fn pause_after(&self, took: Duration) -> Duration {
+        let confirmed = self.interval.as_secs_f64() / OFTEN.as_secs_f64();
+        self.interval.max(took.mul_f64(8.0 * confirmed.clamp(1.0, 4.0)))
     }
 }

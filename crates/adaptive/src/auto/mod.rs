@@ -3,11 +3,11 @@
 //! A server works on some requests at once and lets the others queue. The right limit is somewhat more than it can work
 //! on: fewer, and it idles; many more, and everybody queues inside, where nobody can be put first or sent away. How many
 //! it works on at once is what it answers per second times the time a request takes without a queue (Little's law), and
-//! what it needs above that to stay busy through the ups and downs of chance grows with the root:
+//! what it needs above that to stay busy through the ups and downs of chance grows with the root, and has a least:
 //!
 //! ```text
 //! at once = answers per second x unloaded time
-//! places  = 1.5 x at once + 2 x root of (at once)
+//! places  = at once + the larger of (half of at once + 2 x root of at once) and 12
 //! ```
 //!
 //! The first factor is measured whenever all places are taken: then the server gives what it can. The second must not
@@ -23,11 +23,18 @@
 //! times that came from the crowd get shorter; a slow dependency's stay, and then more places are right, not fewer. So
 //! one is made
 //!
-//! - when overload begins and the limit would have to be cut by much, or nothing is known yet;
+//! - when overload begins and nothing is known yet;
 //! - when the throughput of a full house falls or rises by much: something else holds now;
 //! - now and then in lasting overload, at shaken intervals: soon if the last one found something new, more and more
 //!   seldom while they confirm what is known. Those have one stage and take a quarter of the throughput for two tenths
 //!   of a second or so.
+//!
+//! Where something is known already, it is put to the test at once, and what comes of it is watched instead:
+//!
+//! - all places are taken, and by what is known there are far too many: they are cut (`cut.rs`). If as many are answered as
+//!   before, that was right; if fewer, everything takes longer now;
+//! - all places are taken, and fewer are answered than in calm: a crowd does not do that, slow work does. There are
+//!   more (`growth.rs`) at once, as for all who were answered in calm. If more are answered, that was right.
 //!
 //! What experiments find while nothing changes is averaged, not minimized: the lowest of many measurements is mostly the
 //! luckiest. An unloaded time that is too long by mistake does not stay so, because the places that follow from it, less
@@ -35,26 +42,32 @@
 //!
 //! | what was seen in a window | what follows |
 //! |---|---|
-//! | places taken most of the time lately, and more come than are answered | overload: the formula, or an experiment first |
-//! | places taken now and then | a root of the limit more, as far as twice the formula or the start |
+//! | places taken most of the time lately, and more come than are answered; or so many more that it is not chance | overload: the formula, or an experiment first |
+//! | places taken now and then | a root of the limit more, as far as one and a half times the formula, or the start |
 //! | calm | the unloaded time may be shorter than thought; a limit far above what is used sinks towards it |
 //! | more failures than usual | a tenth fewer places |
 //!
 //! "Usual" failures are a slow average: what always fails is not overload, and must not shut the gate.
 //!
-//! A window lasts for 1.5 response times, at least 100 ms and at most a second, and has 60 answers if that is possible.
+//! A window lasts for 1.5 response times, at least 100 ms and at most half a second, and has 60 answers if that is possible.
+//! Where it has few, what follows from it must be more than chance: counts are compared with the spread they have by
+//! nature.
 //!
-//! **Line.** Without overload, who finds no place waits as long as the rule allows. In overload a wait only makes
-//! answers later: then the line's target is short, half of an unloaded time.
+//! **Line.** Without overload, who finds no place waits as long as the rule allows; if it does not say, for twelve unloaded
+//! times, at least 100 ms and at most 1.2 s: with few requests per second the next place takes long to become free. In
+//! overload a wait only makes answers later: then the line's target is short, half of an unloaded time, for all but
+//! the highest class. During an experiment it is five of them, for places come back soon.
 //!
 //! **A stated longest time** takes the place of 1.5 unloaded times where it is shorter. It cannot be kept by any limit if
 //! it is shorter than the unloaded time itself; that is not tried.
 //!
 //! What this achieves beside the laws of other projects is in `docs/adaptive-bench.md`.
 
+mod cut;
 mod estimate;
 mod experiment;
 mod findings;
+mod growth;
 mod jitter;
 mod notice;
 #[cfg(test)]
@@ -67,14 +80,18 @@ use sluicegate_engine::gate::{Bounds, Orders};
 use sluicegate_engine::rule::Auto;
 
 use crate::law::{Laps, Law, Seen, Turn};
-use estimate::{Calm, Pace, Smooth, Window};
+use cut::Cut;
+use estimate::{Calm, Crowd, Pace, Smooth, Window};
 use experiment::{Experiment, Next};
+use growth::Growth;
 use jitter::Jitter;
 
-/// Places for each request that the server can work on at once.
-const HEADROOM: f64 = 1.5;
+/// Places to queue in, for each request that the server can work on at once.
+const HEADROOM: f64 = 0.5;
 /// And for the root of their number.
 const ROOM_FOR_CHANCE: f64 = 2.0;
+/// But at least so many: what it takes not to idle by chance hardly depends on how few are worked on at once.
+const QUEUE: f64 = 12.0;
 /// From which share of the time with all places taken on there is overload.
 const OVERLOAD: f64 = 0.75;
 /// And so many more must come than are answered, as a share of those: a crowd that is on its way out is none.
@@ -97,6 +114,14 @@ const FASTER: f64 = 0.8;
 const STALLED: f64 = 5.0;
 /// Failures above the usual share that count as overload.
 const FAILURES: f64 = 0.05;
+/// Who finds no place waits for so many unloaded times, if the rule does not say how long.
+const WORTH_A_WAIT: f64 = 12.0;
+/// But at least for this.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+/// And at most for this.
+const LONGEST_WAIT: Duration = Duration::from_millis(1_200);
+/// From so many answers on it is known how many there are per second.
+const SOME_ANSWERS: f64 = 60.0;
 /// The time between experiments in lasting overload, at first.
 const OFTEN: Duration = Duration::from_millis(500);
 
@@ -130,6 +155,12 @@ pub struct AutoLaw {
     /// Times in calm that have not been learned from yet.
     calm: Calm,
     experiment: Option<Experiment>,
+    /// A cut on trial.
+    cut: Option<Cut>,
+    /// More places on trial.
+    growth: Option<Growth>,
+    /// Answers per second in calm, lately; nothing if there was no calm.
+    calm_pace: f64,
     /// Whether one has found something since it was last calm.
     tried: bool,
     /// Whether the last window was slower than usual.
@@ -146,6 +177,8 @@ pub struct AutoLaw {
     fullness: Smooth,
     /// How many more come per second than are answered, lately.
     excess: Smooth,
+    /// Who came and who was answered since all places were taken.
+    crowd: Crowd,
     overload: bool,
     state: State,
     last: Option<Window>,
@@ -181,6 +214,9 @@ impl AutoLaw {
             peak: 0.0,
             calm: Calm::default(),
             experiment: None,
+            cut: None,
+            growth: None,
+            calm_pace: 0.0,
             tried: false,
             slower: false,
             doubted: false,
@@ -190,6 +226,7 @@ impl AutoLaw {
             jitter: Jitter::new(seed),
             fullness: Smooth::from(0.0),
             excess: Smooth::from(0.0),
+            crowd: Crowd::default(),
             overload: false,
             state: State::Learning,
             last: None,
@@ -205,7 +242,7 @@ impl AutoLaw {
     /// Places for so many answers per second.
     fn places_for(&self, pace: f64, unloaded: f64) -> f64 {
         let at_once = pace * unloaded;
-        let places = HEADROOM * at_once + ROOM_FOR_CHANCE * at_once.sqrt();
+        let places = at_once + (HEADROOM * at_once + ROOM_FOR_CHANCE * at_once.sqrt()).max(QUEUE);
         let longest = self.spec.max_rt.map_or(f64::INFINITY, |longest| longest.as_secs_f64());
         places.min(pace * longest.max(unloaded))
     }
@@ -224,9 +261,16 @@ impl AutoLaw {
         self.excess.add(window.excess(), window.share_of(self.memory(&window)));
         let fullness = self.fullness.value().unwrap_or(0.0);
         let excess = self.excess.value().unwrap_or(0.0);
-        self.overload =
-            if self.overload { fullness >= RELIEF } else { fullness >= OVERLOAD && excess >= EXCESS * window.pace };
-        if self.overload {
+        self.crowd.add(&window);
+        let overrun = fullness >= OVERLOAD && excess >= EXCESS * window.pace;
+        self.overload = if self.overload { fullness >= RELIEF } else { overrun || self.crowd.is_overload() };
+        if self.overload && fullness < OVERLOAD && self.crowd.is_overload() {
+            // Beyond doubt: what was before does not matter any more.
+            self.fullness = Smooth::from(1.0);
+        }
+        if self.try_growth(now, &window) || self.try_cut(now, &window) {
+            // What is known is being put to the test.
+        } else if self.overload {
             self.keep_up(now, &window);
         } else if window.full <= CALM && window.in_flight <= self.limit / 2.0 {
             self.rest(now, &window);
@@ -241,8 +285,9 @@ impl AutoLaw {
 
     /// How many seconds back it matters whether places were taken. A crowd that is gone after so long was no overload.
     fn memory(&self, window: &Window) -> f64 {
-        let some_answers = 40.0 / window.pace.max(8.0);
-        (2.0 * window.time()).max(some_answers).clamp(BRIEF.as_secs_f64(), 5.0)
+        let some_answers = 60.0 / window.pace.max(8.0);
+        let time = self.unloaded.map_or(window.time(), |unloaded| unloaded.min(window.time()));
+        (2.0 * time).max(some_answers).clamp(BRIEF.as_secs_f64(), 10.0)
     }
 
     /// All places were taken: move towards the formula, or find out first.
@@ -253,7 +298,11 @@ impl AutoLaw {
         self.pace.add(window);
         let pace = self.pace.now();
         let Some(unloaded) = self.unloaded else {
-            return self.begin_experiment(now, window);
+            // What it shall be compared with has to be more than chance.
+            if self.crowd.pace().1 >= SOME_ANSWERS {
+                self.begin_experiment(now, window);
+            }
+            return;
         };
         // Whatever the load, nobody takes less than the unloaded time: what seemed to be it was longer.
         let time = window.in_flight / pace.max(f64::MIN_POSITIVE);
@@ -287,10 +336,8 @@ impl AutoLaw {
     fn rest(&mut self, now: Timestamp, window: &Window) {
         self.state = State::Steady;
         self.calm.add(window);
-        if let Some(average) = self.calm.take(self.unloaded.is_none()) {
-            let known = self.unloaded.unwrap_or(average);
-            self.unloaded = Some(known.min(known + (average - known) * 0.5));
-        }
+        self.calm_pace += (window.pace - self.calm_pace) * window.share_of(1.0);
+        self.unloaded = self.calm.learned(self.unloaded);
         self.tried = false;
         self.interval = OFTEN;
         self.due = now + self.jitter.around(OFTEN);
@@ -303,7 +350,7 @@ impl AutoLaw {
     /// Places were short now and then: more of them cannot do harm while there is no overload.
     fn make_room(&mut self, window: &Window) {
         self.state = State::Steady;
-        let formula = self.unloaded.map_or(0.0, |unloaded| 2.0 * self.places_for(window.pace, unloaded));
+        let formula = self.unloaded.map_or(0.0, |unloaded| 1.5 * self.places_for(window.pace, unloaded));
         let ceiling = formula.max(f64::from(self.spec.start));
         if window.full > CALM && self.limit < ceiling {
             self.set_limit((self.limit + self.limit.sqrt().max(1.0)).min(ceiling));
@@ -315,11 +362,23 @@ impl AutoLaw {
         self.experiment.as_ref().map_or(self.limit, |experiment| experiment.places()).round()
     }
 
+    /// How long requests may wait for a place: what the rule says, or as long as places take to become free.
+    fn patience(&self) -> Duration {
+        let known = self.unloaded.or_else(|| self.last.and_then(|window| window.average)).unwrap_or(0.0);
+        let worth_it = Duration::try_from_secs_f64(WORTH_A_WAIT * known).unwrap_or(LONGEST_WAIT);
+        self.spec.max_wait.unwrap_or_else(|| worth_it.clamp(SHORTEST_WAIT, LONGEST_WAIT))
+    }
+
     fn orders(&self) -> Orders {
-        let patience = self.spec.max_wait;
         let unloaded = self.unloaded.unwrap_or(0.0).clamp(0.0, 60.0);
+        let patience = self.patience();
         let short = Duration::from_secs_f64(unloaded / 2.0).max(Duration::from_millis(5)).min(patience);
-        let target = if self.overload { short } else { patience };
+        let target = match self.experiment {
+            // There is work for those who come meanwhile, only not at once.
+            Some(_) => Duration::from_secs_f64(5.0 * unloaded).clamp(short, patience),
+            None if self.overload => short,
+            None => patience,
+        };
         let line = Bounds { patience, target, most: self.spec.max_waiting as usize };
         Orders { places: Some(self.places().max(1.0) as usize), line, ..Orders::OPEN }
     }

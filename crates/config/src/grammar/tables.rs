@@ -463,7 +463,8 @@ pub(crate) static AUTO: Section = Section {
         "start": Shape::Count(1, 1_000_000), Default("20, within `min` and `max`"), "50", "Where it starts.";
         "max_rt": Shape::Duration, Default("none"), "500ms",
             "A response time that is too long, whatever is usual.";
-        "max_wait": Shape::Duration, Default("100ms"), "50ms", "How long a request waits for a place at most.";
+        "max_wait": Shape::Duration, Default("12 times what one takes, from 100ms to 1.2s"), "50ms",
+            "How long a request waits for a place at most.";
         "max_waiting": Shape::Count(0, 1_000_000), Default("1000"), "100",
             "How many requests wait for a place at most.";
     },

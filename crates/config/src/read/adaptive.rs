@@ -123,7 +123,7 @@ fn auto(fields: &Fields<'_>) -> Option<Auto> {
         return None;
     }
     let max_rt = fields.get("max_rt").map(|it| it.some_duration());
-    let max_wait = fields.get("max_wait").map_or(Some(usual.max_wait), |it| bounded(&it));
+    let max_wait = fields.get("max_wait").map(|it| bounded(&it));
     let start = fields.count32("start");
     if let Some(start) = start.filter(|start| !(least..=most).contains(start)) {
         fields.context.report(
@@ -141,7 +141,10 @@ fn auto(fields: &Fields<'_>) -> Option<Auto> {
             Some(max_rt) => Some(max_rt?),
             None => None,
         },
-        max_wait: max_wait?,
+        max_wait: match max_wait {
+            Some(max_wait) => Some(max_wait?),
+            None => None,
+        },
         max_waiting: fields.count32("max_waiting").unwrap_or(usual.max_waiting),
     })
 }

@@ -280,22 +280,15 @@ pub struct Auto {
     pub start: u32,
     /// A response time that is too long whatever else is known; `None`: none is.
     pub max_rt: Option<Duration>,
-    /// The longest that a request waits for a place.
-    pub max_wait: Duration,
+    /// The longest that a request waits for a place; `None`: some of the times that a request takes.
+    pub max_wait: Option<Duration>,
     /// The most requests that wait for a place.
     pub max_waiting: u32,
 }
 
 impl Default for Auto {
     fn default() -> Self {
-        Self {
-            least: 2,
-            most: 10_000,
-            start: 20,
-            max_rt: None,
-            max_wait: Duration::from_millis(100),
-            max_waiting: 1_000,
-        }
+        Self { least: 2, most: 10_000, start: 20, max_rt: None, max_wait: None, max_waiting: 1_000 }
     }
 }
 

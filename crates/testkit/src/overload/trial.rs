@@ -42,9 +42,21 @@ impl Shape {
         Self { name: "two cores", server: Server::shared(2), work: Work::Exponential { mean: 0.005 } };
     /// Many workers.
     pub const WIDE: Self = Self { name: "M/M/64", server: Server::queue(64), work: Work::Exponential { mean: 0.040 } };
-    /// All of them.
-    pub const ALL: [Self; 6] =
+    /// Two workers and 100 ms of work: there is little to learn from.
+    pub const LOW_RATE: Self =
+        Self { name: "20 per second", server: Server::queue(2), work: Work::Exponential { mean: 0.1 } };
+    /// Those with hundreds of requests a second.
+    pub const BUSY: [Self; 6] =
         [Self::QUEUE, Self::BIMODAL, Self::SHARED, Self::SHARED_BIMODAL, Self::SMALL, Self::WIDE];
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::QUEUE, Self::BIMODAL, Self::SHARED, Self::SHARED_BIMODAL, Self::SMALL, Self::WIDE, Self::LOW_RATE];
+
+    /// How many runs have as many answers as one of the others, where requests are few.
+    fn runs(&self) -> u64 {
+        const BUSY: f64 = 400.0;
+        (BUSY / self.under(Load::steady(0.0), 0.0).usual_capacity()).ceil().max(1.0) as u64
+    }
 
     /// A scenario of this shape.
     pub const fn under(&self, load: Load, lasting: f64) -> Scenario {
@@ -64,7 +76,7 @@ impl Shape {
 
     /// The time that 99 in 100 stay within at four fifths of what the server can do, with nothing in front of it.
     pub fn usual_p99(&self, seeds: u64) -> f64 {
-        let bare = Trial::new(|_| Box::new(Nothing), seeds);
+        let bare = Trial::new(|_| Box::new(Nothing), seeds * self.runs());
         bare.run(&self.under(Load::steady(0.8), 35.0)).percentile(5.0..33.0, 0.99)
     }
 }
@@ -72,13 +84,20 @@ impl Shape {
 /// A front to be tried.
 pub struct Trial<F> {
     front: F,
+    first: u64,
     seeds: u64,
 }
 
 impl<F: Fn(u64) -> Box<dyn Front>> Trial<F> {
     /// What `front` makes for a seed, with so many seeds.
     pub const fn new(front: F, seeds: u64) -> Self {
-        Self { front, seeds }
+        Self { front, first: 1, seeds }
+    }
+
+    /// The same with seeds from this one on: what was tuned on some seeds has to hold for others.
+    #[must_use]
+    pub fn from_seed(self, first: u64) -> Self {
+        Self { first, ..self }
     }
 
     /// The same with as many seeds as it takes to tell a tenth of a p99 from chance in half a second, at this share of
@@ -86,18 +105,20 @@ impl<F: Fn(u64) -> Box<dyn Front>> Trial<F> {
     fn with_answers_for_bins(&self, shape: &Shape, share: f64) -> Trial<&F> {
         const ANSWERS: f64 = 12_000.0;
         let seeds = ANSWERS / (0.5 * share * shape.under(Load::steady(0.0), 0.0).usual_capacity());
-        Trial { front: &self.front, seeds: seeds.ceil() as u64 }
+        Trial { front: &self.front, first: self.first, seeds: seeds.ceil() as u64 }
     }
 
     /// Plays a scenario with all seeds.
     pub fn run(&self, scenario: &Scenario) -> Stories {
-        let stories = (1..=self.seeds).map(|seed| scenario.run(seed, (self.front)(seed).as_mut()));
+        let stories = (self.first..self.first + self.seeds).map(|seed| scenario.run(seed, (self.front)(seed).as_mut()));
         Stories { stories: stories.collect(), scenario: scenario.clone() }
     }
 
-    /// A steady load with a tenth of the highest and three tenths of the lowest class.
+    /// A steady load with a tenth of the highest and three tenths of the lowest class. Where requests are few, there are
+    /// more seeds.
     pub fn steady(&self, shape: &Shape, load: f64) -> Stories {
-        self.run(&shape.under(Load::steady(load).classes(0.3, 0.6, 0.1), 30.0))
+        let trial = Trial { front: &self.front, first: self.first, seeds: self.seeds * shape.runs() };
+        trial.run(&shape.under(Load::steady(load).classes(0.3, 0.6, 0.1), 30.0))
     }
 
     /// Seconds after a step from half to three times the capacity until goodput and p99 stay within a tenth of what
@@ -228,7 +249,3 @@ pub fn slow_dependency() -> Scenario {
     let pace = Pace::slower_between(10.0, 30.0, 20.0);
     Scenario { pace, ..Scenario::new(Server::waiting(4), work, Load::steady(1.0), 45.0) }
 }
-
-/// Two workers and 100 ms of work: 20 requests a second.
-pub const LOW_RATE: Shape =
-    Shape { name: "20 per second", server: Server::queue(2), work: Work::Exponential { mean: 0.1 } };
