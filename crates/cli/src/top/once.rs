@@ -40,6 +40,16 @@ fn tell(model: &Model) -> String {
     let mut text = summary(model);
     text.push('\n');
     text.push_str(&table::draw(Rows::Plain, header, rows));
+    let held = |rule: &RuleRow| {
+        let protection = rule.figures.protection.as_ref()?;
+        let words = [&rule.figures.name, &protection.state, &protection.ceiling, &protection.reason];
+        Some(words.map(ToString::to_string))
+    };
+    let protections: Vec<[String; 4]> = model.rules().into_iter().filter_map(held).collect();
+    if !protections.is_empty() {
+        text.push('\n');
+        text.push_str(&table::draw(Rows::Plain, ["protected by", "state", "holds", "why"], protections));
+    }
     let bans = model.bans();
     if !bans.is_empty() {
         let row = |ban: &&super::wire::Ban| [ban.rule.to_string(), ban.key.to_string(), figures::time(ban.remaining)];

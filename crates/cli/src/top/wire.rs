@@ -3,6 +3,7 @@
 //! A later server may say more and an earlier one less: what is missing or of another kind counts as not
 //! said. Nothing here fails, and nothing grows beyond its bound, whatever comes.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -40,6 +41,17 @@ pub(super) struct RuleFigures {
     pub(super) waiting: u64,
     /// Between 0 and 1, if it is known.
     pub(super) used: Option<f64>,
+    /// How it protects the process, if it does.
+    pub(super) protection: Option<Protection>,
+}
+
+/// What a rule that protects the process does now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Protection {
+    pub(super) state: Text,
+    /// What holds: so many at once, a rate, or nothing.
+    pub(super) ceiling: Text,
+    pub(super) reason: Text,
 }
 
 /// The process as a whole.
@@ -95,9 +107,12 @@ pub(super) struct Store {
 impl Tick {
     pub(super) fn read(said: &Value) -> Self {
         let gateway = &said["gateway"];
+        let mut rules: Vec<RuleFigures> = all(&said["rules"]).map(RuleFigures::read).collect();
+        let mut protections = Protection::read(&said["adaptive"]);
+        rules.iter_mut().for_each(|rule| rule.protection = protections.remove(&rule.name));
         Self {
             at_ms: count(&said["at_ms"]),
-            rules: all(&said["rules"]).map(RuleFigures::read).collect(),
+            rules,
             bans: count(&said["bans"]),
             edition: count(&said["edition"]),
             last_error: message(&said["last_error"]),
@@ -119,7 +134,20 @@ impl RuleFigures {
             degraded: count(&said["degraded"]),
             waiting: count(&said["waiting"]),
             used: said["used"].as_f64().filter(|used| used.is_finite()).map(|used| used.clamp(0.0, 1.0)),
+            protection: None,
         }
+    }
+}
+
+impl Protection {
+    /// Those of all rules that have one, by name.
+    fn read(said: &Value) -> HashMap<Text, Self> {
+        let read = |said: &Value| {
+            let [state, ceiling, reason] =
+                ["state", "ceiling", "reason"].map(|name| text(&said[name]).unwrap_or_default());
+            Some((text(&said["name"])?, Self { state, ceiling, reason }))
+        };
+        all(said).filter_map(read).collect()
     }
 }
 
@@ -239,11 +267,14 @@ mod tests {
             json!("text"),
             json!({"rules": 7, "bans": "many", "at_ms": -1, "nodes": {}, "gateway": []}),
             json!({"rules": [null, 7, [], {"name": 7, "admitted": -1, "used": "half"}], "bans": [null, {"remaining_s": -1}]}),
+            json!({"adaptive": [7, null, {"name": [], "state": 7}, {"state": "limited"}], "rules": [{"name": "x"}]}),
             json!({"rules": [{"rule": [], "asked": 7, "refused": {"keys": {}}}], "failures": [], "warnings": "x"}),
         ];
         for said in &nonsense {
             let tick = Tick::read(said);
-            assert!(tick.rules.iter().all(|rule| rule.admitted == 0 && rule.used.is_none()));
+            assert!(
+                tick.rules.iter().all(|rule| rule.admitted == 0 && rule.used.is_none() && rule.protection.is_none())
+            );
             let _ = (Status::read(said), TopKeys::read(said), Ban::read(said), Store::read(said), problem(said));
         }
         let odd = json!({"rules": [{"name": "a", "admitted": 1e300, "refused": 2.0, "used": 17.5}]});
@@ -267,6 +298,16 @@ mod tests {
         let keys: Vec<_> = TopKeys::read(&said).remove(0).keys;
         let rows: Vec<_> = keys.iter().map(|key| (key.key.raw(), key.asked, key.refused)).collect();
         assert_eq!(rows, [("a", Some(6), None), ("b", Some(3), Some(3)), ("c", None, Some(2))]);
+    }
+
+    #[test]
+    fn a_rule_that_protects_the_process_says_what_holds() {
+        let said = json!({"rules": [{"name": "guard"}, {"name": "per-ip"}],
+            "adaptive": [{"name": "guard", "state": "steady", "ceiling": "18 at once", "reason": "places 18"}]});
+        let rules = Tick::read(&said).rules;
+        let holds = rules[0].protection.as_ref().map(|it| (it.state.raw(), it.ceiling.raw(), it.reason.raw()));
+        assert_eq!(holds, Some(("steady", "18 at once", "places 18")));
+        assert_eq!(rules[1].protection, None);
     }
 
     #[test]

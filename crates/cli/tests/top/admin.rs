@@ -146,7 +146,9 @@ impl Shared {
         while !self.is_cut.load(Ordering::SeqCst) && !self.has_ended.load(Ordering::SeqCst) {
             let second = self.second.fetch_add(1, Ordering::SeqCst);
             let tick = json!({"at": "2026-11-17T00:00:00Z", "at_ms": 1_000 * second, "bans": 2, "edition": 3, "store": "up",
-                "nodes": 2, "last_error": null, "lists": {"allow": 0, "deny": 0}, "gateway": null, "adaptive": [],
+                "nodes": 2, "last_error": null, "lists": {"allow": 0, "deny": 0}, "gateway": null,
+                "adaptive": [{"name": "total", "state": "steady", "ceiling": "18 at once", "readings": {"in_flight": "3"},
+                              "reason": "places 18, average 12ms against 10ms unloaded"}],
                 "rules": [
                     {"name": "per-ip", "admitted": 40 * second, "refused": 5 * second, "banned": 0, "degraded": 0,
                      "waited": 0, "bytes": 0, "waiting": 0, "permits": null, "used": null},

@@ -23,6 +23,9 @@ fn a_table_tells_what_happens_now() {
     let row = |name: &str| lines.iter().find(|line| line.first() == Some(&name)).unwrap().clone();
     assert_eq!(row("per-ip")[4..], ["40", "5.0", "0", "0", "-"], "{said}");
     assert_eq!(row("total")[4..], ["100", "0", "0", "3", "42%"], "{said}");
+    assert!(lines.iter().any(|line| line.join(" ") == "PROTECTED BY STATE HOLDS WHY"), "{said}");
+    let why = "places 18, average 12ms against 10ms unloaded";
+    assert!(lines.iter().any(|line| line.join(" ") == format!("total steady 18 at once {why}")), "{said}");
     assert!(said.contains("\\u{1b}[2J\\u{1b}[31mevil\\r\\n") && said.contains("1h2m"), "{said}");
     assert!(!said.contains(|character: char| character.is_control() && character != '\n'), "{said:?}");
     assert_eq!(admin.streams(), 1);

@@ -10,6 +10,7 @@ fn the_views_are_shown_and_the_terminal_is_given_back() {
     let mut terminal = Terminal::run(&admin.url(), &[]);
     terminal.shows("per-ip");
     terminal.shows("live");
+    terminal.shows("18 at once");
     terminal.type_keys("2");
     terminal.shows("\\u{1b}[2J");
     terminal.type_keys("3");

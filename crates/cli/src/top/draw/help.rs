@@ -20,12 +20,13 @@ const KEYS: [(&str, &str); 9] = [
     ("x", "lift the chosen ban"),
 ];
 
-const WORDS: [(&str, &str); 6] = [
+const WORDS: [(&str, &str); 7] = [
     ("PASSED/S", "admitted each second"),
     ("LIMITED/S", "refused by the limit"),
     ("BANNED/S", "turned away by a ban"),
     ("WAITING", "in line now"),
     ("USED", "of the tightest limit, now"),
+    ("HOLDS", "by a protection, now"),
     ("TRAFFIC", "all of these, last minute"),
 ];
 

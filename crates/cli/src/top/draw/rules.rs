@@ -1,4 +1,5 @@
-//! The rules: what passes, what does not, how much of the limit is used, the traffic of the last minute.
+//! The rules: what passes, what does not, how much of the limit is used, what protects the process, the traffic of the
+//! last minute.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Rect};
@@ -33,11 +34,17 @@ const PARTS: [Part; 5] = [
     Part { title: "USED", width: 10, from: 70, draw: used },
 ];
 
+/// Only where there are rules that protect the process.
+const PROTECTION: Part = Part { title: "HOLDS", width: 13, from: 70, draw: holds };
+
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette) {
-    let parts: Vec<&Part> = PARTS.iter().filter(|part| area.width >= part.from).collect();
+    let protects = model.seen().rules.iter().any(|rule| rule.figures.protection.is_some());
+    let parts = PARTS.iter().chain(protects.then_some(&PROTECTION));
+    let parts: Vec<&Part> = parts.filter(|part| area.width >= part.from).collect();
     let others: u16 = parts.iter().map(|part| part.width + 1).sum();
     let traffic = match area.width {
         ..80 => 0,
+        ..100 if protects => 0,
         width => (width - others).div_ceil(3).clamp(TRAFFIC, 60),
     };
     let name = area.width.saturating_sub(others + if traffic > 0 { traffic + 1 } else { 0 });
@@ -94,4 +101,10 @@ fn waiting(row: &RuleRow, palette: Palette) -> (String, Style) {
 fn used(row: &RuleRow, palette: Palette) -> (String, Style) {
     let used = row.figures.used;
     (figures::bar(used, BAR), if used >= Some(0.9) { palette.bad() } else { palette.figure() })
+}
+
+fn holds(row: &RuleRow, palette: Palette) -> (String, Style) {
+    let Some(protection) = &row.figures.protection else { return (String::new(), palette.plain()) };
+    let style = if protection.state.raw() == "limited" { palette.warning() } else { palette.plain() };
+    (fitted(&protection.ceiling.to_string(), usize::from(PROTECTION.width)), style)
 }

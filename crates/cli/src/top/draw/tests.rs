@@ -102,6 +102,18 @@ fn rules() {
 }
 
 #[test]
+fn rules_that_protect_the_process() {
+    let mut model = model();
+    let figures = json!({"at_ms": 1_000, "rules": [{"name": "per-ip"}, {"name": "guard"}, {"name": "overload"}, {"name": "evil"}],
+        "adaptive": [
+            {"name": "guard", "state": "steady", "ceiling": "18 at once", "reason": "places 18"},
+            {"name": "overload", "state": "limited", "ceiling": "100/1s", "reason": "cpu 97% > 90%: at most 100 per 1s"},
+            {"name": "evil", "state": "\u{1b}[2J", "ceiling": "\u{1b}[2J\r\nwide"}]});
+    model.hear(News::Tick(Tick::read(&figures)), Instant::now());
+    snapshots("protections", &model);
+}
+
+#[test]
 fn keys() {
     let mut model = busy();
     typed(&mut model, "2");
