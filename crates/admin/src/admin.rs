@@ -18,7 +18,7 @@ use sluicegate_door::{Connection, DoorError, Doorway, Entered, FrontDoor, Host, 
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http::identity::TrustedProxies;
 use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Guests, ListenError, Process, Report, Socket, Stop, Threads,
+    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Threads,
     reload_certificates, serve_until, spread, watch_certificates,
 };
 use thiserror::Error;
@@ -148,7 +148,7 @@ impl Admin {
             }
         };
         let shares = spread(vec![(sockets, ())], NonZeroUsize::MIN);
-        let threads = Threads::start("admin", shares, &doorway, work).map_err(OpenError::Thread)?;
+        let threads = Threads::start("admin", shares, &doorway, Idle::Sleeps, work).map_err(OpenError::Thread)?;
         Ok(Running { desk: of_desk, tell: of_teller, address, threads })
     }
 }

@@ -14,7 +14,7 @@ use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http::Renderer;
 use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, ListenError, Process, Report, Socket, Stop, Threads, cores,
+    CertificateError, Entrance, EntranceError, Idle, ListenError, Process, Report, Socket, Stop, Threads, cores,
     reload_certificates, spread, watch_certificates,
 };
 use thiserror::Error;
@@ -126,7 +126,8 @@ impl Gateway {
             }
             Thread::new(shared).run(doors, stopped)
         };
-        let threads = Threads::start("gateway", spread(self.listeners, self.threads), &self.doorway, work);
+        let threads =
+            Threads::start("gateway", spread(self.listeners, self.threads), &self.doorway, Idle::Sleeps, work);
         let threads = threads.map_err(GatewayError::Thread)?;
         let vitals = Vitals { shared: self.shared, door: self.doorway.handle() };
         Ok(Running { vitals, addresses, entrances, threads })

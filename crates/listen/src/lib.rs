@@ -30,5 +30,5 @@ pub use renewals::{reload_certificates, watch_certificates};
 pub use restart::{Notice, PrivateFolder, RestartError};
 pub use sockets::{ListenError, Socket, Sockets};
 pub use stream::Stream;
-pub use threads::{Threads, cores, spread};
+pub use threads::{Idle, Threads, cores, spread};
 pub use tls::{CertificateError, Renewal, TlsError};

@@ -28,6 +28,17 @@ pub fn spread<T: Clone>(listeners: Vec<(Vec<Socket>, T)>, threads: NonZeroUsize)
     given
 }
 
+/// What a thread does when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// It sleeps until something comes.
+    Sleeps,
+    /// Others that are ready to run on its core go first, and only then it sleeps. Where clients are on the same
+    /// machine, those others are they: when they have had their turn there is much to do at once, and nobody had to be
+    /// woken. Where nobody else is ready, it costs one call into the system for each sleep.
+    LetsOthersRun,
+}
+
 /// Threads that serve until they are told to stop.
 #[derive(Debug)]
 pub struct Threads {
@@ -38,7 +49,13 @@ pub struct Threads {
 impl Threads {
     /// Starts a thread for each of the shares; `work` is called in each, within its runtime, with the doors made of its
     /// share's sockets.
-    pub fn start<T, W, F>(name: &str, shares: Vec<Vec<(Socket, T)>>, doorway: &Doorway, work: W) -> io::Result<Self>
+    pub fn start<T, W, F>(
+        name: &str,
+        shares: Vec<Vec<(Socket, T)>>,
+        doorway: &Doorway,
+        idle: Idle,
+        work: W,
+    ) -> io::Result<Self>
     where
         T: Send + 'static,
         W: Fn(usize, Vec<(FrontDoor, T)>, watch::Receiver<Stop>) -> F + Clone + Send + 'static,
@@ -47,7 +64,11 @@ impl Threads {
         let (stop, stopped) = watch::channel(Stop::default());
         let mut running = Vec::new();
         for (number, share) in shares.into_iter().enumerate() {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let mut runtime = Builder::new_current_thread();
+            if idle == Idle::LetsOthersRun {
+                runtime.on_thread_park(thread::yield_now);
+            }
+            let runtime = runtime.enable_all().build()?;
             let (doorway, stopped, work) = (doorway.clone(), stopped.clone(), work.clone());
             let serve = move || {
                 runtime.block_on(async move {

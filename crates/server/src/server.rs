@@ -16,8 +16,8 @@ use sluicegate_engine::adhoc::AdHocError;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http::identity::TrustedProxies;
 use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Guests, ListenError, Process, Report, Socket, Stop, Threads, cores,
-    reload_certificates, serve_until, spread, watch_certificates,
+    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Threads,
+    cores, reload_certificates, serve_until, spread, watch_certificates,
 };
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -140,7 +140,8 @@ impl Server {
             }
         };
         let shares = spread(listeners, threads);
-        let threads = Threads::start("server", shares, &doorway, work).map_err(ServerError::Thread)?;
+        let threads =
+            Threads::start("server", shares, &doorway, Idle::LetsOthersRun, work).map_err(ServerError::Thread)?;
         Ok(Running { vitals: Vitals { desk: of_desk, door: of_door }, addresses, entrances, threads })
     }
 }

@@ -3,6 +3,10 @@
 //! While replies wait to be taken, further commands are read and answered, so that a client may send many before
 //! it reads; but only until [`MOST_UNSENT`] bytes wait. Then it is not read from until it takes some.
 //!
+//! First everybody reads, then everybody sends: a connection with replies lets all others of its thread go first that
+//! are ready. To send wakes a client, which takes the core or asks for the next thing while others still wait for their
+//! first answer; with all replies of a round together it finds many at once, and so do we when it asks again.
+//!
 //! There is one alarm for each connection, not one for each command: it rings when the client would have been
 //! silent for too long, and is set anew if it was not.
 
@@ -49,6 +53,8 @@ pub(super) struct Connection<'r, I> {
     chunk: usize,
     parser: Parser,
     replies: Replies,
+    /// Whether the others have been let go first before these are sent.
+    has_let_others: bool,
     /// Whether what was written may still be held back on the way, as by TLS.
     unflushed: bool,
     state: State,
@@ -103,6 +109,7 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
             chunk: LEAST_READ,
             parser: Parser::new(resp.max_request),
             replies: Replies::default(),
+            has_let_others: false,
             unflushed: false,
             state: State::Open,
             asked: false,
@@ -182,6 +189,11 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
 
     /// Sends and reads until there is something to answer.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        if !self.replies.unsent().is_empty() && !std::mem::replace(&mut self.has_let_others, true) {
+            // It is its turn again behind all who are ready by now.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if self.poll_send(context).is_err() {
             return Poll::Ready(Next::Over);
         }
@@ -226,6 +238,7 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
                 Poll::Pending => return Ok(()),
             }
         }
+        self.has_let_others = false;
         if self.unflushed
             && let Poll::Ready(flushed) = Pin::new(&mut self.io).poll_flush(context)
         {
