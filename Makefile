@@ -18,6 +18,10 @@ help: ## List the targets
 run: setup ## Run the gateway at 127.0.0.1:8080, before a built-in program
 	$(CARGO) run --release --locked -p sluicegate-cli -- run
 
+.PHONY: flash-sale
+flash-sale: setup ## Sell 10 items to 500 buyers in 5 s, step by step (target/flash-sale); FLASH_SALE adds options
+	$(CARGO) run --profile test --locked -p sluicegate-flash-sale -- run $(FLASH_SALE)
+
 .PHONY: test
 test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
@@ -81,6 +85,18 @@ fmt: setup-check ## Format the code
 .PHONY: doc
 doc: setup ## Build the documentation (target/doc)
 	$(CARGO) doc --workspace --no-deps --locked
+
+.PHONY: book
+book: setup ## Build the manual as a book (target/book)
+	@scripts/book
+
+.PHONY: pictures
+pictures: setup ## Draw the manual's pictures anew (docs/pictures)
+	$(CARGO) run --profile test --locked -p sluicegate-manual
+
+.PHONY: package
+package: setup ## Build the release archive: program, manual, completions, units (target/package)
+	@scripts/package
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -14,6 +14,7 @@
 mod certificates;
 mod cluster;
 mod folder;
+mod mariadb;
 mod process;
 mod rabbitmq;
 mod redis;
@@ -21,6 +22,7 @@ mod redis_cli;
 mod sentinel;
 
 pub use cluster::RedisCluster;
+pub use mariadb::MariaDb;
 pub use process::StartError;
 pub use rabbitmq::RabbitMq;
 pub use redis::RedisServer;

@@ -1,0 +1,87 @@
+//! Houses of a test's own, and what must be true of every sale.
+
+use std::env::temp_dir;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::id;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use sluicegate_flash_sale::drive::{Crowd, Scene, Tally, Target, broken_promises, drive};
+use sluicegate_flash_sale::house::{House, HouseSettings, RULES};
+use sluicegate_flash_sale::shop::ShopSettings;
+
+/// Twice as fast as the real sale, and shorter: 28 are let in, which is more than twice the items.
+pub(crate) const CROWD: Crowd = Crowd { buyers: 200, over: Duration::from_millis(1_400), items: 10 };
+pub(crate) const PER_SECOND: u32 = 20;
+/// Where a folder has its rules.
+pub(crate) const RULES_FILE: &str = "rules.yaml";
+
+/// A folder that is gone with its owner.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let nth = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = temp_dir().join(format!("sluicegate-flash-sale-{}-{nth}", id()));
+        // Left by a process of the same id that was killed.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A shop with everything in this folder.
+    pub(crate) fn shop(&self) -> ShopSettings {
+        ShopSettings {
+            database: format!("sqlite:{}", self.0.join("sale.db").display()),
+            cache: "memory".to_owned(),
+            queue: format!("journal:{}", self.0.join("journal").display()),
+            pace: "40/s".to_owned(),
+            payment_window: Duration::from_secs(900),
+            reservation_window: Duration::from_secs(60),
+            claim_after: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn rules() -> String {
+    RULES.replace("10/s", &format!("{PER_SECOND}/s"))
+}
+
+/// A house on free ports.
+pub(crate) fn house(shop: ShopSettings) -> HouseSettings {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    HouseSettings {
+        shop,
+        listen: free,
+        gateway: free,
+        dashboard: free,
+        rules: rules(),
+        limits: "memory".to_owned(),
+        consumes: true,
+    }
+}
+
+pub(crate) async fn open(settings: HouseSettings) -> House {
+    House::open(settings).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A sale that keeps every promise and sells everything.
+pub(crate) async fn sold_out(target: &Target, scene: Scene) -> Tally {
+    let tally = drive(target, scene, CROWD).await.unwrap_or_else(|error| panic!("{scene}: {error}"));
+    assert_eq!(broken_promises(&tally), [""; 0], "{tally:?}");
+    assert_eq!((tally.books.sold, tally.books.left), (10, 0), "{tally:?}");
+    tally
+}
