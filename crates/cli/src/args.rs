@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Top(Top),
     /// Find a service's peak by a load test, and propose a limit below it
     Probe(Box<Probe>),
+    /// Ask a running process whether it is ready to serve: the exit code tells
+    Health(Health),
     /// Make a rule file of another program's configuration
     #[command(subcommand)]
     Import(Import),
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Schema,
     /// Print the reference of the rule file, in Markdown
     Reference,
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print the manual page, or write those of all commands
+    Man(Man),
 }
 
 #[derive(Debug, Args)]
@@ -208,6 +214,13 @@ pub(crate) struct Probe {
     pub(crate) yes_load: Option<String>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// Where its admin API is; no token is needed
+    #[arg(default_value = "http://127.0.0.1:9900", value_parser = target::place)]
+    pub(crate) url: Place,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Import {
     /// Of nginx's: limits, upstreams, servers and locations
@@ -224,4 +237,25 @@ pub(crate) struct ImportNginx {
     /// Write nothing and end with exit code 1 if anything is not carried over
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The folder for the pages, one for each command; made if it is not there
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
 }

@@ -7,18 +7,21 @@
 //! | code | means |
 //! |---|---|
 //! | 0 | done; also when the explained request would be refused, for that was the question |
-//! | 1 | the rules are bad, the process to watch cannot be, a service has no peak to be found, or the answer could not be written |
+//! | 1 | the rules are bad, the process to watch cannot be, the one asked is not ready, a service has no peak to be found, or the answer could not be written |
 //! | 2 | wrong usage: an unknown command or flag, or a value that makes no sense |
 
 mod answer;
 mod args;
 mod check;
+mod completions;
 mod connect;
 mod demo;
 mod describe;
 mod explain;
 mod greeting;
+mod health;
 mod import;
+mod man;
 mod place;
 mod playback;
 mod probe;
@@ -64,8 +67,11 @@ fn run(command: Command, look: Look) -> Answer {
         Command::Demo(args) => demo::run(&args, look),
         Command::Top(args) => top::run(&args, look),
         Command::Probe(args) => probe::run(&args),
+        Command::Health(args) => health::run(&args),
         Command::Import(args) => import::run(&args, look),
         Command::Schema => Answer::done(format!("{:#}\n", sluicegate_config::schema())),
         Command::Reference => Answer::done(sluicegate_config::reference()),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     }
 }

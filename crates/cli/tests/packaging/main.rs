@@ -1,0 +1,42 @@
+//! What a package holds beside the program, tried as its users do: completions by a shell, manual pages, the health
+//! check of the container, the units, and the file that has every setting.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+
+mod completions;
+mod full_example;
+mod health;
+mod manual;
+#[path = "../program/mod.rs"]
+mod program;
+mod units;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Runs the program to its end.
+fn sluicegate(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sluicegate")).args(words).output().unwrap()
+}
+
+/// What it printed. It must succeed.
+fn said(words: &[&str]) -> String {
+    program::ran(Command::new(env!("CARGO_BIN_EXE_sluicegate")).args(words))
+}
+
+/// The names of the commands, as `--help` lists them, without `help` itself.
+fn commands() -> Vec<String> {
+    let help = said(&["--help"]);
+    let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
