@@ -1,23 +1,39 @@
-//! The documentation says what is so: generated parts are in step, shown files are the files, and
-//! tests that are named exist.
+//! The manual says what is so: it is whole, generated parts are in step, shown files are the files, links lead
+//! somewhere, tests that are named exist, and every block is of a kind that some test covers.
+//!
+//! | block | covered by |
+//! |---|---|
+//! | `rust` | a doctest of the crate whose `lib.rs` includes the page |
+//! | `yaml` | `crates/config/tests/guide.rs`, which reads it as a rule file |
+//! | `yml` | somebody else's file: a part of an example, a file of envoyproxy/ratelimit, or saved and used by commands |
+//! | `console` | `cli.rs`, which runs it and compares what it prints |
+//! | `nginx` | a file in `examples/nginx`, compared here |
+//! | `sh`, and `http`, `json`, `text` below it | `pages`, which types it and compares what comes |
+//! | `text` elsewhere | nothing: drawings |
+//! | any with `<!-- not run: why -->` above it | nothing, for the reason that stands there |
 //!
 //! `INSTA_UPDATE=always cargo test -p sluicegate-cli` writes the generated part anew.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
 
+#[path = "pages/page.rs"]
+mod page;
+
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use page::{Block, Note, blocks, pages, read, root};
 
 /// What comes after this in `docs/rules.md` is generated.
 const MARK: &str = "<!-- reference -->\n\n";
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
-}
+/// Pages whose commands need rights, minutes or machines that tests do not have. The pages say what of them was tried.
+const BY_HAND: [&str; 2] = ["docs/install.md", "docs/flash-sale.md"];
 
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
+/// Pages that say the same in two languages.
+const PAIRS: [(&str, &str); 3] =
+    [("README.md", "README.zh-CN.md"), ("docs/start.md", "docs/zh/start.md"), ("docs/rules.md", "docs/zh/rules.md")];
 
 #[test]
 fn the_reference_of_the_rule_file_is_in_step() {
@@ -42,16 +58,6 @@ fn the_files_that_the_readmes_show_are_the_files() {
     }
 }
 
-#[test]
-fn the_nginx_files_that_are_shown_are_the_files() {
-    for (page, file) in
-        [("docs/from-nginx.md", "examples/nginx/shop.conf"), ("docs/http-api.md", "examples/nginx/auth-request.conf")]
-    {
-        let shown = format!("```nginx\n{}```", read(file));
-        assert!(read(page).contains(&shown), "{page} does not show {file} as it is");
-    }
-}
-
 /// The files that Envoy's page tells to run, with the folder they name.
 #[test]
 fn the_files_for_envoy_can_be_used() {
@@ -72,35 +78,197 @@ fn every_example_file_can_be_used_without_a_warning() {
 }
 
 #[test]
+fn the_summary_has_every_page_once() {
+    let summary = read("docs/SUMMARY.md");
+    let listed: Vec<String> = links(&summary).map(|link| format!("docs/{link}")).collect();
+    let each: BTreeSet<String> = listed.iter().cloned().collect();
+    assert_eq!(listed.len(), each.len(), "docs/SUMMARY.md has a page twice");
+    let there: BTreeSet<String> =
+        pages().into_iter().filter(|page| page.starts_with("docs/") && page != "docs/SUMMARY.md").collect();
+    assert_eq!(each, there, "docs/SUMMARY.md and the pages in docs/ differ");
+}
+
+/// A page can be read alone: it says what it is for before anything else.
+#[test]
+fn every_page_begins_with_what_it_is_for() {
+    for page in pages().into_iter().filter(|page| page != "docs/SUMMARY.md") {
+        let text = read(&page);
+        let mut lines = text.lines().filter(|line| !line.is_empty());
+        assert!(lines.next().unwrap().starts_with("# "), "{page} does not begin with its title");
+        let said = lines.find(|line| !line.starts_with('[')).unwrap();
+        let is_prose = !["```", "#", "|", "- ", "<", "!"].iter().any(|mark| said.starts_with(mark));
+        assert!(is_prose, "{page} does not begin with a sentence, but with {said}");
+    }
+}
+
+#[test]
 fn every_link_leads_somewhere() {
-    let pages = ["README.md", "README.zh-CN.md"].map(String::from).into_iter().chain(
-        fs::read_dir(root().join("docs")).unwrap().map(|page| format!("docs/{}", page.unwrap().file_name().display())),
-    );
-    for page in pages.filter(|page| page.ends_with(".md")) {
+    for page in pages() {
         let text = read(&page);
         let folder = root().join(&page).parent().unwrap().to_owned();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let target = link.split('#').next().unwrap();
-            assert!(link.starts_with("http") || folder.join(target).exists(), "{page}: {link}");
+        for link in links(&text).filter(|link| !link.contains("://")) {
+            let (target, place) = link.split_once('#').map_or((link, None), |(target, place)| (target, Some(place)));
+            let path = folder.join(target);
+            assert!(target.is_empty() || path.exists(), "{page}: {link} leads nowhere");
+            let Some(place) = place else { continue };
+            let there = if target.is_empty() { text.clone() } else { fs::read_to_string(&path).unwrap() };
+            assert!(places(&there).any(|it| it == place), "{page}: {link} names a heading that is not there");
         }
     }
+}
+
+/// Where the links of a page lead.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+/// The headings of a page as links name them: letters, digits and hyphens, in small letters.
+fn places(text: &str) -> impl Iterator<Item = String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    headings.map(|heading| {
+        let kept = heading.to_lowercase().replace(' ', "-");
+        kept.chars().filter(|it| it.is_alphanumeric() || matches!(it, '-' | '_')).collect()
+    })
 }
 
 /// A promise without its test is no promise.
 #[test]
 fn every_test_that_holds_a_promise_exists() {
-    let page = read("docs/guarantees.md");
     let mut named = 0;
-    for row in page.lines().filter(|line| line.starts_with("| ")) {
-        for link in row.split("](../").skip(1) {
-            let (file, rest) = link.split_once(')').unwrap();
-            let text = read(file);
-            let tests = rest.split("; [").next().unwrap();
-            for test in tests.split('`').skip(1).step_by(2) {
-                assert!(text.contains(&format!("fn {test}(")), "{file} has no test {test}");
-                named += 1;
+    for page in ["docs/guarantees.md", "docs/cluster.md", "docs/security.md"] {
+        for row in read(page).lines().filter(|line| line.starts_with("| ")) {
+            for link in row.split("](../").skip(1) {
+                let (file, rest) = link.split_once(')').unwrap();
+                let text = read(file);
+                let tests = rest.split("; [").next().unwrap();
+                for test in tests.split('`').skip(1).step_by(2) {
+                    assert!(text.contains(&format!("fn {test}(")), "{page}: {file} has no test {test}");
+                    named += 1;
+                }
             }
         }
     }
-    assert!(named > 50, "only {named} tests are named");
+    assert!(named > 100, "only {named} tests are named");
+}
+
+#[test]
+fn every_benchmark_is_told_of() {
+    let page = read("docs/benchmarks.md");
+    let makefile = read("Makefile");
+    for target in makefile.lines().filter_map(|line| line.split_once(": ").map(|(target, _)| target)) {
+        assert!(
+            !target.starts_with("bench-") || page.contains(&format!("`make {target}`")),
+            "make {target} is not told of"
+        );
+    }
+}
+
+/// Headings of the same levels, and the same blocks. Drawings may be translated, and the generated part of the rule
+/// file's reference has one language.
+#[test]
+fn pages_in_two_languages_show_the_same() {
+    for (english, chinese) in PAIRS {
+        let [one, other] = [english, chinese].map(read);
+        let one = one.split(MARK.trim_end()).next().unwrap();
+        let levels = |text: &str| -> Vec<usize> {
+            let lines = without_blocks(text);
+            lines.iter().filter(|line| line.starts_with('#')).map(|line| line.find(' ').unwrap()).collect()
+        };
+        assert_eq!(levels(one), levels(&other), "headings of {english} and {chinese} differ");
+        let shown = |text: &str| -> Vec<(String, String)> {
+            let is_drawing = |block: &Block| block.kind == "text" && english.starts_with("README");
+            blocks(text).into_iter().filter(|block| !is_drawing(block)).map(|it| (it.kind, it.text)).collect()
+        };
+        for (one, other) in shown(one).into_iter().zip(shown(&other)) {
+            assert_eq!(one, other, "blocks of {english} and {chinese} differ");
+        }
+        assert_eq!(shown(one).len(), shown(&other).len(), "{english} and {chinese} show not as many blocks");
+    }
+}
+
+fn without_blocks(text: &str) -> Vec<&str> {
+    let mut inside = false;
+    let outside = text.lines().filter(|line| {
+        let is_fence = line.starts_with("```");
+        inside ^= is_fence;
+        !inside && !is_fence
+    });
+    outside.collect()
+}
+
+#[test]
+fn every_block_is_of_a_kind_that_some_test_covers() {
+    let mut not_run = 0;
+    let mut wrong = Vec::new();
+    for page in pages() {
+        let mut below_commands = false;
+        for block in blocks(&read(&page)) {
+            if let Some(Note::NotRun(why)) = &block.note {
+                not_run += 1;
+                below_commands &= block.kind != "sh";
+                if why.len() < 4 {
+                    wrong.push(format!("{page}:{}: not run, and why?", block.line));
+                }
+            } else {
+                below_commands |= block.kind == "sh";
+                if let Err(fault) = covered(&page, &block, below_commands) {
+                    wrong.push(format!("{page}:{}: `{}`: {fault}", block.line, block.kind));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(not_run <= 30, "{not_run} blocks are not run: cover some of them");
+}
+
+fn covered(page: &str, block: &Block, below_commands: bool) -> Result<(), &'static str> {
+    let name = page.rsplit('/').next().unwrap();
+    let translated = PAIRS.iter().any(|(_, chinese)| *chinese == page);
+    match block.kind.as_str() {
+        // Read by the test of the rule files, or run by trycmd, on whatever page they stand.
+        "yaml" | "text" => Ok(()),
+        "console" if page.starts_with("docs/zh") && !translated => Err("nothing runs it here"),
+        "console" => Ok(()),
+        "rust" | "rust,no_run" => {
+            let included = format!("include_str!(\"../../../{page}\")");
+            let crates = ["crates/sluicegate/src/lib.rs", "crates/manual/src/lib.rs"];
+            let compiled = translated || crates.iter().any(|file| read(file).contains(&included));
+            if compiled { Ok(()) } else { Err("no crate's documentation includes the page") }
+        }
+        "sh" | "http" | "json" | "rust,ignore" if BY_HAND.contains(&page) => Ok(()),
+        "sh" => {
+            let typed = translated || read("crates/cli/tests/pages/main.rs").contains(&format!("\"{page}\""));
+            if typed { Ok(()) } else { Err("crates/cli/tests/pages does not type it") }
+        }
+        "http" | "json" if below_commands => Ok(()),
+        "http" | "json" => Err("it is no answer to a command above it"),
+        "nginx" => {
+            let mut files = fs::read_dir(root().join("examples/nginx")).unwrap().map(|it| it.unwrap().path());
+            let is_there = files.any(|file| fs::read_to_string(file).unwrap() == block.text);
+            if is_there { Ok(()) } else { Err("it is no file of examples/nginx") }
+        }
+        "yml" if matches!(block.note, Some(Note::File(_))) => Ok(()),
+        "yml" if block.text.starts_with("domain:") => is_good_ratelimit(name, &block.text),
+        "yml" => {
+            let [whole, part] = [&read("examples/envoy/envoy.yaml"), &block.text].map(|text| bare_lines(text));
+            let is_part = whole.windows(part.len()).any(|lines| lines == part);
+            if is_part { Ok(()) } else { Err("it is no part of examples/envoy/envoy.yaml") }
+        }
+        _ => Err("no test knows this kind"),
+    }
+}
+
+/// A file of envoyproxy/ratelimit must be one that is read.
+fn is_good_ratelimit(page: &str, text: &str) -> Result<(), &'static str> {
+    let folder = std::env::temp_dir().join(format!("sluicegate-docs-{}-{page}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("shown.yaml"), text).unwrap();
+    let read = sluicegate_config::ratelimit::Domains::load(&folder);
+    fs::remove_dir_all(&folder).unwrap();
+    read.map(drop).map_err(|_| "it is no good file of envoyproxy/ratelimit")
+}
+
+/// Lines without remarks and without what is before them.
+fn bare_lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| line.split(" #").next().unwrap_or(line).trim().to_owned()).collect()
 }
