@@ -55,9 +55,9 @@ impl Service<Request<Incoming>> for ClientService {
             let mut request = request.map(Upload::Http2);
             // hyper wants a map of headers, whatever the answer is.
             let Begun::GoesOn(opening) = exchange::begin(&client, &mut request, |_, _| None::<Infallible>);
-            let answer = exchange::serve(Arc::clone(&client), request, opening).await;
-            client.thread.tally.answered(answer.status());
-            Ok(answer)
+            let answer = exchange::serve(Arc::clone(&client), &mut request, opening).await;
+            client.thread.tally.answered(answer.status);
+            Ok(answer.into_response())
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The gateway: a reverse proxy with flow control, in front of any program.
 
 mod alarm;
+mod answer;
 mod body;
 mod client;
 mod demo;
@@ -17,6 +18,7 @@ mod route;
 mod shared;
 mod tally;
 mod thread;
+mod turns;
 mod upstream;
 mod wire;
 

@@ -2,10 +2,6 @@
 //!
 //! What is to be written is put together first and written in one call: a head and a short body are one packet.
 //! Long parts of bodies are not copied; they are written from where they were read to.
-//!
-//! First everybody reads, then everybody writes: a connection with something to write lets all others of its thread go
-//! first that are ready. To write wakes somebody elsewhere, who takes the core or asks for the next thing while others
-//! still wait for their first; and doing one thing many times over is cheaper than two by turns.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -44,8 +40,6 @@ pub(crate) struct Wire<I> {
     coda: &'static [u8],
     /// Whether something was written that may still be in the hands of TLS.
     is_flushed: bool,
-    /// Whether the others have been let go first before what waits is written.
-    has_let_others: bool,
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
@@ -59,7 +53,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             tail: Bytes::new(),
             coda: b"",
             is_flushed: true,
-            has_let_others: false,
         }
     }
 
@@ -121,13 +114,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
         }
     }
 
-    /// Writes what waits, once the others have read, and answers when all of it has gone.
+    /// Writes what waits, and answers when all of it has gone.
     pub(crate) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.waiting() > 0 && !std::mem::replace(&mut self.has_let_others, true) {
-            // It is its turn again behind all who are ready by now.
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
         while self.waiting() > 0 {
             self.is_flushed = false;
             let io = Pin::new(&mut self.io);
@@ -148,7 +136,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             ready!(Pin::new(&mut self.io).poll_flush(context))?;
             self.is_flushed = true;
         }
-        self.has_let_others = false;
         Poll::Ready(Ok(()))
     }
 

@@ -15,17 +15,29 @@ pub(crate) const MOST: usize = 100;
 const ADDED: usize = 4;
 
 /// From where to where something stands.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     start: u32,
     end: u32,
 }
 
 impl Span {
+    pub(crate) const fn new(start: usize, end: usize) -> Self {
+        Self { start: start as u32, end: end as u32 }
+    }
+
+    pub(crate) const fn start(self) -> usize {
+        self.start as usize
+    }
+
+    pub(crate) const fn end(self) -> usize {
+        self.end as usize
+    }
+
     /// Of a part of `whole`.
     pub(crate) fn of(part: &[u8], whole: &[u8]) -> Self {
         let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
-        Self { start: start as u32, end: (start + part.len()) as u32 }
+        Self::new(start, start + part.len())
     }
 
     /// The part, of the same bytes in shared hands.
@@ -33,7 +45,7 @@ impl Span {
         whole.slice(self.start as usize..self.end as usize)
     }
 
-    fn in_slice(self, whole: &[u8]) -> &[u8] {
+    pub(crate) fn in_slice(self, whole: &[u8]) -> &[u8] {
         &whole[self.start as usize..self.end as usize]
     }
 }
@@ -53,9 +65,9 @@ pub(crate) fn gather(spans: &Spans, head: &Bytes) -> Result<(HeaderMap, Signs), 
         let name = HeaderName::from_bytes(name.in_slice(head)).map_err(|_| Malformed::Field)?;
         let value = HeaderValue::from_maybe_shared(value.in_bytes(head)).map_err(|_| Malformed::Field)?;
         match name {
-            CONTENT_LENGTH if !signs.length(&value)? => continue,
-            TRANSFER_ENCODING => signs.coding(&value),
-            CONNECTION => signs.connection(&value),
+            CONTENT_LENGTH if !signs.length(value.as_bytes())? => continue,
+            TRANSFER_ENCODING => signs.coding(value.as_bytes()),
+            CONNECTION => signs.connection(value.as_bytes()),
             TE => signs.te(&value),
             EXPECT => signs.expects_continue |= value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
             _ => {}
@@ -63,4 +75,14 @@ pub(crate) fn gather(spans: &Spans, head: &Bytes) -> Result<(HeaderMap, Signs), 
         headers.try_append(name, value).map_err(|_| Malformed::TooLarge)?;
     }
     Ok((headers, signs))
+}
+
+/// The map of lines alone, up to the empty one behind them.
+pub(crate) fn map(text: Bytes) -> Result<HeaderMap, Malformed> {
+    let mut lines = [httparse::EMPTY_HEADER; MOST];
+    let spans = match httparse::parse_headers(&text, &mut lines) {
+        Ok(httparse::Status::Complete((_, lines))) => spans(lines, &text),
+        _ => return Err(Malformed::Field),
+    };
+    gather(&spans, &text).map(|(map, _)| map)
 }

@@ -46,8 +46,8 @@ pub(crate) enum Coding {
 
 impl Signs {
     /// A line of `Content-Length`. Answers whether it is the first of its kind; the same once more adds nothing.
-    pub(crate) fn length(&mut self, value: &HeaderValue) -> Result<bool, Malformed> {
-        let length = length_of(value.as_bytes())?;
+    pub(crate) fn length(&mut self, value: &[u8]) -> Result<bool, Malformed> {
+        let length = length_of(value)?;
         let known = self.length.replace(length);
         self.contradicts |= known.is_some_and(|known| known != length);
         Ok(known.is_none())
@@ -64,8 +64,8 @@ impl Signs {
     }
 
     /// A line of `Transfer-Encoding`. What comes last counts: codings are applied in their order.
-    pub(crate) fn coding(&mut self, value: &HeaderValue) {
-        let last = value.as_bytes().rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
+    pub(crate) fn coding(&mut self, value: &[u8]) {
+        let last = value.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
         let is_chunked = last.eq_ignore_ascii_case(b"chunked");
         self.coding = Some(if is_chunked { Coding::Chunked } else { Coding::Other });
     }
@@ -77,8 +77,8 @@ impl Signs {
     }
 
     /// A line of `Connection`.
-    pub(crate) fn connection(&mut self, value: &HeaderValue) {
-        for token in value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+    pub(crate) fn connection(&mut self, value: &[u8]) {
+        for token in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             self.close |= token.eq_ignore_ascii_case(b"close");
             self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
         }
@@ -147,7 +147,7 @@ mod tests {
             (&[""], Coding::Other),
         ] {
             let mut signs = Signs::default();
-            lines.iter().for_each(|line| signs.coding(&HeaderValue::from_static(line)));
+            lines.iter().for_each(|line| signs.coding(line.as_bytes()));
             assert_eq!(signs.coding, Some(expected), "{lines:?}");
         }
     }

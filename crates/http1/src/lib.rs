@@ -30,6 +30,7 @@ mod chunked;
 mod decode;
 mod fields;
 mod framing;
+mod lines;
 mod malformed;
 mod request;
 mod response;
@@ -38,8 +39,9 @@ mod write;
 
 pub use decode::{Decoded, Decoder};
 pub use framing::Framing;
+pub use lines::Lines;
 pub use malformed::Malformed;
 pub use request::{ReadRequest, read_request};
-pub use response::{ReadResponse, read_response};
+pub use response::{Head, ReadResponse, Wanted, read_response};
 pub use trailers::{announced, may_trail};
 pub use write::{write_chunk, write_field, write_last_chunk, write_request_line, write_status_line};

@@ -4,26 +4,84 @@ use std::mem::MaybeUninit;
 
 use bytes::BytesMut;
 use http::header::CONTENT_LENGTH;
-use http::{Method, Response, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::fields;
-use crate::framing::{Coding, Framing};
+use crate::framing::{Coding, Framing, Signs};
+use crate::lines::{self, Lines};
 use crate::malformed::Malformed;
 
 /// An answer's head, and what comes behind it.
 #[derive(Debug)]
 pub struct ReadResponse {
-    /// The head itself.
-    pub head: Response<()>,
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub head: Head,
     /// How the body is framed.
     pub framing: Framing,
     /// Whether the connection can carry another request.
     pub goes_on: bool,
 }
 
+/// The headers of an answer: those that are passed on, as lines, or all of them in a map.
+#[derive(Debug, Default)]
+pub struct Head {
+    lines: Option<Lines>,
+    /// Empty as long as there are lines.
+    map: HeaderMap,
+}
+
+impl From<HeaderMap> for Head {
+    fn from(map: HeaderMap) -> Self {
+        Self { lines: None, map }
+    }
+}
+
+impl From<Lines> for Head {
+    fn from(lines: Lines) -> Self {
+        Self { lines: Some(lines), map: HeaderMap::new() }
+    }
+}
+
+impl Head {
+    /// Those that are passed on as they stand, if any are.
+    pub const fn lines(&self) -> Option<&Lines> {
+        self.lines.as_ref()
+    }
+
+    /// All of them, unless they are [lines](Self::lines).
+    pub const fn map(&self) -> &HeaderMap {
+        &self.map
+    }
+
+    /// All of them in a map, to be looked at and changed.
+    pub fn map_mut(&mut self) -> &mut HeaderMap {
+        if let Some(lines) = self.lines.take() {
+            // They were lines of a head when they were read, and are so still.
+            self.map = lines.into_map().unwrap_or_default();
+        }
+        &mut self.map
+    }
+}
+
+/// What the headers of an answer are wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// To be looked at.
+    Map,
+    /// To be passed on, if that is all there is to it.
+    Lines,
+}
+
 /// Takes the head of the answer to a request of this method off the front of what was read; `None` if it is not
 /// there whole. A head may be `longest` bytes long.
-pub fn read_response(input: &mut BytesMut, method: &Method, longest: usize) -> Result<Option<ReadResponse>, Malformed> {
+pub fn read_response(
+    input: &mut BytesMut,
+    method: &Method,
+    longest: usize,
+    wanted: Wanted,
+) -> Result<Option<ReadResponse>, Malformed> {
     let mut lines = [MaybeUninit::uninit(); fields::MOST];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
@@ -36,32 +94,46 @@ pub fn read_response(input: &mut BytesMut, method: &Method, longest: usize) -> R
     };
     let (Some(version), Some(status)) = (parsed.version, parsed.code) else { return Err(Malformed::FirstLine) };
     let status = StatusCode::from_u16(status).map_err(|_| Malformed::FirstLine)?;
+    let is_1_1 = version == 1;
+    let found = match wanted {
+        Wanted::Lines if may_be_lines(status) => lines::find(parsed.headers, input, length)?,
+        _ => None,
+    };
+    if let Some(found) = found {
+        let framing = framing(&found.signs, is_1_1, status, method)?;
+        let goes_on = found.signs.goes_on(is_1_1) && framing != Framing::UntilClose;
+        let lines = found.in_bytes(input.split_to(length).freeze())?;
+        return Ok(Some(ReadResponse { status, head: lines.into(), framing, goes_on }));
+    }
     let spans = fields::spans(parsed.headers, input);
-
     let bytes = input.split_to(length).freeze();
     let (mut headers, signs) = fields::gather(&spans, &bytes)?;
-    let is_1_1 = version == 1;
+    let framing = framing(&signs, is_1_1, status, method)?;
     let mut goes_on = signs.goes_on(is_1_1);
-    let framing = match signs.coding {
+    if framing == Framing::Chunked && signs.tells_length() {
+        headers.remove(CONTENT_LENGTH);
+        goes_on = false;
+    }
+    // Behind a switch of protocols there is no HTTP any more, whether anybody asked for it or not.
+    goes_on &= framing != Framing::UntilClose && status != StatusCode::SWITCHING_PROTOCOLS;
+    Ok(Some(ReadResponse { status, head: headers.into(), framing, goes_on }))
+}
+
+/// How the body behind a head with these signs is framed (RFC 9112, 6.3).
+fn framing(signs: &Signs, is_1_1: bool, status: StatusCode, method: &Method) -> Result<Framing, Malformed> {
+    Ok(match signs.coding {
         Some(_) if !is_1_1 => return Err(Malformed::Coding),
         _ if has_no_body(status, method) => Framing::Empty,
         Some(Coding::Other) => Framing::UntilClose,
-        Some(Coding::Chunked) => {
-            if signs.tells_length() {
-                headers.remove(CONTENT_LENGTH);
-                goes_on = false;
-            }
-            Framing::Chunked
-        }
+        Some(Coding::Chunked) => Framing::Chunked,
         None => signs.told_length()?.map_or(Framing::UntilClose, Framing::Length),
-    };
-    let mut head = Response::new(());
-    *head.status_mut() = status;
-    *head.version_mut() = if is_1_1 { Version::HTTP_11 } else { Version::HTTP_10 };
-    *head.headers_mut() = headers;
-    // Behind a switch of protocols there is no HTTP any more, whether anybody asked for it or not.
-    goes_on &= framing != Framing::UntilClose && status != StatusCode::SWITCHING_PROTOCOLS;
-    Ok(Some(ReadResponse { head, framing, goes_on }))
+    })
+}
+
+/// Whether an answer of this status may be passed on as it stands. What comes before an answer is not, and where there is
+/// no content, its length is not told.
+fn may_be_lines(status: StatusCode) -> bool {
+    !status.is_informational() && status != StatusCode::NO_CONTENT
 }
 
 /// Answers that have no body, whatever their head says (RFC 9112, 6.3).
@@ -75,9 +147,17 @@ fn has_no_body(status: StatusCode, method: &Method) -> bool {
 mod tests {
     use super::*;
 
+    /// Both ways of reading agree.
     fn read(method: &Method, text: &str) -> Result<ReadResponse, Malformed> {
-        let mut input = BytesMut::from(text);
-        read_response(&mut input, method, 1_000).map(|read| read.unwrap())
+        let [map, lines] = [Wanted::Map, Wanted::Lines].map(|wanted| {
+            let mut input = BytesMut::from(text);
+            read_response(&mut input, method, 1_000, wanted).map(|read| read.unwrap())
+        });
+        let known = |read: &Result<ReadResponse, Malformed>| {
+            read.as_ref().map(|read| (read.status, read.framing, read.goes_on)).map_err(|malformed| *malformed)
+        };
+        assert_eq!(known(&map), known(&lines), "{text}");
+        map
     }
 
     #[test]

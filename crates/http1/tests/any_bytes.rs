@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use http::Method;
 use proptest::prelude::*;
 use sluicegate_http1::{
-    Decoded, Decoder, Framing, Malformed, read_request, read_response, write_chunk, write_last_chunk,
+    Decoded, Decoder, Framing, Malformed, Wanted, read_request, read_response, write_chunk, write_last_chunk,
 };
 
 const LONGEST: usize = 2_000;
@@ -61,6 +61,43 @@ fn read_on(read: &mut Read, input: &mut BytesMut, body: &mut Decoder) -> Result<
     }
 }
 
+/// What is never passed on.
+const OF_HOP: [&str; 6] =
+    ["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "http2-settings", "transfer-encoding"];
+
+/// Bytes that look like an answer, more or less.
+fn almost_answers() -> impl Strategy<Value = Vec<u8>> {
+    let line = |text: &'static str| Just(text.as_bytes().to_vec());
+    let first = prop_oneof![
+        6 => line("HTTP/1.1 200 OK\r\n"),
+        1 => line("HTTP/1.0 200 OK\r\n"),
+        1 => line("HTTP/1.1 304 Same\r\n"),
+        1 => line("HTTP/1.1 204 None\r\n"),
+        1 => line("HTTP/1.1 101 Other\r\n"),
+    ];
+    let part = prop_oneof![
+        6 => line("Server: x\r\n"),
+        4 => line("Date:now\r\n"),
+        4 => line("Content-Length: 3\r\n"),
+        2 => line("content-length: 4\r\n"),
+        2 => line("Transfer-Encoding: chunked\r\n"),
+        1 => line("Transfer-Encoding: gzip\r\n"),
+        4 => line("Connection: keep-alive\r\n"),
+        2 => line("connection: close\r\n"),
+        1 => line("Connection: x-mine\r\n"),
+        1 => line("X-Mine: \t 1 \r\n"),
+        1 => line("X-Mine: 2\n"),
+        1 => line("Keep-Alive: timeout=5\r\n"),
+        1 => line("Proxy-Authenticate: a\r\n"),
+        1 => line("Upgrade: a\r\n"),
+        1 => line("Trailer: x-sum\r\n"),
+        1 => prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    let end = prop_oneof![8 => line("\r\n"), 1 => line("\n"), 1 => line("")];
+    (first, prop::collection::vec(part, 0..10), end, line("abc"))
+        .prop_map(|(first, parts, end, body)| [first, parts.concat(), end, body].concat())
+}
+
 /// Bytes that look like requests, more or less.
 fn almost_requests() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
@@ -98,7 +135,37 @@ proptest! {
     fn no_bytes_are_too_much(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         read([&bytes[..]]);
         let mut input = BytesMut::from(&bytes[..]);
-        drop(read_response(&mut input, &Method::GET, LONGEST));
+        drop(read_response(&mut input, &Method::GET, LONGEST, Wanted::Map));
+    }
+
+    #[test]
+    fn an_answer_is_the_same_whatever_it_is_wanted_for(bytes in almost_answers(), is_head in any::<bool>()) {
+        let method = if is_head { Method::HEAD } else { Method::GET };
+        let [(map, map_rest), (lines, lines_rest)] = [Wanted::Map, Wanted::Lines].map(|wanted| {
+            let mut input = BytesMut::from(&bytes[..]);
+            (read_response(&mut input, &method, LONGEST, wanted), input)
+        });
+        match (map, lines) {
+            (Ok(Some(map)), Ok(Some(lines))) => {
+                prop_assert_eq!(map_rest, lines_rest);
+                prop_assert_eq!((map.status, map.framing, map.goes_on), (lines.status, lines.framing, lines.goes_on));
+                prop_assert!(map.head.lines().is_none());
+                let (mut all, mut passed_on) = (map.head.map().clone(), lines.head);
+                if let Some(lines) = passed_on.lines() {
+                    for name in OF_HOP {
+                        all.remove(name);
+                    }
+                    prop_assert_eq!(lines.has_date(), all.contains_key("date"));
+                    let length = all.get("content-length").map(|value| value.to_str().unwrap().parse().unwrap());
+                    prop_assert_eq!(lines.length(), length);
+                    prop_assert!(all.keys().all(|name| lines.contains(name)));
+                }
+                prop_assert_eq!(&all, passed_on.map_mut());
+            }
+            (Ok(None), Ok(None)) => prop_assert_eq!(map_rest, lines_rest),
+            (Err(map), Err(lines)) => prop_assert_eq!(map, lines),
+            (map, lines) => prop_assert!(false, "{map:?} and {lines:?}"),
+        }
     }
 
     #[test]

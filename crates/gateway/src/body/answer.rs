@@ -59,6 +59,11 @@ impl Held {
         self.outcome = Some(outcome);
     }
 
+    /// Whether it matters what the head of the answer says.
+    pub(crate) const fn reads_heads(&self) -> bool {
+        self.tally.is_some()
+    }
+
     /// The answer has begun, with this head.
     pub(crate) fn answered(&mut self, status: StatusCode, headers: &HeaderMap, fate: Option<Arc<BodyFate>>) {
         self.note(ending_of(status));
@@ -67,9 +72,7 @@ impl Held {
             self.fate = fate;
         }
     }
-}
 
-impl Held {
     /// Notes how the request went.
     pub(crate) fn note(&mut self, ending: Ending) {
         if let Some(outcome) = &mut self.outcome {

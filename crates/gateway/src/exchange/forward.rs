@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
-use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderValue, Request, StatusCode, Uri, Version};
 use http_body::Body;
+use sluicegate_config::settings::UpstreamProtocol;
 use sluicegate_engine::gate::Ending;
 use sluicegate_http::normal_path;
+use sluicegate_http1::Wanted;
 
 use super::{Journal, upgrade};
+use crate::answer::Answer;
 use crate::body::{AnswerBody, Held, RequestBody, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head::{self, Survey};
-use crate::lane::Unanswered;
+use crate::lane::{Answered, Outgoing, Unanswered};
 use crate::shared::Way;
 use crate::upstream::{Server, Upstream};
 
@@ -23,30 +26,33 @@ use crate::upstream::{Server, Upstream};
 pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
-    request: Request<Upload>,
+    request: &mut Request<Upload>,
     survey: Survey,
     mut held: Held,
     journal: &mut Option<Box<Journal>>,
-) -> Result<Response<AnswerBody>, Failure> {
-    let shared = &client.thread.shared;
+) -> Result<Box<Answer>, Failure> {
     let lane = &client.thread.lanes[way.upstream];
     if survey.upgrade && request.version() == Version::HTTP_11 && head::is_upgrade(request.headers()) {
         return Box::pin(upgrade::forward(client, way, request, survey, held, journal)).await;
     }
-    let (mut parts, body) = request.into_parts();
-    let body = RequestBody::new(body, shared.timeouts.request_body, &shared.clock);
+    let body = taken_body(client, request);
     let fate = body.fate();
-    let target = target(&parts.uri, way.strip.as_deref());
-    let host = cleaned(&mut parts, survey, client, lane.upstream());
-    if !body.is_empty() {
+    let target = target(request.uri(), way.strip.as_deref());
+    let is_http1 = request.version() < Version::HTTP_2;
+    let mut outgoing = outgoing(client, request, survey, lane.upstream(), body);
+    if is_http1 && journal.is_none() && !held.reads_heads() {
+        outgoing.wanted = Wanted::Lines;
+    }
+    if !outgoing.request.body().is_empty() {
+        let is_measured = outgoing.request.body().size_hint().exact().is_some();
+        let headers = outgoing.request.headers_mut();
         if survey.expects {
-            parts.headers.remove(EXPECT);
+            headers.remove(EXPECT);
         }
-        if body.size_hint().exact().is_none() {
-            parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        if !is_measured {
+            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
     }
-    let mut outgoing = outgoing(parts, host, body);
     if let Some(journal) = journal {
         journal.sent(&way.name, fate.clone());
     }
@@ -55,22 +61,21 @@ pub(super) async fn forward(
     };
     match lane.send(&mut outgoing, address, client.alarm()).await {
         // Nobody asked for another protocol.
-        Ok((answer, ..)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+        Ok(Answered { status: StatusCode::SWITCHING_PROTOCOLS, .. }) => {
             Err(Failure::BadAnswer { upstream: way.name.clone() })
         }
-        Ok((answer, server, attempts)) => {
-            let (mut parts, body) = answer.into_parts();
-            if Survey::of(&parts.headers).of_hop {
-                head::strip(&mut parts.headers);
+        Ok(Answered { status, mut head, body, server, attempts }) => {
+            // Lines are without them already.
+            if head.lines().is_none() && Survey::of(head.map()).of_hop {
+                head::strip(head.map_mut());
             }
-            parts.version = Version::default();
-            held.answered(parts.status, &parts.headers, fate);
+            held.answered(status, head.map(), fate);
             if let Some(mut journal) = journal.take() {
                 journal.answered_by(server, attempts);
-                journal.head(parts.status, &mut parts.headers);
+                journal.head(status, head.map_mut());
                 held.journal = Some(journal);
             }
-            Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))))
+            Ok(Answer::new(status, head, AnswerBody::server(body, held, Arc::clone(client))))
         }
         Err(Unanswered { failure, last, alarm }) => {
             client.keep_alarm(alarm);
@@ -89,39 +94,55 @@ pub(super) async fn forward(
     }
 }
 
-/// Takes off the head what is not to be passed on, and says where the request comes from. Answers which host
-/// the client asked for, if it is to be put in again.
-pub(super) fn cleaned(parts: &mut Parts, survey: Survey, client: &Client, upstream: &Upstream) -> Option<HeaderValue> {
+/// The body of a request, taken out of it.
+pub(super) fn taken_body(client: &Client, request: &mut Request<Upload>) -> RequestBody {
+    let shared = &client.thread.shared;
+    let body = std::mem::replace(request.body_mut(), Upload::Empty);
+    RequestBody::new(body, shared.timeouts.request_body, &shared.clock)
+}
+
+/// The request as it goes on, but for its address: without what is not to be passed on, and with where it comes from. Its
+/// headers are taken out of what came.
+pub(super) fn outgoing(
+    client: &Client,
+    request: &mut Request<Upload>,
+    survey: Survey,
+    upstream: &Upstream,
+    body: RequestBody,
+) -> Outgoing {
     // Most send a `Host`, which mostly is sent on: then it stays where it is.
-    let stays = survey.hosts > 0 && parts.uri.authority().is_none() && !upstream.sends_own_host();
-    let host = if stays { None } else { Some(taken(parts)) };
+    let stays = survey.hosts > 0 && request.uri().authority().is_none() && !upstream.sends_own_host();
+    let host = if stays { None } else { Some(taken_host(request)) };
+    let version = request.version();
+    let headers = request.headers_mut();
     if survey.of_hop {
-        head::strip(&mut parts.headers);
+        head::strip(headers);
     }
-    if parts.version == Version::HTTP_2 {
-        head::join_cookies(&mut parts.headers);
+    if version == Version::HTTP_2 {
+        head::join_cookies(headers);
     }
     let (kept, told) = if upstream.sends_own_host() { (None, host) } else { (host, None) };
-    client.origin.tell(parts.version, &mut parts.headers, told, survey.hearsay);
-    kept
+    let lines = if upstream.settings().protocol == UpstreamProtocol::Http1 {
+        client.origin.tell_in_lines(version, headers, told, survey)
+    } else {
+        client.origin.tell(version, headers, told, survey);
+        Bytes::new()
+    };
+    if let Some(host) = kept {
+        headers.insert(HOST, host);
+    }
+    let headers = std::mem::take(headers);
+    let mut outgoing = Request::new(body);
+    *outgoing.method_mut() = request.method().clone();
+    *outgoing.headers_mut() = headers;
+    Outgoing { request: outgoing, lines, wanted: Wanted::Map }
 }
 
 /// The host that the client asked for, taken out of the head.
-fn taken(parts: &mut Parts) -> HeaderValue {
-    let sent = parts.headers.remove(HOST);
-    let named = parts.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+fn taken_host(request: &mut Request<Upload>) -> HeaderValue {
+    let sent = request.headers_mut().remove(HOST);
+    let named = request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
     named.or(sent).unwrap_or(HeaderValue::from_static(""))
-}
-
-/// The request as it goes on, but for its address.
-pub(super) fn outgoing<B>(parts: Parts, host: Option<HeaderValue>, body: B) -> Request<B> {
-    let mut outgoing = Request::new(body);
-    *outgoing.method_mut() = parts.method;
-    *outgoing.headers_mut() = parts.headers;
-    if let Some(host) = host {
-        outgoing.headers_mut().insert(HOST, host);
-    }
-    outgoing
 }
 
 /// Path and query as they are sent on.

@@ -20,8 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
-use http::{HeaderValue, Method, Request, Response};
+use http::{Method, Request, Response};
 use sluicegate_engine::Outcome;
 use sluicegate_engine::gate::Ending;
 use sluicegate_engine::rule::{self, Side};
@@ -30,6 +29,7 @@ use sluicegate_http::attributes::HttpAttributes;
 use sluicegate_http::headers::Fields;
 use sluicegate_http::{Protocol, Renderer, normal_path};
 
+use crate::answer::Answer;
 use crate::body::{AnswerBody, Held, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
@@ -53,6 +53,15 @@ pub(crate) struct Opening {
     asked: Result<Asked, Failure>,
 }
 
+impl Opening {
+    /// Whether the request is sent to a server next.
+    pub(crate) fn is_sent_on(&self, client: &Client) -> bool {
+        let places = &client.thread.shared.places;
+        matches!(&self.asked, Ok(Asked { found: Found::Route(route), said: Said::Go(_), .. })
+            if matches!(places[*route], Place::Upstream(_)))
+    }
+}
+
 /// A request whose head makes sense.
 struct Asked {
     survey: Survey,
@@ -63,7 +72,7 @@ struct Asked {
 /// What the rules say to a request.
 enum Said {
     /// It may go on, and nothing more has to be known; its answer tells this.
-    Go(Fields),
+    Go(Box<Fields>),
     /// It may not; this is the answer.
     Refused(Box<Response<Bytes>>),
     /// All the rest.
@@ -90,8 +99,8 @@ pub(crate) fn begin<R>(
     }
 }
 
-/// Serves a request that has begun.
-pub(crate) async fn serve(client: Arc<Client>, request: Request<Upload>, opening: Opening) -> Response<AnswerBody> {
+/// Serves a request that has begun. What is sent on is taken out of it.
+pub(crate) async fn serve(client: Arc<Client>, request: &mut Request<Upload>, opening: Opening) -> Box<Answer> {
     let is_head = *request.method() == Method::HEAD;
     let Opening { mut journal, asked } = opening;
     let answered = match asked {
@@ -104,13 +113,13 @@ pub(crate) async fn serve(client: Arc<Client>, request: Request<Upload>, opening
             if let Some(journal) = &mut journal {
                 journal.failed(&failure);
             }
-            own(failure.render(), is_head)
+            Answer::own(failure.render(), is_head)
         }
     };
     // What a server answers has it; what is answered here is short, and as good as sent.
     if let Some(mut journal) = journal {
-        journal.head(answer.status(), answer.headers_mut());
-        if let AnswerBody::Own(Some(body)) = answer.body() {
+        journal.head(answer.status, answer.head.map_mut());
+        if let AnswerBody::Own(Some(body)) = &answer.body {
             journal.passed(body.len());
         }
         journal.ended();
@@ -120,21 +129,22 @@ pub(crate) async fn serve(client: Arc<Client>, request: Request<Upload>, opening
 
 async fn answered(
     client: &Arc<Client>,
-    request: Request<Upload>,
+    request: &mut Request<Upload>,
     asked: Asked,
     journal: &mut Option<Box<Journal>>,
-) -> Result<Response<AnswerBody>, Failure> {
+) -> Result<Box<Answer>, Failure> {
+    let is_head = *request.method() == Method::HEAD;
     let shared = &*client.thread.shared;
     let Asked { survey, found, said } = asked;
     let mut held = Held::default();
     let fields = match said {
         Said::Go(fields) => fields,
-        Said::Refused(answer) => return Ok(own(*answer, *request.method() == Method::HEAD)),
+        Said::Refused(answer) => return Ok(Answer::own(*answer, is_head)),
         Said::Admission(mut admission) => match admission.decided() {
             // An outcome is large: it is looked at where it is, and only moved if it must be kept.
             Some(outcome) if outcome.is_admitted() => {
                 note(journal, outcome, false);
-                let fields = shared.renderer.fields(outcome);
+                let fields = Box::new(shared.renderer.fields(outcome));
                 if outcome.is_held()
                     && let Some(outcome) = admission.take()
                 {
@@ -144,15 +154,15 @@ async fn answered(
             }
             Some(outcome) => {
                 note(journal, outcome, false);
-                return Ok(refused(shared, outcome, &request));
+                return Ok(refused(shared, outcome, request));
             }
             None => {
                 let outcome = admission.await;
                 note(journal, &outcome, true);
                 if !outcome.is_admitted() {
-                    return Ok(refused(shared, &outcome, &request));
+                    return Ok(refused(shared, &outcome, request));
                 }
-                let fields = shared.renderer.fields(&outcome);
+                let fields = Box::new(shared.renderer.fields(&outcome));
                 if outcome.is_held() {
                     held.keep(Box::new(outcome));
                 }
@@ -162,22 +172,23 @@ async fn answered(
     };
     let place = match found {
         Found::Route(route) => &shared.places[route],
-        Found::OtherMethod => return Err(other_method(shared, &request)),
+        Found::OtherMethod => return Err(other_method(shared, request)),
         Found::Nothing => return Err(Failure::NoRoute),
     };
     held.turn = shared.workers.turn().await.map_err(|_| Failure::Busy)?;
-    let answer = match place {
+    let mut answer = match place {
         Place::Answer(answer) => {
             held.note(Ending::Well);
-            own(answer.clone(), *request.method() == Method::HEAD)
+            Answer::own(answer.clone(), is_head)
         }
         Place::Demo(_) => {
             held.note(Ending::Well);
-            own(crate::demo::answer(&request), *request.method() == Method::HEAD)
+            Answer::own(crate::demo::answer(request), is_head)
         }
         Place::Upstream(way) => forward::forward(client, way, request, survey, held, journal).await?,
     };
-    Ok(dressed(answer, fields))
+    answer.fields = Some(fields);
+    Ok(answer)
 }
 
 fn note(journal: &mut Option<Box<Journal>>, outcome: &Outcome, waited: bool) {
@@ -219,7 +230,7 @@ fn ask<B, R>(
         && let Some(waved) = waving.wave(&described)
     {
         if waved.is_admitted() {
-            return Ok((found, Said::Go(shared.renderer.fields_waved(&waved))));
+            return Ok((found, Said::Go(Box::new(shared.renderer.fields_waved(&waved)))));
         }
         let protocol = Protocol::of(request.headers());
         if protocol == Protocol::Http
@@ -232,29 +243,13 @@ fn ask<B, R>(
     Ok((found, Said::Admission(Box::pin(shared.sluice.admit(&described)))))
 }
 
-fn refused<B>(shared: &Shared, outcome: &Outcome, request: &Request<B>) -> Response<AnswerBody> {
+fn refused<B>(shared: &Shared, outcome: &Outcome, request: &Request<B>) -> Box<Answer> {
     let answer = shared.renderer.refuse(outcome, Protocol::of(request.headers()));
-    own(answer, *request.method() == Method::HEAD)
+    Answer::own(answer, *request.method() == Method::HEAD)
 }
 
 #[cold]
 fn other_method<B>(shared: &Shared, request: &Request<B>) -> Failure {
     let host = rule::Request { host: head::authority(request), ..rule::Request::new("", "") }.host_name();
     Failure::OtherMethod { allowed: shared.router.methods(&host, &normal_path(request.uri().path())) }
-}
-
-fn dressed(mut answer: Response<AnswerBody>, fields: Fields) -> Response<AnswerBody> {
-    fields.write(answer.headers_mut());
-    answer
-}
-
-/// What the gateway itself answers.
-pub(crate) fn own(answer: Response<Bytes>, is_head: bool) -> Response<AnswerBody> {
-    let (mut parts, mut body) = answer.into_parts();
-    if is_head && !body.is_empty() {
-        // Over HTTP/2 hyper would send it, and the client would take that for a broken stream.
-        parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
-        body = Bytes::new();
-    }
-    Response::from_parts(parts, AnswerBody::own(body))
 }

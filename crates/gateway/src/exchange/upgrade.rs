@@ -14,18 +14,19 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http::{HeaderValue, Request, StatusCode};
 use sluicegate_door::Connection;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_listen::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
 use super::Journal;
-use super::forward::{address, cleaned, outgoing, target};
+use super::forward::{address, outgoing, taken_body, target};
 use sluicegate_engine::gate::Ending;
 
 use crate::alarm::LazyAlarm;
-use crate::body::{AnswerBody, Held, RequestBody, Upload};
+use crate::answer::Answer;
+use crate::body::{AnswerBody, Held, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head::{self, Survey};
@@ -37,41 +38,40 @@ use crate::upstream::{Attempt, Tried};
 pub(super) async fn forward(
     client: &Arc<Client>,
     way: &Way,
-    request: Request<Upload>,
+    request: &mut Request<Upload>,
     survey: Survey,
     mut held: Held,
     journal: &mut Option<Box<Journal>>,
-) -> Result<Response<AnswerBody>, Failure> {
+) -> Result<Box<Answer>, Failure> {
     let shared = &client.thread.shared;
     let lane = &client.thread.lanes[way.upstream];
     let upstream = lane.upstream();
     let name = || way.name.clone();
-    let (mut parts, body) = request.into_parts();
-    let protocol = parts.headers.get(UPGRADE).cloned();
-    let target = target(&parts.uri, way.strip.as_deref());
-    let host = cleaned(&mut parts, survey, client, upstream);
-    if let Some(protocol) = protocol {
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        parts.headers.insert(UPGRADE, protocol);
-    }
-    let body = RequestBody::new(body, shared.timeouts.request_body, &shared.clock);
+    let protocol = request.headers().get(UPGRADE).cloned();
+    let target = target(request.uri(), way.strip.as_deref());
+    let body = taken_body(client, request);
     let fate = body.fate();
-    let mut outgoing = outgoing(parts, host, body);
+    let mut outgoing = outgoing(client, request, survey, upstream, body);
+    if let Some(protocol) = protocol {
+        let headers = outgoing.request.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol);
+    }
     if let Some(journal) = journal {
         journal.sent(&way.name, fate.clone());
     }
 
     let attempt = upstream.pick(&Tried::default()).ok_or_else(|| Failure::NoServer { upstream: name() })?;
     let server = attempt.server();
-    address(&mut outgoing, &target, upstream, server);
+    address(&mut outgoing.request, &target, upstream, server);
     let mut alarm = client.alarm();
     let deadline = shared.clock.now() + upstream.settings().timeouts.answer;
     let sent = async {
         let mut link = lane.connect(server, deadline, &mut alarm).await?;
         let answer = link.send(&mut outgoing, deadline, &mut alarm).await?;
-        Ok((link, answer.head))
+        Ok((link, answer.status, answer.head))
     };
-    let (link, answer) = match sent.await {
+    let (link, status, mut head) = match sent.await {
         Ok(answered) => answered,
         Err(lost) => {
             client.keep_alarm(alarm);
@@ -88,30 +88,28 @@ pub(super) async fn forward(
         }
     };
     attempt.answered();
-    let (mut parts, ()) = answer.into_parts();
-    parts.version = Version::default();
+    let headers = head.map_mut();
     if let Some(mut journal) = journal.take() {
         journal.answered_by(Arc::clone(server), 1);
-        journal.head(parts.status, &mut parts.headers);
+        journal.head(status, headers);
         held.journal = Some(journal);
     }
-    if parts.status != StatusCode::SWITCHING_PROTOCOLS {
-        head::strip(&mut parts.headers);
-        held.answered(parts.status, &parts.headers, fate);
+    let protocol = headers.get(UPGRADE).cloned();
+    head::strip(headers);
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        held.answered(status, headers, fate);
         let body = ServerBody::of_link(link, Arc::clone(lane), attempt, alarm);
-        return Ok(Response::from_parts(parts, AnswerBody::server(body, held, Arc::clone(client))));
+        return Ok(Answer::new(status, head, AnswerBody::server(body, held, Arc::clone(client))));
     }
     client.keep_alarm(alarm);
-    let protocol = parts.headers.get(UPGRADE).cloned();
-    head::strip(&mut parts.headers);
-    parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     if let Some(protocol) = protocol {
-        parts.headers.insert(UPGRADE, protocol);
+        headers.insert(UPGRADE, protocol);
     }
     held.note(Ending::Well);
     let longest = upstream.settings().timeouts.body;
     let tunnel = Tunnel { link, held, _attempt: attempt, clock: shared.clock.clone(), longest };
-    Ok(Response::from_parts(parts, AnswerBody::Tunnel(Box::new(tunnel))))
+    Ok(Answer::new(status, head, AnswerBody::Tunnel(Box::new(tunnel))))
 }
 
 /// The way to a server that has agreed to go on in another protocol.

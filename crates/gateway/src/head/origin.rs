@@ -7,11 +7,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::Version;
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
 use sluicegate_http::identity::Forwarding;
 use smallvec::SmallVec;
+
+use super::Survey;
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -24,16 +26,30 @@ pub(crate) struct Origin {
     pub(crate) address: IpAddr,
     /// Whether its word about clients counts.
     trusted: bool,
-    /// The address as upstreams are told.
-    told: HeaderValue,
+    /// What upstreams are told of it, as lines of a head.
+    lines: Bytes,
+    /// Where among them the address ends.
+    address_ends: usize,
     tls: bool,
 }
+
+/// What stands before the address in the lines.
+const BEFORE_ADDRESS: &str = "x-forwarded-for: ";
 
 impl Origin {
     pub(crate) fn new(peer: SocketAddr, forwarding: &Forwarding, tls: bool) -> Self {
         let address = peer.ip().to_canonical();
-        let told = HeaderValue::try_from(address.to_string()).unwrap_or(HeaderValue::from_static("unknown"));
-        Self { address, trusted: forwarding.trusted().contains(address), told, tls }
+        let scheme = scheme(tls);
+        let mut lines = format!("{BEFORE_ADDRESS}{address}");
+        let address_ends = lines.len();
+        lines.extend(["\r\nx-forwarded-proto: ", scheme, "\r\nvia: ", via(Version::HTTP_11), "\r\n"]);
+        Self { address, trusted: forwarding.trusted().contains(address), lines: lines.into(), address_ends, tls }
+    }
+
+    /// The address as upstreams are told.
+    fn told(&self) -> HeaderValue {
+        let address = self.lines.slice(BEFORE_ADDRESS.len()..self.address_ends);
+        HeaderValue::from_maybe_shared(address).unwrap_or(HeaderValue::from_static("unknown"))
     }
 
     /// Whether its word about requests counts.
@@ -51,40 +67,49 @@ impl Origin {
         if self.trusted { forwarding.client_ip(self.address, headers) } else { self.address }
     }
 
+    /// Says where a request comes from, as far as that can be done in lines that are the same for all requests of the
+    /// connection: they are the answer. The rest is said in the request's head.
+    pub(crate) fn tell_in_lines(
+        &self,
+        version: Version,
+        headers: &mut HeaderMap,
+        host: Option<HeaderValue>,
+        survey: Survey,
+    ) -> Bytes {
+        if self.trusted || host.is_some() || survey.hearsay || survey.retold || version == Version::HTTP_2 {
+            self.tell(version, headers, host, survey);
+            return Bytes::new();
+        }
+        self.lines.clone()
+    }
+
     /// Says in a request's head where it comes from. `host` is what the client asked for, if the upstream is
-    /// sent another; `hearsay` whether the head says something of it already.
-    pub(crate) fn tell(&self, version: Version, headers: &mut HeaderMap, host: Option<HeaderValue>, hearsay: bool) {
+    /// sent another.
+    pub(crate) fn tell(&self, version: Version, headers: &mut HeaderMap, host: Option<HeaderValue>, survey: Survey) {
         if self.trusted {
             let told = match headers.get(&X_FORWARDED_FOR) {
                 Some(_) => self.appended(headers),
-                None => self.told.clone(),
+                None => self.told(),
             };
             headers.insert(&X_FORWARDED_FOR, told);
-            headers.entry(&X_FORWARDED_PROTO).or_insert_with(|| self.scheme());
+            headers.entry(&X_FORWARDED_PROTO).or_insert_with(|| HeaderValue::from_static(scheme(self.tls)));
             if let Some(host) = host {
                 headers.entry(&X_FORWARDED_HOST).or_insert(host);
             }
         } else {
-            if hearsay {
+            if survey.hearsay {
                 let said: SmallVec<[HeaderName; 4]> = headers.keys().filter(|name| is_hearsay(name)).cloned().collect();
                 for name in said {
                     headers.remove(name);
                 }
             }
-            headers.insert(&X_FORWARDED_FOR, self.told.clone());
-            headers.insert(&X_FORWARDED_PROTO, self.scheme());
+            headers.insert(&X_FORWARDED_FOR, self.told());
+            headers.insert(&X_FORWARDED_PROTO, HeaderValue::from_static(scheme(self.tls)));
             if let Some(host) = host {
                 headers.insert(&X_FORWARDED_HOST, host);
             }
         }
-        headers.append(
-            VIA,
-            HeaderValue::from_static(if version == Version::HTTP_2 { "2 sluicegate" } else { "1.1 sluicegate" }),
-        );
-    }
-
-    const fn scheme(&self) -> HeaderValue {
-        HeaderValue::from_static(if self.tls { "https" } else { "http" })
+        headers.append(VIA, HeaderValue::from_static(via(version)));
     }
 
     /// What was said so far, all of it in one line, and this address.
@@ -94,15 +119,28 @@ impl Origin {
             line.extend_from_slice(value.as_bytes());
             line.extend_from_slice(b", ");
         }
-        line.extend_from_slice(self.told.as_bytes());
-        HeaderValue::from_maybe_shared(line.freeze()).unwrap_or_else(|_| self.told.clone())
+        line.extend_from_slice(self.told().as_bytes());
+        HeaderValue::from_maybe_shared(line.freeze()).unwrap_or_else(|_| self.told())
     }
 }
 
-/// Whether a header says what only a proxy may say. Two of them are made anew in any case.
+const fn scheme(tls: bool) -> &'static str {
+    if tls { "https" } else { "http" }
+}
+
+/// How the client spoke to us, and who we are.
+fn via(version: Version) -> &'static str {
+    if version == Version::HTTP_2 { "2 sluicegate" } else { "1.1 sluicegate" }
+}
+
+/// Whether a header says what only a proxy may say, and is not [retold](is_retold).
 pub(super) fn is_hearsay(name: &HeaderName) -> bool {
-    let is_made_anew = || *name == X_FORWARDED_FOR || *name == X_FORWARDED_PROTO;
-    *name == FORWARDED || *name == X_REAL_IP || (name.as_str().starts_with("x-forwarded-") && !is_made_anew())
+    *name == FORWARDED || *name == X_REAL_IP || (name.as_str().starts_with("x-forwarded-") && !is_retold(name))
+}
+
+/// Whether a header says what is made anew in any case.
+pub(super) fn is_retold(name: &HeaderName) -> bool {
+    *name == X_FORWARDED_FOR || *name == X_FORWARDED_PROTO
 }
 
 #[cfg(test)]
@@ -123,8 +161,12 @@ mod tests {
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), value.parse().unwrap());
         }
-        let hearsay = Survey::of(&headers).hearsay;
-        origin.tell(Version::HTTP_11, &mut headers, host.map(HeaderValue::from_static), hearsay);
+        let survey = Survey::of(&headers);
+        let lines = origin.tell_in_lines(Version::HTTP_11, &mut headers, host.map(HeaderValue::from_static), survey);
+        for line in std::str::from_utf8(&lines).unwrap().lines() {
+            let (name, value) = line.split_once(": ").unwrap();
+            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         let mut told: Vec<_> = headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
         told.sort();
@@ -156,6 +198,11 @@ mod tests {
         ]);
         assert_eq!(told([203, 0, 113, 9], &SAID, Some("shop")), expected);
         assert_eq!(told([203, 0, 113, 9], &[], Some("shop")), expected);
+        let [_, .., proto] = &expected[..] else { panic!("there are some") };
+        let in_lines = [&expected[0], &expected[1], proto].map(Clone::clone);
+        for said in [&SAID[..], &SAID[..2], &SAID[2..3], &[]] {
+            assert_eq!(told([203, 0, 113, 9], said, None), in_lines);
+        }
     }
 
     #[test]

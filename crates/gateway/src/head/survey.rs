@@ -6,7 +6,7 @@
 use http::header::{CONNECTION, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
 
 use super::hops::is_of_hop;
-use super::origin::is_hearsay;
+use super::origin::{is_hearsay, is_retold};
 
 /// What a look at the headers found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct Survey {
     pub(crate) expects: bool,
     /// Whether something is said of who the client is, or what it asked for, that only a proxy may say.
     pub(crate) hearsay: bool,
+    /// Whether that is said which is made anew.
+    pub(crate) retold: bool,
 }
 
 impl Survey {
@@ -48,6 +50,8 @@ impl Survey {
             self.of_hop = true;
         } else if is_hearsay(name) {
             self.hearsay = true;
+        } else if is_retold(name) {
+            self.retold = true;
         }
     }
 }

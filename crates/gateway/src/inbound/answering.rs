@@ -2,13 +2,12 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TRANSFER_ENCODING};
-use http::response::Parts;
-use http::{Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body, Frame};
 use sluicegate_door::{Connection, Late};
 use sluicegate_http::reply::Brief;
 use sluicegate_http1::{announced, write_chunk, write_field, write_last_chunk, write_status_line};
@@ -17,8 +16,10 @@ use sluicegate_listen::Stream;
 use super::date;
 use super::visit::{Asked, Visit};
 use super::wire::ClientWire;
+use crate::answer::Answer;
 use crate::body::AnswerBody;
 use crate::exchange::Tunnel;
+use crate::turns::Courtesy;
 use crate::wire::Wire;
 
 /// How much of answers to requests that came together is put together.
@@ -57,16 +58,18 @@ struct Sending {
     has_ended: bool,
     /// Whether it ended as it should.
     is_whole: bool,
+    /// Others go first before it is written.
+    courtesy: Courtesy,
 }
 
 impl Visit {
     /// Sends an answer.
-    pub(super) async fn answer(&mut self, answer: Response<AnswerBody>, asked: Asked) -> Sent {
-        let (parts, body) = answer.into_parts();
-        self.client.thread.tally.answered(parts.status);
+    pub(super) async fn answer(&mut self, mut answer: Box<Answer>, asked: Asked) -> Sent {
+        self.client.thread.tally.answered(answer.status);
         let is_closing = self.is_closing();
-        let sending = Sending::begin(&mut self.wire.lock(), &parts, &body.size_hint(), asked, is_closing);
-        self.send(sending, body, &parts.headers).await
+        answer.settle();
+        let sending = Sending::begin(&mut self.wire.lock(), &answer, asked, is_closing);
+        self.send(sending, answer.body, answer.head.map()).await
     }
 
     /// Sends a refusal that is ready to be written.
@@ -133,6 +136,7 @@ impl Visit {
                 return Poll::Ready(true);
             }
             let before = bytes.waiting();
+            ready!(sending.courtesy.poll_done(context));
             match bytes.poll_flush(context) {
                 Poll::Ready(Ok(())) => {
                     self.deadlines.reads();
@@ -161,8 +165,8 @@ impl Visit {
 
 impl Sending {
     /// Writes the head.
-    fn begin(wire: &mut ClientWire, head: &Parts, size: &SizeHint, asked: Asked, is_closing: bool) -> Self {
-        let status = head.status;
+    fn begin(wire: &mut ClientWire, answer: &Answer, asked: Asked, is_closing: bool) -> Self {
+        let status = answer.status;
         let switches = status == StatusCode::SWITCHING_PROTOCOLS;
         let has_body = !asked.is_head
             && !status.is_informational()
@@ -171,7 +175,11 @@ impl Sending {
         let output = &mut wire.bytes.output;
         write_status_line(output, status);
         let (mut length, mut has_date) = (None, false);
-        for (name, value) in &head.headers {
+        if let Some(lines) = answer.head.lines() {
+            lines.write(output);
+            (length, has_date) = (lines.length(), lines.has_date());
+        }
+        for (name, value) in answer.head.map() {
             match *name {
                 CONTENT_LENGTH => {
                     // A length is told once, and only where there is one.
@@ -190,7 +198,10 @@ impl Sending {
             }
             write_field(output, name, value.as_bytes());
         }
-        let frames = match (has_body, length, size.exact()) {
+        if let Some(fields) = &answer.fields {
+            fields.write_lines(output);
+        }
+        let frames = match (has_body, length, answer.body.size_hint().exact()) {
             (false, ..) => Frames::Nothing,
             (true, Some(length), _) => Frames::Length(length),
             (true, None, Some(length)) => {
@@ -215,7 +226,7 @@ impl Sending {
         output.extend_from_slice(b"\r\n");
         let takes_trailers = asked.takes_trailers && frames == Frames::Chunks;
         let has_ended = matches!(frames, Frames::Nothing | Frames::Length(0));
-        Self { frames, goes_on, takes_trailers, has_ended, is_whole: true }
+        Self { frames, goes_on, takes_trailers, has_ended, is_whole: true, courtesy: Courtesy::default() }
     }
 
     /// Writes all of a refusal.
@@ -231,7 +242,14 @@ impl Sending {
         if !asked.is_head {
             output.extend_from_slice(refusal.body());
         }
-        Self { frames: Frames::Nothing, goes_on, takes_trailers: false, has_ended: true, is_whole: true }
+        Self {
+            frames: Frames::Nothing,
+            goes_on,
+            takes_trailers: false,
+            has_ended: true,
+            is_whole: true,
+            courtesy: Courtesy::default(),
+        }
     }
 
     fn part(&mut self, frame: Frame<Bytes>, bytes: &mut Wire<Stream<Connection>>, head: &HeaderMap) {

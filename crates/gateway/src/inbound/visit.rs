@@ -22,11 +22,13 @@ use super::deadlines::{Awaited, Deadlines};
 use super::dormitory::Sleeper;
 use super::wire::{ClientWire, SharedWire};
 use crate::alarm::LazyAlarm;
+use crate::answer::Answer;
 use crate::body::Upload;
 use crate::client::{Client, ClientService};
 use crate::exchange::{self, Begun, Tunnel};
 use crate::failure::Failure;
 use crate::thread::Thread;
+use crate::turns::after_others;
 
 /// With what connections of HTTP/2 begin.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -229,7 +231,7 @@ impl Visit {
                         Malformed::TooLarge => Failure::TooLarge,
                         malformed => Failure::Bad(malformed.reason()),
                     };
-                    self.answer(exchange::own(failure.render(), false), Asked::nothing()).await;
+                    self.answer(Answer::own(failure.render(), false), Asked::nothing()).await;
                     self.linger().await;
                     return After::Over;
                 }
@@ -254,10 +256,14 @@ impl Visit {
                     self.refuse(&refusal, asked).await
                 }
                 Begun::GoesOn(opening) => {
+                    if opening.is_sent_on(&self.client) {
+                        after_others().await;
+                    }
                     let answer = {
-                        let exchange = pin!(exchange::serve(Arc::clone(&self.client), request, opening));
+                        let exchange = pin!(exchange::serve(Arc::clone(&self.client), &mut request, opening));
                         self.unless_gone(exchange).await
                     };
+                    drop(request);
                     match answer {
                         Some(answer) => self.answer(answer, asked).await,
                         None => return After::Over,
@@ -330,8 +336,7 @@ impl Visit {
         .await
     }
 
-    /// What an exchange comes to; `None` if its client has gone. It is pinned by the caller: a request is large to move
-    /// about.
+    /// What an exchange comes to; `None` if its client has gone. It is pinned by the caller: it is large to move about.
     async fn unless_gone<T>(&mut self, mut exchange: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         poll_fn(|context| match exchange.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready(Some(output)),

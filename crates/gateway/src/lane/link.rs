@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body, Frame};
 use sluicegate_engine::Timestamp;
 use sluicegate_http1::{
@@ -19,8 +19,8 @@ use sluicegate_http1::{
 use sluicegate_listen::Stream;
 use tokio::net::TcpStream;
 
-use super::Lost;
 use super::answer::AnswerError;
+use super::{Lost, Outgoing};
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
 use crate::upstream::Room;
@@ -80,16 +80,15 @@ impl Link {
     /// if it has one, as soon as something is sent.
     pub(crate) async fn send(
         &mut self,
-        request: &mut Request<RequestBody>,
+        outgoing: &mut Outgoing,
         deadline: Timestamp,
         alarm: &mut LazyAlarm,
     ) -> Result<ReadResponse, Lost> {
         if !self.is_still_ready() {
             return Err(Lost::Unsent);
         }
-        self.begin(request);
-        let method = request.method();
-        let answer = poll_fn(|context| match self.poll_answer(method, context) {
+        self.begin(outgoing);
+        let answer = poll_fn(|context| match self.poll_answer(outgoing, context) {
             Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
             answer => answer,
         });
@@ -101,8 +100,9 @@ impl Link {
     }
 
     /// Puts a request's head together, and takes its body.
-    fn begin(&mut self, request: &mut Request<RequestBody>) {
+    fn begin(&mut self, outgoing: &mut Outgoing) {
         let output = &mut self.bytes.output;
+        let request = &mut outgoing.request;
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         write_request_line(output, request.method(), target);
         let (mut length, mut is_chunked, mut has_trailers) = (None, false, false);
@@ -126,19 +126,21 @@ impl Link {
             let left = if is_chunked { None } else { Some(length.unwrap_or(0)) };
             self.upload = Some(Box::new(Sending { body, left, announces, trailers: None }));
         }
+        output.extend_from_slice(&outgoing.lines);
         output.extend_from_slice(b"\r\n");
     }
 
     /// Sends what is to be sent, and reads the head of the answer.
-    fn poll_answer(&mut self, method: &Method, context: &mut Context<'_>) -> Poll<Result<ReadResponse, Lost>> {
+    fn poll_answer(&mut self, outgoing: &Outgoing, context: &mut Context<'_>) -> Poll<Result<ReadResponse, Lost>> {
+        let (method, wanted) = (outgoing.request.method(), outgoing.wanted);
         if let Poll::Ready(Err(Stuck::Body)) = self.poll_upload(context) {
             return Poll::Ready(Err(Lost::Broken));
         }
         loop {
             if !self.bytes.input.is_empty() {
-                match read_response(&mut self.bytes.input, method, LONGEST_HEAD) {
+                match read_response(&mut self.bytes.input, method, LONGEST_HEAD, wanted) {
                     // What comes before the answer is none of the client's business.
-                    Ok(Some(read)) if is_interim(read.head.status()) => continue,
+                    Ok(Some(read)) if is_interim(read.status) => continue,
                     Ok(Some(read)) => return Poll::Ready(Ok(read)),
                     Ok(None) => {}
                     Err(_) => return Poll::Ready(Err(Lost::Broken)),
@@ -154,6 +156,9 @@ impl Link {
 
     /// Goes on sending the request. Ready when all of it has gone.
     fn poll_upload(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Stuck>> {
+        if self.upload.is_none() && self.bytes.is_flushed() {
+            return Poll::Ready(Ok(()));
+        }
         loop {
             let mut waits = false;
             while let Some(sending) = &mut self.upload
@@ -205,9 +210,7 @@ impl Link {
                 Err(malformed) => return Poll::Ready(Some(Err(malformed.into()))),
             }
             // The request may have been taken whole, and its last part still wait to be written.
-            if (self.upload.is_some() || !self.bytes.is_flushed())
-                && let Poll::Ready(Err(Stuck::Body)) = self.poll_upload(context)
-            {
+            if let Poll::Ready(Err(Stuck::Body)) = self.poll_upload(context) {
                 return Poll::Ready(Some(Err(AnswerError::Request)));
             }
             match self.bytes.poll_fill(context) {

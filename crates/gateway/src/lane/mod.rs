@@ -13,11 +13,13 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use bytes::Bytes;
+use http::{Request, StatusCode};
 use parking_lot::Mutex;
 use sluicegate_config::settings::UpstreamProtocol;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
+use sluicegate_http1::{Head, Wanted};
 
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
@@ -42,8 +44,23 @@ pub(crate) struct Lane {
     shared: Vec<Shared>,
 }
 
+/// A request on its way to a server.
+pub(crate) struct Outgoing {
+    pub(crate) request: Request<RequestBody>,
+    /// Further lines of its head, each with its end. Where servers are spoken to in HTTP/2 there are none.
+    pub(crate) lines: Bytes,
+    /// What the headers of the answer are wanted for.
+    pub(crate) wanted: Wanted,
+}
+
 /// An answer, by whom, and after how many attempts.
-pub(crate) type Answered = (Response<ServerBody>, Arc<Server>, u32);
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) head: Head,
+    pub(crate) body: ServerBody,
+    pub(crate) server: Arc<Server>,
+    pub(crate) attempts: u32,
+}
 
 /// A request that was not answered.
 pub(crate) struct Unanswered {
@@ -89,13 +106,14 @@ impl Lane {
     /// Sends a request to one of the servers, or to another where the first fails and that is safe.
     pub(crate) async fn send(
         self: &Arc<Self>,
-        outgoing: &mut Request<RequestBody>,
+        outgoing: &mut Outgoing,
         address: impl Fn(&mut Request<RequestBody>, &Server),
         mut alarm: LazyAlarm,
     ) -> Result<Answered, Unanswered> {
         let settings = self.upstream.settings();
         let upstream = || settings.name.clone();
-        let may_repeat = settings.retries > 0 && outgoing.method().is_idempotent() && outgoing.body().is_empty();
+        let request = &outgoing.request;
+        let may_repeat = settings.retries > 0 && request.method().is_idempotent() && request.body().is_empty();
         let mut tried = Tried::default();
         let mut failure = None;
         let mut last = None;
@@ -104,14 +122,14 @@ impl Lane {
             let server = attempt.server();
             tried.add(server);
             last = Some((Arc::clone(server), attempts));
-            address(outgoing, server);
+            address(&mut outgoing.request, server);
             let deadline = self.clock.now() + settings.timeouts.answer;
             let lost = match self.exchange(outgoing, may_repeat, &attempt, deadline, &mut alarm).await {
-                Ok((answer, from)) => {
+                Ok((status, head, from)) => {
                     attempt.answered();
                     let (lane, server) = (Arc::clone(self), Arc::clone(server));
-                    let answer = answer.map(|()| ServerBody::new(from, lane, attempt, alarm));
-                    return Ok((answer, server, attempts));
+                    let body = ServerBody::new(from, lane, attempt, alarm);
+                    return Ok(Answered { status, head, body, server, attempts });
                 }
                 Err(lost) => lost,
             };
@@ -139,23 +157,24 @@ impl Lane {
     /// Sends a request to one server.
     async fn exchange(
         self: &Arc<Self>,
-        request: &mut Request<RequestBody>,
+        outgoing: &mut Outgoing,
         may_repeat: bool,
         attempt: &Attempt,
         deadline: Timestamp,
         alarm: &mut LazyAlarm,
-    ) -> Result<(Response<()>, From), Lost> {
+    ) -> Result<(StatusCode, Head, From), Lost> {
         let server = attempt.server();
         if self.upstream.settings().protocol == UpstreamProtocol::Http2 {
             // On the heap, here and below: what is rarely needed must not be moved about with every request.
+            let request = &mut outgoing.request;
             let answer = Box::pin(self.shared[server.position()].send(server, request, deadline, alarm)).await?;
             let (head, body) = answer.into_parts();
-            return Ok((Response::from_parts(head, ()), From::Http2(body)));
+            return Ok((head.status, head.headers.into(), From::Http2(body)));
         }
         // Connections that the server has closed are found one by one; there is no end of new ones.
         while let Some(mut link) = self.take_idle(server.position()) {
-            match link.send(request, deadline, alarm).await {
-                Ok(answer) => return Ok((answer.head, From::Link(link))),
+            match link.send(outgoing, deadline, alarm).await {
+                Ok(answer) => return Ok((answer.status, answer.head, From::Link(link))),
                 Err(Lost::Unsent) => {}
                 // Probably the server closed it at that moment, which is nobody's fault. If it was the request that
                 // did it, it must not end all the others too: the next try is on a new one.
@@ -164,8 +183,8 @@ impl Lane {
             }
         }
         let mut link = Box::pin(self.connect(server, deadline, alarm)).await?;
-        let answer = link.send(request, deadline, alarm).await?;
-        Ok((answer.head, From::Link(link)))
+        let answer = link.send(outgoing, deadline, alarm).await?;
+        Ok((answer.status, answer.head, From::Link(link)))
     }
 
     /// A new connection.

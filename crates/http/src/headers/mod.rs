@@ -68,6 +68,29 @@ impl Fields {
         Self(kind.unwrap_or_default())
     }
 
+    /// Whether one of them takes the place of a header that is `there` already; others are added to those that are.
+    pub fn replace(&self, there: impl Fn(&HeaderName) -> bool) -> bool {
+        matches!(&self.0, Kind::Three(names, _) if names.iter().any(there))
+    }
+
+    /// Adds them to a head that is written out at once, as lines of HTTP/1 with their ends.
+    pub fn write_lines(&self, output: &mut Vec<u8>) {
+        match &self.0 {
+            Kind::Nothing => {}
+            Kind::Ietf { policy, further, left } => {
+                for policy in [policy].into_iter().chain(further) {
+                    written::line(output, &POLICY, |output| Pieces::push(output, policy.as_bytes()));
+                }
+                written::line(output, &RATE_LIMIT, |output| Pieces::push(output, left.as_bytes()));
+            }
+            Kind::Three(names, numbers) => {
+                for (name, number) in names.iter().zip(numbers) {
+                    written::line(output, name, |output| output.push_number(*number));
+                }
+            }
+        }
+    }
+
     /// Adds them to an answer.
     pub fn write(self, headers: &mut HeaderMap) {
         match self.0 {

@@ -14,14 +14,10 @@ pub(crate) fn write_lines(output: &mut Vec<u8>, style: HeaderStyle, faces: &Face
             let mut is_any = false;
             for (_, face, _) in said(faces, told) {
                 is_any = true;
-                begin(output, &POLICY);
-                output.extend_from_slice(face.policy.as_bytes());
-                end(output);
+                line(output, &POLICY, |output| Pieces::push(output, face.policy.as_bytes()));
             }
             if is_any {
-                begin(output, &RATE_LIMIT);
-                push_left(output, faces, told);
-                end(output);
+                line(output, &RATE_LIMIT, |output| push_left(output, faces, told));
             }
         }
         HeaderStyle::Legacy => write_three(output, &LEGACY, faces, told),
@@ -32,17 +28,14 @@ pub(crate) fn write_lines(output: &mut Vec<u8>, style: HeaderStyle, faces: &Face
 
 fn write_three(output: &mut Vec<u8>, names: &[HeaderName; 3], faces: &Faces, told: &impl Told) {
     for (name, number) in names.iter().zip(tightest(faces, told).into_iter().flatten()) {
-        begin(output, name);
-        output.push_number(number);
-        end(output);
+        line(output, name, |output| output.push_number(number));
     }
 }
 
-fn begin(output: &mut Vec<u8>, name: &HeaderName) {
+/// A line of this name, with what `value` adds.
+pub(super) fn line(output: &mut Vec<u8>, name: &HeaderName, value: impl FnOnce(&mut Vec<u8>)) {
     output.extend_from_slice(name.as_str().as_bytes());
     output.extend_from_slice(b": ");
-}
-
-fn end(output: &mut Vec<u8>) {
+    value(output);
     output.extend_from_slice(b"\r\n");
 }
