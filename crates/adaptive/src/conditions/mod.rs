@@ -14,7 +14,9 @@
 //! it ended when the conditions do, it would come and go for as long as the overload lasts. So it ends by separate
 //! exit values, after a least time, and then not at once: it rises until nobody is refused. As long as more comes than
 //! the service can do, somebody is, or the conditions hold again on the way up and the ceiling falls back. Every time
-//! that happens the next attempt waits twice as long, up to eight times.
+//! that happens the next attempt waits twice as long, up to thirty-two times: a little too much, for long, would make it
+//! come and go otherwise. It only waits so long while as many come as did then; once clearly fewer do, the next attempt is
+//! made as soon as the first one was.
 //!
 //! **When a strain is over.** With `all`, once one of the conditions has come back beyond its exit value: a load over
 //! five minutes stays high for minutes after the strain. With `any`, once all have.
@@ -62,7 +64,9 @@ use watched::Watched;
 /// Strain that comes back within this time is the same strain.
 const SAME_STRAIN: Duration = Duration::from_secs(60);
 /// How often the time to the next attempt is doubled.
-const MOST_DOUBLINGS: u32 = 3;
+const MOST_DOUBLINGS: u32 = 5;
+/// Clearly fewer come than when the strain came back: less than this share of them.
+const EASED: f64 = 0.8;
 /// After how long a ceiling must have had its effect.
 const SHOWS_AFTER: Duration = Duration::from_secs(2);
 /// A ceiling so many times as high as what arrives refuses nobody but for lumps.
@@ -84,6 +88,10 @@ pub struct Strain {
     why: String,
     /// How often this strain came back.
     relapses: u32,
+    /// How many came per second when it did.
+    crowd: f64,
+    /// Since when clearly fewer have.
+    eased_since: Option<Timestamp>,
     closed_at: Option<Timestamp>,
 }
 
@@ -112,6 +120,8 @@ impl Strain {
             next_second: None,
             why: String::new(),
             relapses: 0,
+            crowd: 0.0,
+            eased_since: None,
             closed_at: None,
         }
     }
@@ -140,6 +150,8 @@ impl Strain {
             Need::Any => self.watched.iter().all(Watched::is_over),
         };
         self.over_since = over.then(|| self.over_since.unwrap_or(now));
+        let eased = passing.arrivals < EASED * self.crowd;
+        self.eased_since = eased.then(|| self.eased_since.unwrap_or(now));
         if self.holds() {
             self.why = self.in_words(|watched| watched.holds() || watched.reading().is_none());
         }
@@ -193,7 +205,7 @@ impl Strain {
                 }
             }
             State::Limited { since, ceiling, measured } => {
-                let held = now - since >= self.hold();
+                let held = now - since >= self.hold(now);
                 if held && over_for.is_some_and(|over| over >= self.rule.exit_after) {
                     return State::Recovering { since: now, ceiling, calm: None };
                 }
@@ -218,7 +230,8 @@ impl Strain {
     }
 
     /// The ceiling begins to hold, at its full depth.
-    fn limit(&self, now: Timestamp, passing: &Passing) -> State {
+    fn limit(&mut self, now: Timestamp, passing: &Passing) -> State {
+        (self.crowd, self.eased_since) = (passing.arrivals, None);
         let ceiling = match self.rule.most {
             Most::Rate { count, window } => Height { count: count as f64, window },
             Most::ShareOfCapacity(share) => a_second(share * self.capacity.known(passing.answers)),
@@ -243,8 +256,11 @@ impl Strain {
         State::Limited { since, ceiling, measured: now }
     }
 
-    /// How long the ceiling holds at least, longer if the strain has come back before.
-    fn hold(&self) -> Duration {
+    /// How long the ceiling holds at least, longer if the strain has come back before and the crowd is still there.
+    fn hold(&self, now: Timestamp) -> Duration {
+        if self.eased_since.is_some_and(|since| now - since >= self.rule.exit_after) {
+            return self.rule.hold;
+        }
         self.rule.hold.saturating_mul(1 << self.relapses.min(MOST_DOUBLINGS))
     }
 

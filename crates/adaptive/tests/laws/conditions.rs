@@ -246,6 +246,26 @@ fn the_example_holds_a_service_above_water() {
     assert_eq!(law.state(), "closed");
 }
 
+/// A little too much, for long: what is refused then is so little that a rising ceiling soon refuses nobody, and without
+/// it the strain comes back.
+#[test]
+fn a_little_too_much_for_long_does_not_make_it_come_and_go() {
+    for (seed, overload) in (1..=4).flat_map(|seed| [1.05, 1.1, 1.2, 1.3].map(|overload| (seed, overload))) {
+        let mut plant = Plant::new(4.0, 0.02, seed);
+        let conditions = [above(Signal::AverageResponseTime, 0.2), above(Signal::InFlight, 30.0)];
+        let mut law = Strain::new(Ceiling::new(conditions, Most::ShareOfCapacity(0.8)));
+        plant.offered = 100.0;
+        assert_eq!(entries(&mut plant, &mut law, 20, 0.0), (0, 0));
+        plant.offered = 200.0 * overload;
+        let (begun, fell) = entries(&mut plant, &mut law, 180, 0.0);
+        assert!(begun + fell <= 7, "{overload}, {seed}: {begun} entries and {fell} falls in three minutes");
+        // When the crowd has left, the ceiling does not stay for as long as it would have with it.
+        plant.offered = 100.0;
+        entries(&mut plant, &mut law, 15, 0.0);
+        assert_eq!(law.state(), "closed", "{overload}, {seed}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
