@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -43,6 +44,13 @@ impl Connection {
     /// The address at the other end; over a Unix socket, that of this machine.
     pub const fn peer_addr(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// Has the other end told, when it is dropped, that it was broken off, and not that it has ended. What was not sent
+    /// by then is not sent.
+    pub fn reset_when_dropped(&self) {
+        // A socket that cannot be told so is gone already.
+        drop(self.stream.as_it_is().set_linger(Some(Duration::ZERO)));
     }
 
     /// Has what is read and written noted.

@@ -56,6 +56,19 @@ fn nobody_chooses_an_address_of_its_own() {
     assert_eq!(header(&seen, "via").as_deref(), Some("1.1 sluicegate"));
 }
 
+/// Programs behind the gateway may believe the header that it is told to believe.
+#[test]
+fn nobody_else_may_say_what_a_trusted_proxy_says() {
+    let upstream = Upstream::saying("hello");
+    let fields = format!("trusted_proxies: [10.0.0.0/8]\nforwarded: cf-connecting-ip\n{}", all_to(&upstream));
+    let served = Served::of(&gateway(&fields, ""));
+    let mut client = Client::connect(served.at);
+    ask(&mut client, "/", &["CF-Connecting-IP: 192.0.2.1", "X_Forwarded_For: 192.0.2.1", "X-Other_For: kept"]);
+    let seen = last(&upstream);
+    assert_eq!((header(&seen, "cf-connecting-ip"), header(&seen, "x_forwarded_for")), (None, None));
+    assert_eq!(header(&seen, "x-other_for").as_deref(), Some("kept"));
+}
+
 #[test]
 fn a_trusted_proxy_says_who_the_client_is() {
     for (setting, name, written) in [

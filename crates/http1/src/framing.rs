@@ -27,6 +27,8 @@ pub(crate) struct Signs {
     /// Whether there are several lengths, and they differ.
     contradicts: bool,
     pub(crate) coding: Option<Coding>,
+    /// Whether there are codings besides chunks.
+    pub(crate) is_coded: bool,
     /// `Connection: close`.
     pub(crate) close: bool,
     /// `Connection: keep-alive`.
@@ -68,6 +70,8 @@ impl Signs {
         let last = value.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
         let is_chunked = last.eq_ignore_ascii_case(b"chunked");
         self.coding = Some(if is_chunked { Coding::Chunked } else { Coding::Other });
+        let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        self.is_coded |= codings.any(|coding| !coding.eq_ignore_ascii_case(b"chunked"));
     }
 
     /// A line of `TE`.

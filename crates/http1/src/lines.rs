@@ -25,6 +25,9 @@ pub struct Lines {
 
 type Runs = SmallVec<[Span; 2]>;
 
+/// No map takes a name that is longer.
+const LONGEST_NAME: usize = u16::MAX as usize;
+
 /// What was found by a look at the lines, before the bytes are in shared hands.
 pub(crate) struct Found {
     runs: Runs,
@@ -72,6 +75,9 @@ pub(crate) fn find(lines: &[httparse::Header<'_>], whole: &[u8], length: usize) 
     // Behind the last line comes an empty one.
     let end_of_lines = length - 2;
     for (nth, line) in lines.iter().enumerate() {
+        if line.name.len() > LONGEST_NAME {
+            return Err(Malformed::Field);
+        }
         let start = Span::of(line.name.as_bytes(), whole).start();
         let end = lines.get(nth + 1).map_or(end_of_lines, |next| Span::of(next.name.as_bytes(), whole).start());
         if whole.get(end - 2..end) != Some(b"\r\n") {

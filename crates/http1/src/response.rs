@@ -124,6 +124,8 @@ fn framing(signs: &Signs, is_1_1: bool, status: StatusCode, method: &Method) -> 
     Ok(match signs.coding {
         Some(_) if !is_1_1 => return Err(Malformed::Coding),
         _ if has_no_body(status, method) => Framing::Empty,
+        // Nobody asked for it, and to pass its bytes on as if they were not coded would be a lie.
+        Some(_) if signs.is_coded => return Err(Malformed::Coding),
         Some(Coding::Other) => Framing::UntilClose,
         Some(Coding::Chunked) => Framing::Chunked,
         None => signs.told_length()?.map_or(Framing::UntilClose, Framing::Length),
@@ -176,7 +178,7 @@ mod tests {
             ("GET", "HTTP/1.0 200 OK", "Content-Length: 5\r\nConnection: keep-alive", Length(5), true),
             ("GET", "HTTP/1.1 200 OK", "Content-Length: 5\r\nConnection: close", Length(5), false),
             ("GET", "HTTP/1.1 200 OK", "Transfer-Encoding: chunked", Chunked, true),
-            ("GET", "HTTP/1.1 200 OK", "Transfer-Encoding: gzip", UntilClose, false),
+            ("HEAD", "HTTP/1.1 200 OK", "Transfer-Encoding: gzip", Empty, true),
             ("GET", "HTTP/1.1 200 OK", "Transfer-Encoding: chunked\r\nContent-Length: 5", Chunked, false),
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
@@ -197,6 +199,9 @@ mod tests {
             "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
             "HTTP/1.1 200 OK\r\nX : a\r\n\r\n",
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked, gzip\r\n\r\n",
         ] {
             assert!(read(&Method::GET, text).is_err(), "{text}");
         }

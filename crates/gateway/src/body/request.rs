@@ -15,14 +15,14 @@ use sluicegate_http1::Malformed;
 use thiserror::Error;
 
 use crate::alarm::LazyAlarm;
-use crate::inbound::SharedWire;
+use crate::inbound::SharedBody;
 
 /// What comes behind a request's head, as it comes.
 pub(crate) enum Upload {
     /// Nothing.
     Empty,
     /// Over HTTP/1.
-    Http1(SharedWire),
+    Http1(SharedBody),
     /// Over HTTP/2.
     Http2(Incoming),
 }
@@ -51,6 +51,7 @@ pub(crate) struct ClientBody {
 #[derive(Debug, Default)]
 pub(crate) struct BodyFate {
     bytes: AtomicU64,
+    is_awaited: AtomicBool,
     is_slow: AtomicBool,
     is_broken: AtomicBool,
 }
@@ -59,6 +60,16 @@ impl BodyFate {
     /// How much of it has gone.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client is waited for, to send the next part of it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was the client that failed, and not who it was sent to.
+    pub(crate) fn is_clients_fault(&self) -> bool {
+        self.is_slow() || self.is_broken()
     }
 
     /// Whether a part of it took too long to come.
@@ -112,7 +123,7 @@ impl Upload {
     fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         match self {
             Self::Empty => Poll::Ready(None),
-            Self::Http1(wire) => wire.lock().poll_part(context).map_err(RequestBodyError::from),
+            Self::Http1(body) => body.poll_part(context).map_err(RequestBodyError::from),
             Self::Http2(body) => Pin::new(body).poll_frame(context).map_err(RequestBodyError::from),
         }
     }
@@ -120,7 +131,7 @@ impl Upload {
     fn has_ended(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Http1(wire) => wire.lock().remaining() == Some(0),
+            Self::Http1(body) => body.remaining() == Some(0),
             Self::Http2(body) => body.is_end_stream(),
         }
     }
@@ -128,7 +139,7 @@ impl Upload {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
-            Self::Http1(wire) => wire.lock().remaining().map_or(SizeHint::default(), SizeHint::with_exact),
+            Self::Http1(body) => body.remaining().map_or(SizeHint::default(), SizeHint::with_exact),
             Self::Http2(body) => body.size_hint(),
         }
     }
@@ -150,7 +161,9 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let Self::Client(client) = self.get_mut() else { return Poll::Ready(None) };
         let client = &mut **client;
-        match client.body.poll_part(context) {
+        let part = client.body.poll_part(context);
+        client.fate.is_awaited.store(part.is_pending(), Ordering::Relaxed);
+        match part {
             Poll::Ready(Some(Ok(frame))) => {
                 client.awaited = None;
                 if let Some(data) = frame.data_ref() {

@@ -32,29 +32,21 @@ pub(super) async fn forward(
     journal: &mut Option<Box<Journal>>,
 ) -> Result<Box<Answer>, Failure> {
     let lane = &client.thread.lanes[way.upstream];
-    if survey.upgrade && request.version() == Version::HTTP_11 && head::is_upgrade(request.headers()) {
+    let is_http1 = lane.upstream().settings().protocol == UpstreamProtocol::Http1;
+    // Over HTTP/2 no other protocol is switched to like this: the server is asked as if nobody had.
+    if survey.upgrade && is_http1 && request.version() == Version::HTTP_11 && head::is_upgrade(request.headers()) {
         return Box::pin(upgrade::forward(client, way, request, survey, held, journal)).await;
     }
     let body = taken_body(client, request);
     let fate = body.fate();
     let target = target(request.uri(), way.strip.as_deref());
-    let is_http1 = request.version() < Version::HTTP_2;
+    let takes_lines = request.version() < Version::HTTP_2 && journal.is_none() && !held.reads_heads();
     let mut outgoing = outgoing(client, request, survey, lane.upstream(), body);
-    if is_http1 && journal.is_none() && !held.reads_heads() {
+    if takes_lines {
         outgoing.wanted = Wanted::Lines;
     }
-    if !outgoing.request.body().is_empty() {
-        let is_measured = outgoing.request.body().size_hint().exact().is_some();
-        let headers = outgoing.request.headers_mut();
-        if survey.expects {
-            headers.remove(EXPECT);
-        }
-        if !is_measured {
-            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        }
-    }
     if let Some(journal) = journal {
-        journal.sent(&way.name, fate.clone());
+        journal.sent(&way.name, fate.clone(), outgoing.request.headers_mut());
     }
     let address = |outgoing: &mut Request<RequestBody>, server: &Server| {
         address(outgoing, &target, lane.upstream(), server);
@@ -67,7 +59,7 @@ pub(super) async fn forward(
         Ok(Answered { status, mut head, body, server, attempts }) => {
             // Lines are without them already.
             if head.lines().is_none() && Survey::of(head.map()).of_hop {
-                head::strip(head.map_mut());
+                head::strip_answer(head.map_mut());
             }
             held.answered(status, head.map(), fate);
             if let Some(mut journal) = journal.take() {
@@ -121,6 +113,7 @@ pub(super) fn outgoing(
     if version == Version::HTTP_2 {
         head::join_cookies(headers);
     }
+    client.origin.silence(&client.thread.shared.forwarding, headers);
     let (kept, told) = if upstream.sends_own_host() { (None, host) } else { (host, None) };
     let lines = if upstream.settings().protocol == UpstreamProtocol::Http1 {
         client.origin.tell_in_lines(version, headers, told, survey)
@@ -130,6 +123,14 @@ pub(super) fn outgoing(
     };
     if let Some(host) = kept {
         headers.insert(HOST, host);
+    }
+    if !body.is_empty() {
+        if survey.expects {
+            headers.remove(EXPECT);
+        }
+        if body.size_hint().exact().is_none() {
+            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
     }
     let headers = std::mem::take(headers);
     let mut outgoing = Request::new(body);

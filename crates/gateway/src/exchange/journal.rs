@@ -115,8 +115,9 @@ impl Journal {
         };
     }
 
-    /// The request is sent on.
-    pub(super) fn sent(&mut self, upstream: &str, fate: Option<Arc<BodyFate>>) {
+    /// The request is sent on with these headers, which tell its id: whatever the client said of them.
+    pub(super) fn sent(&mut self, upstream: &str, fate: Option<Arc<BodyFate>>, headers: &mut http::HeaderMap) {
+        headers.insert(&X_REQUEST_ID, self.id.header().clone());
         self.upstream = Some(upstream.to_owned());
         self.sent = Some(self.client.thread.shared.clock.now());
         self.fate = fate;

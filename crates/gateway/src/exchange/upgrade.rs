@@ -30,7 +30,7 @@ use crate::body::{AnswerBody, Held, Upload};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::head::{self, Survey};
-use crate::lane::{Link, Lost, ServerBody};
+use crate::lane::{Due, Link, Lost, ServerBody};
 use crate::shared::Way;
 use crate::upstream::{Attempt, Tried};
 
@@ -58,32 +58,35 @@ pub(super) async fn forward(
         headers.insert(UPGRADE, protocol);
     }
     if let Some(journal) = journal {
-        journal.sent(&way.name, fate.clone());
+        journal.sent(&way.name, fate.clone(), outgoing.request.headers_mut());
     }
 
     let attempt = upstream.pick(&Tried::default()).ok_or_else(|| Failure::NoServer { upstream: name() })?;
     let server = attempt.server();
     address(&mut outgoing.request, &target, upstream, server);
     let mut alarm = client.alarm();
-    let deadline = shared.clock.now() + upstream.settings().timeouts.answer;
+    let mut due = Due::new(shared.clock.now(), upstream.settings().timeouts.answer, fate.clone());
     let sent = async {
-        let mut link = lane.connect(server, deadline, &mut alarm).await?;
-        let answer = link.send(&mut outgoing, deadline, &mut alarm).await?;
-        Ok((link, answer.status, answer.head))
+        let mut link = lane.connect(server, due.at(), &mut alarm).await?;
+        let answer = link.send(&mut outgoing, &mut due, &mut alarm).await?;
+        Ok::<_, Lost>((link, answer.status, answer.head))
     };
     let (link, status, mut head) = match sent.await {
         Ok(answered) => answered,
         Err(lost) => {
             client.keep_alarm(alarm);
-            if matches!(lost, Lost::Full) {
-                return Err(Failure::Busy);
+            let lost = lost.blamed(&due);
+            if lost.is_servers_fault() {
+                attempt.failed();
+                held.note(Ending::Failed);
             }
-            attempt.failed();
-            held.note(Ending::Failed);
             return Err(match lost {
+                Lost::Full => Failure::Busy,
+                Lost::Request if fate.is_some_and(|fate| fate.is_slow()) => Failure::Slow,
+                Lost::Request => Failure::Bad("the request's body broke off"),
                 Lost::NoConnection { late: true } | Lost::Late => Failure::Late { upstream: name() },
                 Lost::NoConnection { late: false } | Lost::Unsent => Failure::NoConnection { upstream: name() },
-                Lost::Broken | Lost::Full => Failure::BadAnswer { upstream: name() },
+                Lost::Broken => Failure::BadAnswer { upstream: name() },
             });
         }
     };
@@ -95,7 +98,7 @@ pub(super) async fn forward(
         held.journal = Some(journal);
     }
     let protocol = headers.get(UPGRADE).cloned();
-    head::strip(headers);
+    head::strip_answer(headers);
     if status != StatusCode::SWITCHING_PROTOCOLS {
         held.answered(status, headers, fate);
         let body = ServerBody::of_link(link, Arc::clone(lane), attempt, alarm);

@@ -10,7 +10,14 @@ static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 static HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// Takes off what is for this hop only, and what `Connection` names as such; but never what a request cannot do
+/// Takes off an answer what is for this hop only, and what `Connection` names as such.
+pub(crate) fn strip_answer(headers: &mut HeaderMap) {
+    strip(headers);
+    // Only clients say what they take.
+    headers.remove(TE);
+}
+
+/// Takes off a request what is for this hop only, and what `Connection` names as such; but never what it cannot do
 /// without.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     let mut values = headers.get_all(CONNECTION).iter();

@@ -8,6 +8,6 @@ mod survey;
 
 pub(crate) use check::{authority, check};
 pub(crate) use cookies::join_cookies;
-pub(crate) use hops::{is_upgrade, strip};
+pub(crate) use hops::{is_upgrade, strip, strip_answer};
 pub(crate) use origin::Origin;
 pub(crate) use survey::Survey;

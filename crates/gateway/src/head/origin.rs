@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
 use http::Version;
-use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
-use sluicegate_http::identity::Forwarding;
+use http::header::{HeaderMap, HeaderName, HeaderValue, VIA};
+use sluicegate_http::identity::{ForwardedHeader, Forwarding};
 use smallvec::SmallVec;
 
 use super::Survey;
@@ -18,7 +18,6 @@ use super::Survey;
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The other end of a connection.
 #[derive(Debug)]
@@ -65,6 +64,14 @@ impl Origin {
     /// Who the client is.
     pub(crate) fn client(&self, forwarding: &Forwarding, headers: &HeaderMap) -> IpAddr {
         if self.trusted { forwarding.client_ip(self.address, headers) } else { self.address }
+    }
+
+    /// Takes off a head the header of this gateway's own in which proxies tell who the client is, unless one does: whoever
+    /// is behind may believe it, too.
+    pub(crate) fn silence(&self, forwarding: &Forwarding, headers: &mut HeaderMap) {
+        if let (false, ForwardedHeader::Single(name)) = (self.trusted, forwarding.header()) {
+            headers.remove(name);
+        }
     }
 
     /// Says where a request comes from, as far as that can be done in lines that are the same for all requests of the
@@ -133,9 +140,19 @@ fn via(version: Version) -> &'static str {
     if version == Version::HTTP_2 { "2 sluicegate" } else { "1.1 sluicegate" }
 }
 
-/// Whether a header says what only a proxy may say, and is not [retold](is_retold).
+/// Whether a header says what only a proxy may say, and is not [retold](is_retold). Some programs take `_` for `-`: what
+/// they would mistake for it is hearsay, too.
 pub(super) fn is_hearsay(name: &HeaderName) -> bool {
-    *name == FORWARDED || *name == X_REAL_IP || (name.as_str().starts_with("x-forwarded-") && !is_retold(name))
+    let text = name.as_str();
+    if !text.starts_with(['x', 'f']) || is_retold(name) {
+        return false;
+    }
+    let begins = |known: &str| {
+        let alike = |(byte, known): (u8, u8)| byte == known || (byte == b'_' && known == b'-');
+        text.len() >= known.len() && text.bytes().zip(known.bytes()).all(alike)
+    };
+    let is = |known: &str| text.len() == known.len() && begins(known);
+    begins("x-forwarded-") || is("x-real-ip") || is("forwarded")
 }
 
 /// Whether a header says what is made anew in any case.
@@ -177,7 +194,7 @@ mod tests {
         lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    const SAID: [(&str, &str); 8] = [
+    const SAID: [(&str, &str); 10] = [
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-for", "192.0.2.2"),
         ("x-forwarded-proto", "http"),
@@ -186,6 +203,8 @@ mod tests {
         ("x-real-ip", "192.0.2.1"),
         ("x-forwarded-port", "1"),
         ("x-forwarded-prefix", "/evil"),
+        ("x_forwarded_for", "192.0.2.3"),
+        ("x-real_ip", "192.0.2.3"),
     ];
 
     #[test]
@@ -216,6 +235,8 @@ mod tests {
             ("x-forwarded-prefix", "/evil"),
             ("x-forwarded-proto", "http"),
             ("x-real-ip", "192.0.2.1"),
+            ("x-real_ip", "192.0.2.3"),
+            ("x_forwarded_for", "192.0.2.3"),
         ]);
         assert_eq!(told([10, 0, 0, 1], &SAID, Some("shop")), expected);
         let first =

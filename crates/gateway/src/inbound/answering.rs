@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -68,7 +69,8 @@ impl Visit {
         self.client.thread.tally.answered(answer.status);
         let is_closing = self.is_closing();
         answer.settle();
-        let sending = Sending::begin(&mut self.wire.lock(), &answer, asked, is_closing);
+        let is_sole = Arc::strong_count(&self.wire) == 1;
+        let sending = Sending::begin(&mut self.wire.lock(), &answer, asked, is_closing, is_sole);
         self.send(sending, answer.body, answer.head.map()).await
     }
 
@@ -119,7 +121,13 @@ impl Visit {
                         }
                     }
                     Poll::Ready(None) => sending.end(&mut self.wire.lock().bytes, None),
-                    Poll::Ready(Some(Err(_))) => sending.break_off(),
+                    Poll::Ready(Some(Err(_))) => {
+                        sending.break_off();
+                        if sending.frames == Frames::UntilClose {
+                            // The end of the connection would be the end of the answer: it must not look like one.
+                            self.wire.lock().reset_when_dropped();
+                        }
+                    }
                     Poll::Pending => {
                         waits = true;
                         break;
@@ -164,14 +172,16 @@ impl Visit {
 }
 
 impl Sending {
-    /// Writes the head.
-    fn begin(wire: &mut ClientWire, answer: &Answer, asked: Asked, is_closing: bool) -> Self {
+    /// Writes the head. `is_sole`: nobody else reads the request's body.
+    fn begin(wire: &mut ClientWire, answer: &Answer, asked: Asked, is_closing: bool, is_sole: bool) -> Self {
         let status = answer.status;
         let switches = status == StatusCode::SWITCHING_PROTOCOLS;
         let has_body = !asked.is_head
             && !status.is_informational()
             && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        let mut goes_on = asked.goes_on && !is_closing && !switches && wire.skip();
+        // Who still sends the request on needs all of it: the rest is not thrown away then.
+        let is_over = wire.is_read() || (is_sole && wire.skip());
+        let mut goes_on = asked.goes_on && !is_closing && !switches && is_over;
         let output = &mut wire.bytes.output;
         write_status_line(output, status);
         let (mut length, mut has_date) = (None, false);

@@ -26,4 +26,4 @@ mod wire;
 
 pub(crate) use dormitory::Dormitory;
 pub(crate) use visit::Visit;
-pub(crate) use wire::SharedWire;
+pub(crate) use wire::SharedBody;

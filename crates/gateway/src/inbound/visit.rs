@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::answering::Sent;
 use super::deadlines::{Awaited, Deadlines};
 use super::dormitory::Sleeper;
-use super::wire::{ClientWire, SharedWire};
+use super::wire::{ClientWire, SharedBody, SharedWire};
 use crate::alarm::LazyAlarm;
 use crate::answer::Answer;
 use crate::body::Upload;
@@ -174,7 +174,7 @@ impl Visit {
                     resting = Some(self.host.rest());
                 }
                 After::Switched(tunnel) => return Box::pin(self.go_on_in(tunnel)).await,
-                After::Over => return,
+                After::Over => return self.wire.lock().leave(),
             }
         }
     }
@@ -247,7 +247,7 @@ impl Visit {
                 wire.is_read()
             };
             if !is_read {
-                body = Upload::Http1(Arc::clone(&self.wire));
+                body = Upload::Http1(SharedBody::new(&self.wire));
             }
             let mut request = read.head.map(|()| body);
             let sent = match exchange::begin(&self.client, &mut request, Renderer::refuse_briefly) {
@@ -346,7 +346,7 @@ impl Visit {
     }
 
     /// Ready when the client has gone, or does not read what it was sent before. While its request is still to be
-    /// read, whoever reads that will find out.
+    /// read, whoever reads that will find out; after that, it is found out here.
     pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Self { wire, deadlines, host, .. } = self;
         let mut wire = wire.lock();
@@ -361,6 +361,9 @@ impl Visit {
                     }
                 }
             }
+        }
+        if !wire.is_read() {
+            wire.wake_when_read(context);
         }
         while wire.is_read() && wire.bytes.input.len() < MOST_AHEAD {
             match wire.bytes.poll_fill(context) {

@@ -20,7 +20,7 @@ use sluicegate_listen::Stream;
 use tokio::net::TcpStream;
 
 use super::answer::AnswerError;
-use super::{Lost, Outgoing};
+use super::{Due, Lost, Outgoing};
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
 use crate::upstream::Room;
@@ -76,12 +76,12 @@ impl Link {
         (stream, ahead, self.room)
     }
 
-    /// Sends a request and waits for the head of the answer, until the deadline. The request's body is taken out of it,
+    /// Sends a request and waits for the head of the answer, until it is due. The request's body is taken out of it,
     /// if it has one, as soon as something is sent.
     pub(crate) async fn send(
         &mut self,
         outgoing: &mut Outgoing,
-        deadline: Timestamp,
+        due: &mut Due,
         alarm: &mut LazyAlarm,
     ) -> Result<ReadResponse, Lost> {
         if !self.is_still_ready() {
@@ -89,7 +89,7 @@ impl Link {
         }
         self.begin(outgoing);
         let answer = poll_fn(|context| match self.poll_answer(outgoing, context) {
-            Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
+            Poll::Pending => due.poll_late(alarm, context).map(|()| Err(Lost::Late)),
             answer => answer,
         });
         let read = answer.await?;

@@ -7,6 +7,7 @@
 //! the first, or if it changes nothing ([`Method::is_idempotent`]) and has no body.
 
 mod answer;
+mod due;
 mod link;
 mod shared;
 
@@ -27,6 +28,7 @@ use crate::failure::Failure;
 use crate::upstream::{Attempt, Server, Tried, Upstream};
 use answer::From;
 pub(crate) use answer::{AnswerError, ServerBody};
+pub(crate) use due::Due;
 pub(crate) use link::Link;
 use shared::Shared;
 
@@ -85,6 +87,20 @@ pub(crate) enum Lost {
     Broken,
     /// It took too long.
     Late,
+    /// The client did not send all of its request.
+    Request,
+}
+
+impl Lost {
+    /// The same, where it is known whose fault it is.
+    pub(crate) fn blamed(self, due: &Due) -> Self {
+        if matches!(self, Self::Broken | Self::Late) && due.is_clients_fault() { Self::Request } else { self }
+    }
+
+    /// Whether it counts against the server.
+    pub(crate) const fn is_servers_fault(&self) -> bool {
+        !matches!(self, Self::Full | Self::Request)
+    }
 }
 
 impl Lane {
@@ -114,6 +130,7 @@ impl Lane {
         let upstream = || settings.name.clone();
         let request = &outgoing.request;
         let may_repeat = settings.retries > 0 && request.method().is_idempotent() && request.body().is_empty();
+        let fate = request.body().fate();
         let mut tried = Tried::default();
         let mut failure = None;
         let mut last = None;
@@ -123,17 +140,17 @@ impl Lane {
             tried.add(server);
             last = Some((Arc::clone(server), attempts));
             address(&mut outgoing.request, server);
-            let deadline = self.clock.now() + settings.timeouts.answer;
-            let lost = match self.exchange(outgoing, may_repeat, &attempt, deadline, &mut alarm).await {
+            let mut due = Due::new(self.clock.now(), settings.timeouts.answer, fate.clone());
+            let lost = match self.exchange(outgoing, may_repeat, &attempt, &mut due, &mut alarm).await {
                 Ok((status, head, from)) => {
                     attempt.answered();
                     let (lane, server) = (Arc::clone(self), Arc::clone(server));
                     let body = ServerBody::new(from, lane, attempt, alarm);
                     return Ok(Answered { status, head, body, server, attempts });
                 }
-                Err(lost) => lost,
+                Err(lost) => lost.blamed(&due),
             };
-            if !matches!(lost, Lost::Full) {
+            if lost.is_servers_fault() {
                 attempt.failed();
             }
             let (why, again) = match lost {
@@ -144,6 +161,7 @@ impl Lane {
                 Lost::NoConnection { late: true } => (Failure::Late { upstream: upstream() }, true),
                 Lost::Broken => (Failure::BadAnswer { upstream: upstream() }, may_repeat),
                 Lost::Late => (Failure::Late { upstream: upstream() }, false),
+                Lost::Request => (Failure::Bad("the request's body broke off"), false),
             };
             failure = Some(why);
             if !again {
@@ -160,20 +178,20 @@ impl Lane {
         outgoing: &mut Outgoing,
         may_repeat: bool,
         attempt: &Attempt,
-        deadline: Timestamp,
+        due: &mut Due,
         alarm: &mut LazyAlarm,
     ) -> Result<(StatusCode, Head, From), Lost> {
         let server = attempt.server();
         if self.upstream.settings().protocol == UpstreamProtocol::Http2 {
             // On the heap, here and below: what is rarely needed must not be moved about with every request.
             let request = &mut outgoing.request;
-            let answer = Box::pin(self.shared[server.position()].send(server, request, deadline, alarm)).await?;
+            let answer = Box::pin(self.shared[server.position()].send(server, request, due, alarm)).await?;
             let (head, body) = answer.into_parts();
             return Ok((head.status, head.headers.into(), From::Http2(body)));
         }
         // Connections that the server has closed are found one by one; there is no end of new ones.
         while let Some(mut link) = self.take_idle(server.position()) {
-            match link.send(outgoing, deadline, alarm).await {
+            match link.send(outgoing, due, alarm).await {
                 Ok(answer) => return Ok((answer.status, answer.head, From::Link(link))),
                 Err(Lost::Unsent) => {}
                 // Probably the server closed it at that moment, which is nobody's fault. If it was the request that
@@ -182,8 +200,8 @@ impl Lane {
                 Err(lost) => return Err(lost),
             }
         }
-        let mut link = Box::pin(self.connect(server, deadline, alarm)).await?;
-        let answer = link.send(outgoing, deadline, alarm).await?;
+        let mut link = Box::pin(self.connect(server, due.at(), alarm)).await?;
+        let answer = link.send(outgoing, due, alarm).await?;
         Ok((answer.status, answer.head, From::Link(link)))
     }
 

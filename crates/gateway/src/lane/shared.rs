@@ -8,9 +8,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
-use sluicegate_engine::Timestamp;
 
-use super::Lost;
+use super::{Due, Lost};
 use crate::alarm::LazyAlarm;
 use crate::body::RequestBody;
 use crate::upstream::Server;
@@ -28,7 +27,7 @@ impl Shared {
         &self,
         server: &Server,
         request: &mut Request<RequestBody>,
-        deadline: Timestamp,
+        due: &mut Due,
         alarm: &mut LazyAlarm,
     ) -> Result<Response<Incoming>, Lost> {
         // The second time on a connection that was made for it.
@@ -37,7 +36,7 @@ impl Shared {
             let mut answer = std::pin::pin!(sender.try_send_request(taken(request)));
             let fared = poll_fn(|context| match answer.as_mut().poll(context) {
                 Poll::Ready(answer) => Poll::Ready(Ok(answer)),
-                Poll::Pending => alarm.poll_due(deadline, context).map(|()| Err(Lost::Late)),
+                Poll::Pending => due.poll_late(alarm, context).map(|()| Err(Lost::Late)),
             });
             match fared.await? {
                 Ok(answer) => return Ok(answer),

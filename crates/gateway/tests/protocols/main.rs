@@ -9,4 +9,5 @@ mod real_clients;
 mod scripted;
 mod streaming;
 mod trailers;
+mod uploads;
 mod websocket;
