@@ -18,7 +18,7 @@ use sluicegate_door::{Connection, DoorError, Doorway, Entered, FrontDoor, Host, 
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http::identity::TrustedProxies;
 use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Threads,
+    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Tell, Threads,
     reload_certificates, serve_until, spread, watch_certificates,
 };
 use thiserror::Error;
@@ -91,8 +91,6 @@ struct Desk {
     clock: ClockHandle,
 }
 
-type Tell = Arc<dyn Fn(&str) + Send + Sync>;
-
 impl Admin {
     /// Opens a listener as the settings say: its socket is open, and everything that can be wrong is found.
     /// `base` is the folder that files are looked up from.
@@ -125,8 +123,11 @@ impl Admin {
 
     /// Serves, on a thread of its own. `tell` hears what an operator should know, a line at a time.
     pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, OpenError> {
+        self.start_telling(Arc::new(tell))
+    }
+
+    fn start_telling(self, tell: Tell) -> Result<Running, OpenError> {
         let Self { desk, doorway, sockets } = self;
-        let tell: Tell = Arc::new(tell);
         let address = sockets.first().and_then(Socket::address);
         if let Some(remark) = desk.tokens.as_deref().and_then(Tokens::remark) {
             tell(&remark);
@@ -156,8 +157,7 @@ impl Admin {
 impl Desk {
     /// Does what is not done for any one call, beside the serving.
     fn look_after(self: &Arc<Self>, tell: &Tell) {
-        let of_certificates = Arc::clone(tell);
-        watch_certificates(&[Arc::clone(&self.entrance)], &self.clock, move |line| of_certificates(line));
+        watch_certificates(&[Arc::clone(&self.entrance)], &self.clock, tell);
         let desk = Arc::clone(self);
         tokio::spawn(async move { desk.api.tell().await });
         let (desk, told) = (Arc::clone(self), Arc::clone(tell));

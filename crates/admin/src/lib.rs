@@ -24,5 +24,7 @@ mod tokens;
 pub use admin::{Admin, OpenError, Running};
 pub use metrics::otlp::OtlpError;
 pub use refusals::tell_refusals;
-pub use sources::{ConnectionReading, GatewayReading, ServerReading, Sources, UpstreamReading, store_name};
+pub use sources::{
+    ConnectionReading, GatewayReading, LimitReading, ServerReading, Sources, UpstreamReading, store_name,
+};
 pub use tokens::TokensError;

@@ -110,6 +110,25 @@ pub struct ServerReading {
     pub connections: ConnectionReading,
     /// Calls answered so far, by protocol: `rls`, `http`, `resp`. Empty where nobody counts them.
     pub requests: Vec<(&'static str, u64)>,
+    /// Limits of envoyproxy/ratelimit's files that are zero: no rule counts them.
+    pub zero_limits: Vec<LimitReading>,
+    /// Values that those files want told apart.
+    pub values: Vec<LimitReading>,
+}
+
+/// How often a limit of envoyproxy/ratelimit's files was asked, or one of its values.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LimitReading {
+    /// Its name; `None`: all those that are not told apart.
+    pub limit: Option<String>,
+    /// The entries with these values, such as `path=/a`. Empty where values are not told apart.
+    pub entries: String,
+    /// Descriptors that were admitted.
+    pub admitted: u64,
+    /// Descriptors that were refused.
+    pub refused: u64,
+    /// Descriptors that a limit that only counts would have refused.
+    pub would_refuse: u64,
 }
 
 /// What a store is called in the rule file, without its password.

@@ -62,13 +62,16 @@ fn explained(args: &Explain, look: Look) -> Result<String, Answer> {
 fn by_folder(domains: &Domains, question: &mut Question, settings: &mut Settings) -> Option<&'static str> {
     let domain = question.domain().filter(|domain| domains.has(domain))?.to_owned();
     let found = domains.find(&domain, question.entries());
-    let kind = found.as_ref().map(|found| found.limit.kind);
+    let kind = found.as_ref().map(|found| (found.limit.kind, found.limit.shadow));
     let (name, key) = found.map(|found| (found.limit.rule_name.clone(), found.key)).unwrap_or_default();
     match kind {
         None => Some("No limit of the folder applies: allowed."),
-        Some(Kind::Unlimited) => Some("The limit that applies is `unlimited`: allowed."),
-        Some(Kind::Blocked) => Some("The limit that applies is zero: refused for ever."),
-        Some(Kind::Counted) => {
+        Some((Kind::Unlimited, _)) => Some("The limit that applies is `unlimited`: allowed."),
+        Some((Kind::Blocked, false)) => Some("The limit that applies is zero: refused for ever."),
+        Some((Kind::Blocked, true)) => {
+            Some("The limit that applies is zero, but in shadow mode: allowed, and counted as `would_refuse`.")
+        }
+        Some((Kind::Counted, _)) => {
             settings.rules.retain(|rule| rule.name == name);
             if !key.is_empty() {
                 question.insert("descriptor", &key);

@@ -14,7 +14,7 @@ use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http::Renderer;
 use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Idle, ListenError, Process, Report, Socket, Stop, Threads, cores,
+    CertificateError, Entrance, EntranceError, Idle, ListenError, Process, Report, Socket, Stop, Tell, Threads, cores,
     reload_certificates, spread, watch_certificates,
 };
 use thiserror::Error;
@@ -114,6 +114,10 @@ impl Gateway {
 
     /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
     pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, GatewayError> {
+        self.start_telling(Arc::new(tell))
+    }
+
+    fn start_telling(self, tell: Tell) -> Result<Running, GatewayError> {
         let addresses = self.listeners.iter().filter_map(|(sockets, _)| sockets.first()?.address()).collect();
         let entrances: Vec<_> = self.listeners.iter().map(|(_, entrance)| Arc::clone(entrance)).collect();
         let watching = Arc::new(Mutex::new(Some((entrances.clone(), tell))));
@@ -122,7 +126,7 @@ impl Gateway {
             let shared = Arc::clone(&shared);
             // The first thread looks after what is not done for any one client.
             if let Some((entrances, tell)) = watching.lock().take() {
-                watch_over(&shared, entrances, tell);
+                watch_over(&shared, &entrances, &tell);
             }
             Thread::new(shared).run(doors, stopped)
         };
@@ -135,10 +139,10 @@ impl Gateway {
 }
 
 /// Looks after servers and certificates, beside the serving.
-fn watch_over(shared: &Arc<Shared>, entrances: Vec<Arc<Entrance>>, tell: impl Fn(&str) + Send + Sync + 'static) {
+fn watch_over(shared: &Arc<Shared>, entrances: &[Arc<Entrance>], tell: &Tell) {
     let of_health = Arc::clone(shared);
     tokio::spawn(async move { of_health.upstreams.watch_health().await });
-    watch_certificates(&entrances, &shared.clock, tell);
+    watch_certificates(entrances, &shared.clock, tell);
 }
 
 /// How a gateway fares, for whoever watches over it. Clones are of the same gateway.

@@ -6,7 +6,7 @@ use sluicegate_engine::Outcome;
 use sluicegate_engine::sluice::Waved;
 
 use crate::faces::Faces;
-use crate::headers::{Fields, HeaderStyle};
+use crate::headers::{Fields, HeaderStyle, Left};
 use crate::reply::{self, Brief, Protocol};
 use crate::told::Told;
 
@@ -51,6 +51,25 @@ impl Renderer {
     /// The same for a request that was [waved through](sluicegate_engine::sluice::Waving::wave).
     pub fn fields_waved(&self, waved: &Waved<'_>) -> Fields {
         self.fields_of(waved)
+    }
+
+    /// The same for a limit that no rule stands for.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::HeaderMap;
+    /// use sluicegate_http::headers::Left;
+    /// use sluicegate_http::{HeaderStyle, Renderer};
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let left = Left { name: "trial", quota: 5, window: Some(minute), remaining: 4, reset: Some(minute / 2) };
+    /// let mut headers = HeaderMap::new();
+    /// Renderer::new(HeaderStyle::Ietf).fields_left(&left).write(&mut headers);
+    /// assert_eq!(headers["ratelimit-policy"], "\"trial\";q=5;w=60");
+    /// assert_eq!(headers["ratelimit"], "\"trial\";r=4;t=30");
+    /// ```
+    pub fn fields_left(&self, left: &Left<'_>) -> Fields {
+        Fields::left(self.style, left)
     }
 
     fn fields_of(&self, told: &impl Told) -> Fields {

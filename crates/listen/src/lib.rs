@@ -26,7 +26,7 @@ pub use hall::{Guests, Report, Stop, serve_until};
 pub use inherited::InheritedError;
 pub use process::{Process, ProcessError};
 pub use proxy_line::ProxyLineError;
-pub use renewals::{reload_certificates, watch_certificates};
+pub use renewals::{Tell, reload_certificates, watch_certificates};
 pub use restart::{Notice, PrivateFolder, RestartError};
 pub use sockets::{ListenError, Socket, Sockets};
 pub use stream::Stream;

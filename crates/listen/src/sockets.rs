@@ -1,11 +1,12 @@
 //! The sockets a server listens at: one for each thread, all at one address (`SO_REUSEPORT`), or one Unix socket that
 //! all threads share.
 
+use std::fs::Permissions;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
@@ -160,9 +161,16 @@ fn make_way(path: &Path) -> Result<(), ListenError> {
     }
 }
 
+/// A new Unix socket, for everybody who may enter its folder: whoever cannot write to a socket cannot connect to it, and
+/// by its own mask a process would keep all other users out.
 fn fresh_unix(path: &Path, backlog: u32) -> io::Result<UnixListener> {
+    const FOR_ALL: u32 = 0o666;
     let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // The name begins with the socket's own mode, less what the mask takes away: it is never wider than it is to be.
+    // Systems other than Linux may refuse this, and lose nothing by it: nobody can connect before it listens.
+    let _ = rustix::fs::fchmod(&socket, FOR_ALL.into());
     socket.bind(&socket2::SockAddr::unix(path)?)?;
+    fs::set_permissions(path, Permissions::from_mode(FOR_ALL))?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     Ok(socket.into())
 }

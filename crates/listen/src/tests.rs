@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::env;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -151,6 +153,28 @@ fn an_address_of_another_machine_is_refused() {
     let error = open_at("192.0.2.1:8080".parse().unwrap(), 1).unwrap_err();
     assert!(matches!(error, ListenError::NotHere { .. }));
     assert!(error.to_string().contains("0.0.0.0:8080 stands for all of them"), "{error}");
+}
+
+/// With the mode that the process's mask left them, only its own user could connect.
+#[test]
+fn who_may_connect_to_a_unix_socket_is_up_to_its_folder() {
+    let folder = PrivateFolder::new("modes").unwrap();
+    let path = folder.path().join("s.sock");
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+    let mut process = Process::alone();
+    let sockets = process.listen_unix(&path, NonZeroUsize::MIN).unwrap();
+    assert_eq!(mode(), 0o666);
+    // Also where the name was left behind by a process that is gone, with another mode.
+    drop((sockets, process));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let begun = Instant::now();
+    let mut process = Process::alone();
+    // Another test that starts a process has a copy of the socket for a moment.
+    while let Err(error) = process.listen_unix(&path, NonZeroUsize::MIN) {
+        assert!(begun.elapsed() < GUARD, "{error}");
+        std::thread::yield_now();
+    }
+    assert_eq!(mode(), 0o666);
 }
 
 /// The part of the tests below that is played by another process: it says at which sockets it would listen, and takes

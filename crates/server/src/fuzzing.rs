@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::domains::DomainsInForce;
 use crate::http::Api;
-use crate::resp::Resp;
+use crate::resp::{Bounds, Resp};
 use crate::rls::{Rls, Terms};
 
 const RULES: &str = "
@@ -75,7 +75,9 @@ impl Readers {
         let sluice = Sluice::builder().clock(self.clock.clone()).memory(1 << 16).build().expect("no rules");
         let adhoc = Arc::new(AdHoc::new(1_000, self.clock.clone()).expect("few keys"));
         let clock = ClockHandle::new(self.clock.clone());
-        let resp = Resp::new(sluice, adhoc, None, LONGEST, Duration::from_secs(60), clock);
+        let (whole_command, idle) = (Duration::from_secs(30), Duration::from_secs(60));
+        let bounds = Bounds { max_request: LONGEST, whole_command, idle };
+        let resp = Resp::new(sluice, adhoc, None, bounds, clock);
         let (ours, theirs) = duplex(2 * LONGEST);
         let (mut reading, mut writing) = tokio::io::split(ours);
         let (_closing, closed) = watch::channel(());

@@ -17,5 +17,6 @@ mod server;
 mod speaking;
 
 pub use domains::{Domains, DomainsInForce, take_up_domains};
+pub use rls::LimitCounts;
 pub use secret::{Secret, SecretError};
 pub use server::{Running, Server, ServerError, Vitals};

@@ -16,13 +16,14 @@ use sluicegate_engine::adhoc::AdHocError;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http::identity::TrustedProxies;
 use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Threads,
+    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Tell, Threads,
     cores, reload_certificates, serve_until, spread, watch_certificates,
 };
 use thiserror::Error;
 use tokio::runtime::Builder;
 
 use crate::domains::DomainsInForce;
+use crate::rls::LimitCounts;
 use crate::secret::SecretError;
 use crate::speaking::{Desk, Speaking};
 
@@ -116,6 +117,10 @@ impl Server {
 
     /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
     pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, ServerError> {
+        self.start_telling(Arc::new(tell))
+    }
+
+    fn start_telling(self, tell: Tell) -> Result<Running, ServerError> {
         let Self { desk, doorway, listeners, threads, patience } = self;
         let addresses =
             listeners.iter().map(|(sockets, _)| sockets.first().and_then(Socket::address)).collect::<Vec<_>>();
@@ -128,7 +133,7 @@ impl Server {
             async move {
                 // The first thread looks after what is not done for any one client.
                 if let Some((entrances, tell)) = watching {
-                    watch_over(&desk, entrances, tell);
+                    watch_over(&desk, &entrances, &tell);
                 }
                 let (guests, clock) = (Guests::default(), desk.clock().clone());
                 let of_guests = guests.clone();
@@ -147,10 +152,10 @@ impl Server {
 }
 
 /// Looks after certificates and what is held for clients, beside the serving.
-fn watch_over(desk: &Arc<Desk>, entrances: Vec<Arc<Entrance>>, tell: impl Fn(&str) + Send + Sync + 'static) {
+fn watch_over(desk: &Arc<Desk>, entrances: &[Arc<Entrance>], tell: &Tell) {
     let of_desk = Arc::clone(desk);
     tokio::spawn(async move { of_desk.look_after().await });
-    watch_certificates(&entrances, desk.clock(), tell);
+    watch_certificates(entrances, desk.clock(), tell);
 }
 
 /// How a decision server fares, for whoever watches over it. Clones are of the same server.
@@ -169,6 +174,16 @@ impl Vitals {
     /// Calls that came so far, by protocol: `rls`, `http` and `resp`.
     pub fn calls(&self) -> [(&'static str, u64); 3] {
         self.desk.calls()
+    }
+
+    /// How often limits of zero were asked, of envoyproxy/ratelimit's files. No rule counts them.
+    pub fn zero_limits(&self) -> Vec<LimitCounts> {
+        self.desk.rls().zero_limits()
+    }
+
+    /// How often values were asked that those files want told apart: `detailed_metric`, `value_to_metric`.
+    pub fn values(&self) -> Vec<LimitCounts> {
+        self.desk.rls().values()
     }
 }
 

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{Request, Response};
+use http_body::Body;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -24,8 +25,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::domains::DomainsInForce;
-use crate::http::Api;
-use crate::resp::Resp;
+use crate::http::{Api, fitting};
+use crate::resp::{self, Resp};
 use crate::rls::{Rls, Terms};
 use crate::secret::Secret;
 use crate::server::ServerError;
@@ -91,8 +92,9 @@ impl Desk {
         };
         let rls = Rls::new(sluice.clone(), Arc::clone(&adhoc), terms).await?;
         let api = Api::new(sluice.clone(), server, settings.headers, secret(&server.http)?);
-        let idle = server.timeouts.idle;
-        let resp = Resp::new(sluice, adhoc, secret(&server.resp)?, max_request, idle, clock.clone());
+        let (whole_command, idle) = (server.timeouts.request_body, server.timeouts.idle);
+        let bounds = resp::Bounds { max_request, whole_command, idle };
+        let resp = Resp::new(sluice, adhoc, secret(&server.resp)?, bounds, clock.clone());
         Ok(Self { rls, api, resp, patience: server.timeouts.head, clock, http_calls: AtomicU64::new(0) })
     }
 
@@ -104,6 +106,11 @@ impl Desk {
     pub(crate) fn calls(&self) -> [(&'static str, u64); 3] {
         let http = self.http_calls.load(Ordering::Relaxed);
         [("rls", self.rls.calls()), ("http", http), ("resp", self.resp.calls())]
+    }
+
+    /// Envoy's rate limit service.
+    pub(crate) const fn rls(&self) -> &Rls {
+        &self.rls
     }
 
     /// Does what is not done for any one client, for ever.
@@ -205,11 +212,15 @@ impl Service<Request<Incoming>> for Calls {
 
 impl Desk {
     /// The reference's own pages, where its users look for them, and our API everywhere else.
-    async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+    pub(crate) async fn answer<B: Body<Data = Bytes>>(
+        &self,
+        request: Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Full<Bytes>> {
         self.http_calls.fetch_add(1, Ordering::Relaxed);
-        match (request.method(), request.uri().path()) {
-            (&Method::GET | &Method::HEAD, "/healthcheck") => self.rls.healthcheck(),
-            (&Method::POST, "/json") => Box::pin(self.api.read_for(request, |body| self.rls.json(body))).await,
+        match request.uri().path() {
+            "/healthcheck" => fitting(request.method(), self.rls.healthcheck()),
+            "/json" => Box::pin(self.api.read_for(request, |body| self.rls.json(body))).await,
             _ => self.api.answer(request, peer).await,
         }
     }

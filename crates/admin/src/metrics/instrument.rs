@@ -184,6 +184,8 @@ instruments! {
         "Connections that the decision server had no place for";
     SERVER_REQUESTS: Counter "sluicegate.server_requests" [Things("{call}")]
         "Calls that the decision server answered, by protocol";
+    DESCRIPTORS: Counter "sluicegate.descriptors" [Things("{descriptor}")]
+        "Descriptors by values that a file of envoyproxy/ratelimit wants told apart, by verdict";
     BUILD: Gauge "sluicegate.build_info" [Things("{build}")]
         "Which version runs";
     PROCESS_START: Gauge "process.start_time" [Seconds]

@@ -10,6 +10,7 @@ use sluicegate_engine::{Limit, Sluice};
 
 use super::instrument::{self as i, Instrument};
 use super::process;
+use super::values;
 use crate::sources::{ConnectionReading, GatewayReading, ServerReading, Sources};
 
 /// How many rules are told apart. What the others count is told together.
@@ -78,7 +79,8 @@ fn point(label: &'static str, name: impl Into<String>, value: impl Into<Value>) 
 /// Everything.
 pub(crate) fn all(sources: &Sources) -> Vec<Family> {
     let mut gathered = Gathered::default();
-    rules(sources, &mut gathered);
+    let of_server = sources.server.as_ref().map(|read| read());
+    rules(sources, of_server.as_ref(), &mut gathered);
     if let Some(store) = store_of(&sources.sluice) {
         of_store(&store.health(), &mut gathered);
     }
@@ -89,8 +91,8 @@ pub(crate) fn all(sources: &Sources) -> Vec<Family> {
     if let Some(read) = &sources.gateway {
         gateway(&read(), &mut gathered);
     }
-    if let Some(read) = &sources.server {
-        server(&read(), &mut gathered);
+    if let Some(reading) = &of_server {
+        server(reading, &mut gathered);
     }
     own(&mut gathered);
     gathered.0
@@ -105,7 +107,7 @@ struct OfRule {
     is_keyed: bool,
 }
 
-fn rules(sources: &Sources, to: &mut Gathered) {
+fn rules(sources: &Sources, of_server: Option<&ServerReading>, to: &mut Gathered) {
     let sluice = &sources.sluice;
     let (rules, counts) = (sluice.rules(), sluice.counts());
     let count = counts.len() as u64;
@@ -116,7 +118,8 @@ fn rules(sources: &Sources, to: &mut Gathered) {
         let points = told.iter().filter_map(|it| Some(point("rule", &it.name, value(it)?)));
         points.collect::<Vec<_>>()
     };
-    to.family(&i::DECISIONS, each(&OfRule::decisions));
+    let zero_limits = of_server.map(|reading| reading.zero_limits.as_slice()).unwrap_or_default();
+    to.family(&i::DECISIONS, values::with_zero_limits(each(&OfRule::decisions), zero_limits));
     to.family(&i::DECISIONS_DEGRADED, some(&|it| Some(it.counts.degraded.into())));
     to.family(&i::WAIT, some(&|it| it.makes_wait.then_some(Value::Times(it.counts.waits))));
     to.family(&i::WAITING, some(&|it| it.makes_wait.then_some((it.counts.waiting as u64).into())));
@@ -289,6 +292,7 @@ fn gateway(reading: &GatewayReading, to: &mut Gathered) {
 fn server(reading: &ServerReading, to: &mut Gathered) {
     connections(&reading.connections, [&i::SERVER_CONNECTIONS, &i::SERVER_ENTERED, &i::SERVER_REFUSED], to);
     to.family(&i::SERVER_REQUESTS, reading.requests.iter().map(|(name, count)| point("protocol", *name, *count)));
+    to.family(&i::DESCRIPTORS, values::told(&reading.values));
 }
 
 /// What there is now, what came in, and what was refused.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use sluicegate::Sluice;
 use sluicegate::adaptive::pilot::{Pilot, Steering};
 use sluicegate::adaptive::signals::Machine;
-use sluicegate_admin::{ConnectionReading, GatewayReading, ServerReading, UpstreamReading};
+use sluicegate_admin::{ConnectionReading, GatewayReading, LimitReading, ServerReading, UpstreamReading};
 use sluicegate_gateway::{Health, UpstreamStatus, Vitals};
+use sluicegate_server::LimitCounts;
 
 pub(super) fn of_gateway(vitals: Vitals) -> Arc<dyn Fn() -> GatewayReading + Send + Sync> {
     Arc::new(move || GatewayReading {
@@ -31,7 +32,14 @@ pub(super) fn of_server(vitals: sluicegate_server::Vitals) -> Arc<dyn Fn() -> Se
     Arc::new(move || ServerReading {
         connections: ConnectionReading::from(vitals.door()),
         requests: vitals.calls().to_vec(),
+        zero_limits: vitals.zero_limits().into_iter().map(limit).collect(),
+        values: vitals.values().into_iter().map(limit).collect(),
     })
+}
+
+fn limit(counts: LimitCounts) -> LimitReading {
+    let LimitCounts { limit, entries, admitted, refused, would_refuse } = counts;
+    LimitReading { limit, entries, admitted, refused, would_refuse }
 }
 
 fn upstream(status: UpstreamStatus) -> UpstreamReading {

@@ -42,6 +42,10 @@ struct Above<'a> {
     path: &'a Path,
     depth: u32,
     varying: u64,
+    /// The entries whose values have a count of their own, or are the only ones.
+    apart: u64,
+    /// Those of them with `value_to_metric`.
+    valued: u64,
     value_to_metric: bool,
 }
 
@@ -51,7 +55,8 @@ pub(super) fn domain<'c>(context: &'c Context<'c>, root: &'c Node<'c>, made: &mu
     let name = fields.get("domain").and_then(|it| domain_name(&it));
     // Without a name the descriptors are read all the same: all faults at once.
     let domain = name.unwrap_or_default();
-    let above = Above { domain, path: &Path::new(domain), depth: 0, varying: 0, value_to_metric: false };
+    let above =
+        Above { domain, path: &Path::new(domain), depth: 0, varying: 0, apart: 0, valued: 0, value_to_metric: false };
     let level = fields.get("descriptors").map(|it| level(it, &above, made)).unwrap_or_default();
     Some(ReadDomain { name: name?.to_owned(), place: fields.value_span("domain"), level })
 }
@@ -125,14 +130,18 @@ fn descriptor(fields: &Fields<'_>, key: &str, value: &str, above: &Above<'_>, ma
         );
     }
     let varies = value.is_empty() || wild && !shared;
+    let value_to_metric = truth("value_to_metric");
+    // A file's nesting is bounded, far below the bits.
+    let bit = |is_set: bool| u64::from(is_set).checked_shl(above.depth).unwrap_or(0);
     let path = above.path.below(key, value);
     let here = Above {
         domain: above.domain,
         path: &path,
         depth: above.depth + 1,
-        // A file's nesting is bounded, far below the bits.
-        varying: above.varying | u64::from(varies).checked_shl(above.depth).unwrap_or(0),
-        value_to_metric: above.value_to_metric | truth("value_to_metric"),
+        varying: above.varying | bit(varies),
+        apart: above.apart | bit(!shared),
+        valued: above.valued | bit(value_to_metric && !shared),
+        value_to_metric: above.value_to_metric | value_to_metric,
     };
     let modes = Modes {
         shadow: truth("shadow_mode"),
@@ -145,9 +154,10 @@ fn descriptor(fields: &Fields<'_>, key: &str, value: &str, above: &Above<'_>, ma
         .get("rate_limit")
         .and_then(|it| Fields::open_hinted(it.context, it.node, &RATE_LIMIT, hint))
         .and_then(|it| rate_limit(&it));
+    let told = if modes.detailed_metric { here.apart } else { here.valued };
     let limit = limit.and_then(|it| made.limit(it, modes, &here, fields));
     let below = fields.get("descriptors").map(|it| level(it, &here, made)).unwrap_or_default();
-    Descriptor { limit, varying: here.varying, below }
+    Descriptor { limit, varying: here.varying, told, below }
 }
 
 /// What stands beside a `rate_limit`.

@@ -37,6 +37,8 @@ pub(super) struct Descriptor {
     pub(super) limit: Option<DescriptorLimit>,
     /// Which of the entries on the way vary under its limit: the lowest bit is the first entry.
     pub(super) varying: u64,
+    /// Which of them statistics tell apart by their values, in the same way.
+    pub(super) told: u64,
     pub(super) below: Level,
 }
 
@@ -49,6 +51,9 @@ pub struct Match<'d> {
     /// `path=/a,remote_address=10.0.0.1`, with `\` before `,`, `=` and `\` that belong to an entry. Empty if
     /// nothing varies or nothing is counted.
     pub key: String,
+    /// What statistics tell apart under the limit, written in the same way: all entries by `detailed_metric`, or those
+    /// with `value_to_metric`, but for values that share a threshold. `None` if the file asks for nothing of the kind.
+    pub series: Option<String>,
 }
 
 impl Level {
@@ -80,10 +85,11 @@ impl Level {
             found = Some(descriptor);
             level = &descriptor.below;
         }
-        let Descriptor { limit, varying, .. } = found?;
+        let Descriptor { limit, varying, told, .. } = found?;
         let limit = limit.as_ref()?;
+        let series = (*told != 0).then(|| key::written(entries.clone(), *told));
         let key = if *varying == 0 || limit.rule.is_none() { String::new() } else { key::written(entries, *varying) };
-        Some(Match { limit, key })
+        Some(Match { limit, key, series })
     }
 }
 

@@ -40,6 +40,17 @@ impl AdHoc {
         })
     }
 
+    /// Whether windows of these numbers can be counted, without a look at any key: for callers who must not fail
+    /// halfway.
+    pub fn check_window(&self, requests: u64, unit: Duration) -> Result<(), AdHocError> {
+        let window = FixedWindow::new(requests.max(1), unit, Alignment::Epoch)?;
+        // A store has room for every length.
+        if !self.is_shared() {
+            self.windows(unit, window)?;
+        }
+        Ok(())
+    }
+
     fn visit_window(
         &self,
         key: &[u8],

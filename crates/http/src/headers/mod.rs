@@ -8,12 +8,14 @@
 //!
 //! Times are whole seconds from now, rounded up. Rules in shadow mode are not shown.
 
+mod left;
 mod line;
 mod number;
 mod policy;
 mod style;
 mod written;
 
+pub use left::Left;
 pub(crate) use policy::Policy;
 pub use style::HeaderStyle;
 
@@ -52,8 +54,8 @@ enum Kind {
     Nothing,
     /// The lines of `RateLimit-Policy`, most often one, and `RateLimit`.
     Ietf { policy: HeaderValue, further: Vec<HeaderValue>, left: HeaderValue },
-    /// Names, and the numbers for them.
-    Three(&'static [HeaderName; 3], [u64; 3]),
+    /// Names, and the numbers for them. Where nothing is ever there again, the last number has no name.
+    Three(&'static [HeaderName], [u64; 3]),
 }
 
 impl Fields {

@@ -86,7 +86,7 @@ fn quota(limit: &Limit) -> u64 {
 }
 
 /// A structured field's string. It has no place for what is not ASCII: those bytes are written as `%xx`.
-fn quoted(text: &str) -> Vec<u8> {
+pub(super) fn quoted(text: &str) -> Vec<u8> {
     let mut quoted = vec![b'"'];
     for byte in text.bytes() {
         match byte {

@@ -19,7 +19,7 @@ use super::auth::Auth;
 use super::held::Registry;
 use super::problem::{Kind, Problem};
 use super::read::{self, Form};
-use super::route::Route;
+use super::route::{self, Route};
 use super::{body, check, pages, permits, reserve};
 use crate::secret::Secret;
 
@@ -74,24 +74,26 @@ impl Api {
         let (call, body) = request.into_parts();
         let answer = self.respond(&call, body, peer).await;
         let answer = answer.unwrap_or_else(|problem| problem.render().map(Full::new));
-        if call.method == Method::HEAD { without_body(answer) } else { answer }
+        fitting(&call.method, answer)
     }
 
-    /// Reads the body of a call that somebody else answers, for whoever may ask.
+    /// Reads what is posted for somebody else to answer, by whoever may ask.
     pub(crate) async fn read_for<B: Body<Data = Bytes>, F: Future<Output = Response<Full<Bytes>>>>(
         &self,
         request: Request<B>,
         answer: impl FnOnce(Bytes) -> F,
     ) -> Response<Full<Bytes>> {
         let (call, body) = request.into_parts();
-        let read = match self.authorize(&call) {
-            Ok(()) => self.whole(body).await,
-            Err(problem) => Err(problem),
+        let answered = async {
+            self.authorize(&call)?;
+            route::fits(&call.method, route::POST)?;
+            if call.method == Method::OPTIONS {
+                return Ok(options(route::POST));
+            }
+            Ok(answer(self.whole(body).await?).await)
         };
-        match read {
-            Ok(body) => answer(body).await,
-            Err(problem) => problem.render().map(Full::new),
-        }
+        let answer = answered.await.unwrap_or_else(|problem: Problem| problem.render().map(Full::new));
+        fitting(&call.method, answer)
     }
 
     /// Lets go what clients have not ended in time, for ever. To be run once in a process: without it, permits
@@ -113,13 +115,13 @@ impl Api {
     ) -> Result<Response<Full<Bytes>>, Problem> {
         let Shared { sluice, auth, held, .. } = &*self.shared;
         let route = Route::of(call.uri.path());
-        if !matches!(route, Ok(Route::Health)) {
+        if !route.as_ref().is_ok_and(|route| route.is_open()) {
             self.authorize(call)?;
         }
         let route = route?;
-        route.fits(&call.method)?;
+        route::fits(&call.method, route.allowed())?;
         if route != Route::Auth && call.method == Method::OPTIONS {
-            return Ok(options(route));
+            return Ok(options(route.allowed()));
         }
         match route {
             Route::Check => {
@@ -196,16 +198,19 @@ fn bearer(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// What can be done at a path.
-fn options(route: Route<'_>) -> Response<Full<Bytes>> {
+fn options(allowed: &'static str) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::NO_CONTENT;
-    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(route.allowed()));
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     answer
 }
 
-/// The same, only told how long it would have been. Over HTTP/2 hyper would send the body, and the client would
-/// take that for a broken stream.
-fn without_body(answer: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+/// The answer as the method wants it: `HEAD` is only told how long it would have been. Over HTTP/2 hyper would send the
+/// body, and the client would take that for a broken stream.
+pub(crate) fn fitting(method: &Method, answer: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+    if method != Method::HEAD {
+        return answer;
+    }
     let (mut head, body) = answer.into_parts();
     if let Some(length) = body.size_hint().exact() {
         head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));

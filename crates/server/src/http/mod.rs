@@ -27,4 +27,4 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use api::Api;
+pub(crate) use api::{Api, fitting};

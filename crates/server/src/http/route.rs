@@ -41,7 +41,7 @@ pub(super) const ROUTES: [(&str, &str); 11] = [
 ];
 
 const READ: &str = "GET, HEAD, OPTIONS";
-const POST: &str = "POST, OPTIONS";
+pub(super) const POST: &str = "POST, OPTIONS";
 /// Forward auth calls with the method of the request it is about, whatever that is.
 const ANY: &str = "*";
 
@@ -75,13 +75,18 @@ impl<'p> Route<'p> {
         }
     }
 
-    /// Refuses a method that does not fit.
-    pub(super) fn fits(self, method: &Method) -> Result<(), Problem> {
-        let allowed = self.allowed();
-        match allowed == ANY || allowed.split(", ").any(|fitting| fitting == method.as_str()) {
-            true => Ok(()),
-            false => Err(Problem::method(Kind::Method, method, allowed)),
-        }
+    /// Whether it is there for everybody, also where there is a secret: whether all is well, and what only describes
+    /// the API. Browsers cannot show a secret for a page that they open.
+    pub(super) const fn is_open(self) -> bool {
+        matches!(self, Self::Health | Self::Description | Self::Docs | Self::DocsFile(_))
+    }
+}
+
+/// Refuses a method that is not among those allowed.
+pub(super) fn fits(method: &Method, allowed: &'static str) -> Result<(), Problem> {
+    match allowed == ANY || allowed.split(", ").any(|fitting| fitting == method.as_str()) {
+        true => Ok(()),
+        false => Err(Problem::method(Kind::Method, method, allowed)),
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn cluster(call: &mut Call<'_>) -> Step {
 /// `CONFIG GET` of the few settings there are; any other way to configure is the rule file.
 pub(super) fn config(call: &mut Call<'_>) -> Step {
     if !call.command.is(1, "get") {
-        return call.unknown_subcommand("CONFIG");
+        return call.unknown_subcommand("CONFIG", &["get"]);
     }
     if call.command.len() < 3 {
         return call.wrong_number("config|get");

@@ -3,6 +3,8 @@
 use super::command::{Call, Step};
 use super::reply::Shown;
 
+const SUBCOMMANDS: &[&str] = &["getname", "id", "info", "list", "no-evict", "no-touch", "reply", "setinfo", "setname"];
+
 pub(super) fn client(call: &mut Call<'_>) -> Step {
     let command = call.command;
     let is = |subcommand: &str, words: usize| command.is(1, subcommand) && command.len() == words;
@@ -37,12 +39,9 @@ pub(super) fn client(call: &mut Call<'_>) -> Step {
     if is("reply", 3) {
         return if command.is(2, "on") { call.ok() } else { call.error("ERR every command is answered here") };
     }
-    match ["setinfo", "setname", "getname", "id", "info", "no-evict", "no-touch", "reply"]
-        .into_iter()
-        .find(|known| command.is(1, known))
-    {
+    match SUBCOMMANDS.iter().find(|known| command.is(1, known)) {
         Some(known) => call.wrong_number(&format!("client|{known}")),
-        None => call.unknown_subcommand("CLIENT"),
+        None => call.unknown_subcommand("CLIENT", SUBCOMMANDS),
     }
 }
 

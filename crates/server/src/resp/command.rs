@@ -4,9 +4,10 @@ use std::fmt::{self, Write};
 
 use sluicegate_engine::sluice::Admission;
 
-use super::parse::{Command, Kept};
+use super::parse::Command;
 use super::reply::{Replies, Shown};
 use super::session::Session;
+use super::transaction::Running;
 use super::{Resp, about, check, client, describe, hello, throttle, transaction};
 
 /// How a command ended.
@@ -19,8 +20,8 @@ pub(super) enum Step {
     Ask(Box<Admission>),
     /// The store is asked by numbers that came with the command.
     Throttle(Box<throttle::Waiting>),
-    /// These are run now, one after the other; that they are so many has been answered.
-    Run(Vec<Kept>),
+    /// These are to be run next, one after the other; that they are so many has been answered.
+    Run(Running),
 }
 
 /// A command under way.
@@ -180,9 +181,10 @@ impl Call<'_> {
         self.error(format_args!("ERR wrong number of arguments for '{name}' command"))
     }
 
-    pub(super) fn unknown_subcommand(&mut self, of: &str) -> Step {
-        let subcommand = Shown(self.command.word(1));
-        self.error(format_args!("ERR unknown subcommand '{subcommand}'. Try {of} HELP."))
+    /// A subcommand nobody knows, or one of `COMMAND` with other words than it takes; these there are.
+    pub(super) fn unknown_subcommand(&mut self, of: &str, known: &[&str]) -> Step {
+        let (subcommand, known) = (Shown(self.command.word(1)), known.join(", "));
+        self.error(format_args!("ERR unknown subcommand '{subcommand}'. {of} knows {known}."))
     }
 
     /// A command nobody knows. Browsers that were lured here send one of two, and are let go at once: what

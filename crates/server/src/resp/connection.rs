@@ -1,14 +1,17 @@
 //! One connection: reads what is there, answers every complete command of it, sends all answers at once.
 //!
 //! While replies wait to be taken, further commands are read and answered, so that a client may send many before
-//! it reads; but only until [`MOST_UNSENT`] bytes wait. Then it is not read from until it takes some.
+//! it reads; but only until [`MOST_UNSENT`] bytes wait. Then it is not read from until it takes some. What `EXEC` runs
+//! goes the same way, one command after the other before any that follows, and lets others go first now and then: a
+//! client can ask for much with one `EXEC`.
 //!
 //! First everybody reads, then everybody sends: a connection with replies lets all others of its thread go first that
 //! are ready. To send wakes a client, which takes the core or asks for the next thing while others still wait for their
 //! first answer; with all replies of a round together it finds many at once, and so do we when it asks again.
 //!
 //! There is one alarm for each connection, not one for each command: it rings when the client would have been
-//! silent for too long, and is set anew if it was not.
+//! silent for too long, and is set anew if it was not. Half a command is held for a shorter time, which counts from its
+//! first byte: who sends the rest in drops cannot make us hold it for longer.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -25,7 +28,8 @@ use super::command::{Call, Step};
 use super::parse::{Parsed, Parser};
 use super::reply::Replies;
 use super::session::Session;
-use super::{Resp, check};
+use super::transaction::Running;
+use super::{Bounds, Resp, check};
 
 /// How many bytes of replies wait at most for a client that does not take them.
 pub(super) const MOST_UNSENT: usize = 1 << 20;
@@ -53,6 +57,8 @@ pub(super) struct Connection<'r, I> {
     chunk: usize,
     parser: Parser,
     replies: Replies,
+    /// What `EXEC` has still to run before the next command is looked at.
+    running: Option<Running>,
     /// Whether the others have been let go first before these are sent.
     has_let_others: bool,
     /// Whether what was written may still be held back on the way, as by TLS.
@@ -63,6 +69,8 @@ pub(super) struct Connection<'r, I> {
     /// When bytes came or went.
     active: Timestamp,
     moved: bool,
+    /// When the first bytes of a command came that is not complete yet.
+    begun: Option<Timestamp>,
     watch: Watch,
 }
 
@@ -107,14 +115,16 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
             input: Vec::new(),
             answered: 0,
             chunk: LEAST_READ,
-            parser: Parser::new(resp.max_request),
+            parser: Parser::new(resp.bounds.max_request),
             replies: Replies::default(),
+            running: None,
             has_let_others: false,
             unflushed: false,
             state: State::Open,
             asked: false,
             active: resp.clock.now(),
             moved: false,
+            begun: None,
             watch: Watch { closing, changed: Some(Box::pin(changed)), alarm: None, waker: None },
         }
     }
@@ -141,6 +151,12 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
                 self.state = State::Stalled { last };
                 return;
             }
+            if self.running.is_some() {
+                if self.run_on().await {
+                    return self.state = State::Ending;
+                }
+                continue;
+            }
             let bytes = self.input.get(self.answered..).unwrap_or_default();
             match self.parser.parse(bytes, self.session.authenticated) {
                 Ok(Parsed::Incomplete) => break,
@@ -166,25 +182,38 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
         self.state = if last { State::Ending } else { State::Open };
     }
 
-    /// Answers what the store is asked for, and runs what was kept. Answers whether that was the last of it.
+    /// Answers what the store is asked for, and takes up what `EXEC` runs. Answers whether that was the last of it.
     async fn finish(&mut self, step: Step) -> bool {
         match step {
             Step::Done => {}
             Step::Last => return true,
             Step::Ask(admission) => check::render(&admission.await, &mut self.replies),
             Step::Throttle(waiting) => waiting.answer(&mut self.replies).await,
-            Step::Run(commands) => {
-                for kept in commands {
-                    let Self { resp, session, replies, .. } = self;
-                    let step = Call { resp, session, command: kept.command(), replies }.run();
-                    // None of them keeps others: such are never kept themselves.
-                    if Box::pin(self.finish(step)).await {
-                        return true;
-                    }
-                }
-            }
+            Step::Run(running) => self.running = Some(running),
         }
         false
+    }
+
+    /// Answers the next command of those that `EXEC` runs. Answers whether that was the last of all.
+    async fn run_on(&mut self) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        let Some(kept) = running.next() else {
+            self.running = None;
+            return false;
+        };
+        if running.begins_another_turn() {
+            // Behind those, too, of whom the system has not told yet.
+            tokio::task::yield_now().await;
+        }
+        let before = self.replies.unsent().len();
+        let Self { resp, session, replies, .. } = self;
+        let step = Call { resp, session, command: kept.command(), replies }.run();
+        // None of them runs others: such are never kept themselves.
+        let is_last = self.finish(step).await;
+        if let Some(running) = &mut self.running {
+            running.note(kept.len() + self.replies.unsent().len() - before);
+        }
+        is_last
     }
 
     /// Sends and reads until there is something to answer.
@@ -250,6 +279,10 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
 
     /// Reads behind what is there; the part that has been answered makes room.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
+        if self.answered > 0 {
+            // What is left, if anything, is the beginning of another command.
+            self.begun = None;
+        }
         self.input.drain(..self.answered);
         self.answered = 0;
         if self.input.is_empty() && self.input.capacity() > MOST_READ {
@@ -268,18 +301,23 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
         read
     }
 
-    /// Lets a client go that has been silent for too long, or has taken nothing.
+    /// Lets a client go that has been silent for too long, has taken nothing, or does not end what it began to say.
     fn poll_watch(&mut self, context: &mut Context<'_>, is_sent: bool) -> Poll<Next> {
         let now = self.resp.clock.now();
         if std::mem::take(&mut self.moved) {
             self.active = now;
         }
+        let Bounds { idle, whole_command, .. } = self.resp.bounds;
         let longest = match is_sent {
             false => TAKING,
             true if self.watch.is_closing() => PARTING,
-            true => self.resp.idle,
+            true => idle,
         };
-        let deadline = self.active + longest.min(self.resp.idle);
+        let mut deadline = self.active + longest.min(idle);
+        if self.state == State::Open && !self.input.is_empty() {
+            // All that was complete is answered: this is half a command.
+            deadline = deadline.min(*self.begun.get_or_insert(now) + whole_command);
+        }
         if now >= deadline {
             return Poll::Ready(Next::Over);
         }

@@ -3,6 +3,8 @@
 use super::command::{Argument, COMMANDS, Call, Kind, Known, Step};
 use super::reply::Replies;
 
+const SUBCOMMANDS: &[&str] = &["count", "docs", "getkeys", "info", "list"];
+
 pub(super) fn command(call: &mut Call<'_>) -> Step {
     let command = call.command;
     let named = || command.words_from(2).map(Known::find);
@@ -30,7 +32,7 @@ pub(super) fn command(call: &mut Call<'_>) -> Step {
     } else if command.is(1, "getkeys") && command.len() > 2 {
         return get_keys(call);
     } else {
-        return call.unknown_subcommand("COMMAND");
+        return call.unknown_subcommand("COMMAND", SUBCOMMANDS);
     }
     Step::Done
 }

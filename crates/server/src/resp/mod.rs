@@ -12,7 +12,8 @@
 //!
 //! A connection is one loop: read what is there, answer every complete command of it, send all answers at once.
 //! A client that does not read its replies is not read from any more once [`connection::MOST_UNSENT`] of them wait,
-//! and is let go if it does not take any for a while: it costs nobody but itself.
+//! and is let go if it does not take any for a while; so is who does not end the command that it began: it costs nobody
+//! but itself.
 
 mod about;
 mod check;
@@ -52,8 +53,7 @@ pub(crate) struct Resp {
     sluice: Sluice,
     adhoc: Arc<AdHoc>,
     secret: Option<Secret>,
-    max_request: usize,
-    idle: Duration,
+    bounds: Bounds,
     clock: ClockHandle,
     started: Timestamp,
     /// How many connections there were: each has a number.
@@ -62,19 +62,29 @@ pub(crate) struct Resp {
     calls: AtomicU64,
 }
 
+/// How much of a client is waited for, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The most bytes of a command, and of those that wait for `EXEC`.
+    pub(crate) max_request: usize,
+    /// How long a command may take to come, from its first byte to its last.
+    pub(crate) whole_command: Duration,
+    /// How long nothing may be said.
+    pub(crate) idle: Duration,
+}
+
 impl Resp {
-    /// Decides by these rules and ad-hoc limits. With a secret, clients must show it first; commands are at most
-    /// `max_request` bytes long, and clients that say nothing for `idle` are let go.
+    /// Decides by these rules and ad-hoc limits. With a secret, clients must show it first; those who go beyond the
+    /// bounds are let go.
     pub(crate) fn new(
         sluice: Sluice,
         adhoc: Arc<AdHoc>,
         secret: Option<Secret>,
-        max_request: usize,
-        idle: Duration,
+        bounds: Bounds,
         clock: ClockHandle,
     ) -> Self {
         let (started, connections, calls) = (clock.now(), AtomicI64::new(0), AtomicU64::new(0));
-        Self { sluice, adhoc, secret, max_request, idle, clock, started, connections, calls }
+        Self { sluice, adhoc, secret, bounds, clock, started, connections, calls }
     }
 
     /// Commands that were answered so far.
@@ -82,7 +92,7 @@ impl Resp {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Answers one client until it goes, quits, sends what is no command, or is idle for too long. Once `closing`
+    /// Answers one client until it goes, quits, sends what is no command or only half of one, or is idle for too long. Once `closing`
     /// has changed, or nobody can change it any more, the commands that have been read are still answered.
     pub(crate) async fn serve<I>(&self, io: I, closing: watch::Receiver<()>)
     where

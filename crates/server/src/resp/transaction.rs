@@ -2,12 +2,21 @@
 //!
 //! Commands between the two are kept and answered together. Nothing else is promised: each decides by itself, and
 //! decisions of other clients may come in between. There is no `WATCH`, as there is nothing to be watched.
+//!
+//! `EXEC` says how many replies follow; the connection makes them one by one, as it does with all others, so that no
+//! more of them wait than of any others. A few bytes can ask for many: ten thousand times `COMMAND DOCS` are a hundred
+//! megabytes.
+
+use std::vec;
 
 use super::command::{Call, Known, Step};
 use super::parse::Kept;
 
 /// The most commands between `MULTI` and `EXEC`.
 const MOST: usize = 10_000;
+
+/// How many bytes of commands and replies are had in a row while others wait: some tens of microseconds' worth.
+const TURN: usize = 16 * 1024;
 
 /// Commands that wait for `EXEC`.
 #[derive(Debug, Default)]
@@ -16,6 +25,34 @@ pub(super) struct Queued {
     bytes: usize,
     /// Whether one of them was no command: then none of them is run.
     spoiled: bool,
+}
+
+/// Commands that `EXEC` has begun to run.
+pub(super) struct Running {
+    rest: vec::IntoIter<Kept>,
+    /// Bytes of commands and replies since the others of the thread went first.
+    in_a_row: usize,
+}
+
+impl Running {
+    /// The next command, if there is one.
+    pub(super) fn next(&mut self) -> Option<Kept> {
+        self.rest.next()
+    }
+
+    /// A command and its reply had so many bytes.
+    pub(super) const fn note(&mut self, bytes: usize) {
+        self.in_a_row += bytes;
+    }
+
+    /// Whether a turn is over: then others go first, and the next one begins.
+    pub(super) const fn begins_another_turn(&mut self) -> bool {
+        let is_over = self.in_a_row >= TURN;
+        if is_over {
+            self.in_a_row = 0;
+        }
+        is_over
+    }
 }
 
 /// Whether a command is run even between `MULTI` and `EXEC`.
@@ -47,7 +84,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Step {
         Some(queued) if queued.spoiled => call.error("EXECABORT Transaction discarded because of previous errors."),
         Some(queued) => {
             call.replies.array(queued.commands.len());
-            Step::Run(queued.commands)
+            Step::Run(Running { rest: queued.commands.into_iter(), in_a_row: 0 })
         }
     }
 }
@@ -66,7 +103,7 @@ impl Call<'_> {
         };
         let kept = self.command.keep();
         queued.bytes += kept.len();
-        if queued.commands.len() >= MOST || queued.bytes > self.resp.max_request {
+        if queued.commands.len() >= MOST || queued.bytes > self.resp.bounds.max_request {
             queued.spoiled = true;
             let name = known.name;
             return Some(self.error(format_args!("ERR '{name}' is one too many: EXEC those before it first")));

@@ -42,7 +42,8 @@ impl Answer {
             // A quota that is used up is none of the client's business while the request goes on.
             .filter(|standing| if is_admitted { standing.verdict.is_admitted() } else { standing.refuses })
             .filter(|standing| standing.is_told())
-            .min_by_key(|standing| (standing.verdict.is_admitted(), standing.remaining));
+            // What only watches has least to say.
+            .min_by_key(|standing| (standing.verdict.is_admitted(), standing.shadow, standing.remaining));
         let Told { headers, body } = decisive.map(|decisive| Told::of(renderer, decisive)).unwrap_or_default();
         let mut fields = decisive.map(metadata::decided).unwrap_or_default();
         metadata::configured(&mut fields, &case.request, &case.claims, &standings);

@@ -1,6 +1,7 @@
 //! What is wrong with a request. Nothing was asked then, and nothing taken.
 
 use prost::DecodeError;
+use sluicegate_engine::adhoc::AdHocError;
 use thiserror::Error;
 use tonic::Status;
 
@@ -30,6 +31,13 @@ pub(crate) enum BadRequest {
     Override { nth: usize, why: String },
     #[error("this is no RateLimitRequest: {0}")]
     Corrupt(#[from] DecodeError),
+}
+
+impl BadRequest {
+    /// A limit that came with a descriptor cannot be counted.
+    pub(super) fn overriding(nth: usize, why: &AdHocError) -> Self {
+        Self::Override { nth, why: why.to_string() }
+    }
 }
 
 impl From<BadRequest> for Status {

@@ -42,7 +42,7 @@ impl Case {
         for (nth, descriptor) in (1..).zip(&request.descriptors) {
             let found = found.as_mut().map(|found| found.next().flatten());
             claims.push(match descriptor.is_negative_hits {
-                true => Claim::RETURNS,
+                true => Claim::returning(&asked, nth, descriptor)?,
                 false => one(&asked, nth, descriptor, found, Purpose::Spend(hits(request, descriptor)))?,
             });
         }
@@ -66,7 +66,8 @@ impl Case {
         self.claims.iter().any(|claim| matches!(claim.state, State::Returns))
     }
 
-    /// Gives back the hits that are to be given back; `only_look` if the request is refused for another reason.
+    /// Gives back the hits that are to be given back; `only_look` if the request is refused for another reason. By now
+    /// nothing refuses any more: what is given back is never given by a refused request.
     pub(super) fn give_back(&mut self, only_look: bool) -> Result<(), BadRequest> {
         let Self { rls, request, domains, claims, .. } = self;
         let asked = Asked { sluice: &rls.sluice, windows: &rls.windows, domain: &request.domain };
@@ -76,7 +77,7 @@ impl Case {
             if matches!(claim.state, State::Returns) {
                 let hits = hits(request, descriptor);
                 let purpose = if only_look { Purpose::Spend(0) } else { Purpose::GiveBack(hits) };
-                *claim = one(&asked, nth, descriptor, found, purpose)?;
+                *claim = Claim { returns: true, ..one(&asked, nth, descriptor, found, purpose)? };
             }
         }
         Ok(())
@@ -86,6 +87,9 @@ impl Case {
     /// that were late.
     pub(super) fn end(mut self, answer: &Answer) {
         self.kept = answer.is_admitted;
+        for (claim, status) in self.claims.iter().zip(&answer.response.statuses) {
+            claim.count(&self.rls.tally, status.code());
+        }
         for index in &answer.late {
             if let Some(claim) = self.claims.get_mut(*index) {
                 claim.give_back();

@@ -11,21 +11,28 @@ use tokio::runtime::Handle;
 
 use super::bad_request::BadRequest;
 use super::descriptor::{Counted, Entries, counter};
-use super::proto::{RateLimit, RateLimitDescriptor, RateLimitOverride};
+use super::proto::{Code, RateLimit, RateLimitDescriptor, RateLimitOverride};
+use super::tally::{Fate, Tally};
 
 /// One descriptor's part in a request.
 pub(super) struct Claim {
     /// What is known of the limit before anybody is asked.
     pub(super) terms: Option<Terms>,
     pub(super) state: State,
+    /// Whether it gives hits back, which refuses nothing: not even where everything is refused.
+    pub(super) returns: bool,
 }
 
 /// A limit that the reference's files or the descriptor itself name.
 pub(super) struct Terms {
     /// As the proxy is told of it.
     pub(super) limit: RateLimit,
-    /// The rule that counts it, if a rule does.
-    pub(super) rule: Option<String>,
+    /// What its file calls it, and the rule that counts it, if a rule does; `None`: it came with the descriptor.
+    pub(super) name: Option<String>,
+    /// The values that are told apart in statistics, if its file asks for that.
+    series: Option<String>,
+    /// Whether it only watches.
+    pub(super) shadow: bool,
     /// Whether being over it leaves the rest of the request alone.
     pub(super) quota: bool,
     /// What its file says about it for later filters.
@@ -96,15 +103,32 @@ pub(super) struct Asked<'a> {
     pub(super) domain: &'a str,
 }
 
-impl Claim {
-    pub(super) const FREE: Self = Self { terms: None, state: State::Free };
+impl Asked<'_> {
+    /// Whether a limit that came with a descriptor could be counted.
+    fn check(&self, nth: usize, limit: &RateLimitOverride) -> Result<(), BadRequest> {
+        let checked = self.windows.check_window(limit.requests_per_unit.into(), window(nth, limit)?);
+        checked.map_err(|why| BadRequest::overriding(nth, &why))
+    }
+}
 
-    /// Hits that will be given back.
-    pub(super) const RETURNS: Self = Self { terms: None, state: State::Returns };
+impl Claim {
+    pub(super) const FREE: Self = Self { terms: None, state: State::Free, returns: false };
+
+    /// Hits that will be given back. Whether they can be is found out before any are.
+    pub(super) fn returning(
+        asked: &Asked<'_>,
+        nth: usize,
+        descriptor: &RateLimitDescriptor,
+    ) -> Result<Self, BadRequest> {
+        if let Some(limit) = &descriptor.limit {
+            asked.check(nth, limit)?;
+        }
+        Ok(Self { state: State::Returns, returns: true, ..Self::FREE })
+    }
 
     /// By a limit of the reference's files.
     pub(super) fn configured(asked: &Asked<'_>, found: Match<'_>, purpose: Purpose) -> Self {
-        let Match { limit, key } = found;
+        let Match { limit, key, series } = found;
         let state = match limit.kind {
             Kind::Unlimited => State::Unlimited,
             Kind::Blocked => State::Blocked,
@@ -117,7 +141,7 @@ impl Claim {
                 purpose.asked(admission)
             }
         };
-        Self { terms: Some(Terms::configured(limit)), state }
+        Self { terms: Some(Terms::configured(limit, series)), state, returns: false }
     }
 
     /// By the rules of the rule file.
@@ -125,7 +149,7 @@ impl Claim {
         let entries = Entries(&descriptor.entries);
         let request = entries.request(asked.domain);
         let admission = asked.sluice.ask(&request.with_cost(purpose.spent()));
-        Self { terms: None, state: purpose.asked(admission) }
+        Self { state: purpose.asked(admission), ..Self::FREE }
     }
 
     /// By the limit that the descriptor brings along.
@@ -137,13 +161,18 @@ impl Claim {
         purpose: Purpose,
     ) -> Result<Self, BadRequest> {
         let window = window(nth, limit)?;
+        let terms = Some(Terms::overridden(limit));
         let requests = u64::from(limit.requests_per_unit);
+        if requests == 0 {
+            asked.check(nth, limit)?;
+            return Ok(Self { terms, state: State::Blocked, returns: false });
+        }
         let key = counter(asked.domain, &descriptor.entries);
         let deed = match purpose {
             Purpose::Spend(hits) => Deed::Take(hits),
             Purpose::GiveBack(hits) => Deed::GiveBack(hits),
         };
-        let bad = |why: AdHocError| BadRequest::Override { nth, why: why.to_string() };
+        let bad = |why: AdHocError| BadRequest::overriding(nth, &why);
         let spent = WindowHits { windows: Arc::clone(asked.windows), key, requests, window, deed };
         let state = if asked.windows.is_shared() {
             let throttling = asked.windows.ask_window(&spent.key, requests, window, deed).map_err(bad)?;
@@ -155,14 +184,7 @@ impl Claim {
             };
             State::of_window(said.map_err(bad)?, spent)
         };
-        let limit = RateLimit {
-            name: String::new(),
-            requests_per_unit: limit.requests_per_unit,
-            unit: limit.unit,
-            unit_multiplier: limit.unit_multiplier,
-        };
-        let terms = Terms { limit, rule: None, quota: false, metadata: None };
-        Ok(Self { terms: Some(terms), state })
+        Ok(Self { terms, state, returns: false })
     }
 
     /// What the rules said, once they have.
@@ -209,6 +231,29 @@ impl Claim {
         };
     }
 
+    /// Counts how it fared, as far as no rule does. Hits that come back were counted when they were spent.
+    pub(super) fn count(&self, tally: &Tally, code: Code) {
+        let Some(terms) = self.terms.as_ref().filter(|_| !self.returns) else { return };
+        let Some(name) = &terms.name else { return };
+        let fate = || match code {
+            Code::OverLimit => Fate::Refused,
+            _ if terms.shadow && self.is_over() => Fate::WouldRefuse,
+            _ => Fate::Admitted,
+        };
+        if matches!(self.state, State::Blocked) {
+            tally.zero_limits.count(name, "", fate());
+        }
+        if let Some(series) = &terms.series {
+            tally.values.count(name, series, fate());
+        }
+    }
+
+    /// Whether it is over its limit, also if that only watches.
+    fn is_over(&self) -> bool {
+        let watched = |outcome: &Outcome| outcome.would_refuse().next().is_some();
+        matches!(self.state, State::Blocked) || self.outcome().is_some_and(watched)
+    }
+
     /// Undoes it: what was taken goes back.
     pub(super) fn give_back(&mut self) {
         match std::mem::replace(&mut self.state, State::Free) {
@@ -240,15 +285,25 @@ pub(super) fn window(nth: usize, limit: &RateLimitOverride) -> Result<Duration, 
 }
 
 impl Terms {
-    fn configured(limit: &DescriptorLimit) -> Self {
+    fn configured(limit: &DescriptorLimit, series: Option<String>) -> Self {
         let told = RateLimit {
             name: limit.name.clone().unwrap_or_default(),
             requests_per_unit: limit.requests_per_unit,
             unit: limit.unit.map_or(0, Unit::number),
             unit_multiplier: None,
         };
-        let rule = matches!(limit.kind, Kind::Counted).then(|| limit.rule_name.clone());
-        Self { limit: told, rule, quota: limit.quota, metadata: limit.metadata.clone() }
+        let (name, metadata) = (Some(limit.rule_name.clone()), limit.metadata.clone());
+        Self { limit: told, name, series, shadow: limit.shadow, quota: limit.quota, metadata }
+    }
+
+    fn overridden(limit: &RateLimitOverride) -> Self {
+        let told = RateLimit {
+            name: String::new(),
+            requests_per_unit: limit.requests_per_unit,
+            unit: limit.unit,
+            unit_multiplier: limit.unit_multiplier,
+        };
+        Self { limit: told, name: None, series: None, shadow: false, quota: false, metadata: None }
     }
 }
 

@@ -48,14 +48,16 @@ impl Later {
         let Self { mut case, until } = self;
         let rls = Arc::clone(&case.rls);
         case.settle().await;
-        if case.has_returns() {
-            let so_far = Answer::to(&case, &rls.renderer, rls.patience(until));
-            case.give_back(!so_far.is_admitted)?;
-            case.settle().await;
-        }
-        let answer = Answer::to(&case, &rls.renderer, rls.patience(until));
+        let patience = rls.patience(until);
+        let mut answer = Answer::to(&case, &rls.renderer, patience);
         if !answer.pause.is_zero() {
             rls.sluice.clock().sleep(answer.pause).await;
+        }
+        // Last, as it cannot be undone. By the same patience, so that nothing is late now that was not before.
+        if case.has_returns() {
+            case.give_back(!answer.is_admitted)?;
+            case.settle().await;
+            answer = Answer::to(&case, &rls.renderer, patience);
         }
         case.end(&answer);
         Ok(answer.response)

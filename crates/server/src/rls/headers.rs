@@ -1,6 +1,7 @@
 //! What the proxy adds to its answer to the client.
 
 use http::{HeaderMap, HeaderValue, header};
+use sluicegate_engine::Outcome;
 use sluicegate_engine::rule::Reply;
 use sluicegate_http::{Protocol, Renderer};
 
@@ -17,12 +18,18 @@ pub(super) struct Told {
 
 impl Told {
     /// Of the descriptor that the answer hangs on. A rule's own reply is told as far as the proxy can carry it:
-    /// its body and its headers, not its status.
-    pub(super) fn of(renderer: &Renderer, standing: &Standing<'_>) -> Self {
+    /// its body and its headers, not its status. A limit without a rule is told by its numbers.
+    pub(super) fn of<'c>(renderer: &Renderer, standing: &Standing<'c>) -> Self {
         let mut headers = HeaderMap::new();
         let mut body = Vec::new();
-        match standing.outcome.map(|outcome| (outcome, outcome.reply())) {
-            None => {}
+        // Whoever is admitted is not answered with a refusal, whatever the rules said of hits that come back.
+        let reply = |outcome: &'c Outcome| outcome.reply().filter(|_| !standing.verdict.is_admitted());
+        match standing.outcome.map(|outcome| (outcome, reply(outcome))) {
+            None => {
+                if let Some(left) = standing.left() {
+                    renderer.fields_left(&left).write(&mut headers);
+                }
+            }
             Some((outcome, Some(Reply::Refuse { body: Some(_), .. } | Reply::Degrade { .. }))) => {
                 let reply = renderer.refuse(outcome, Protocol::Http);
                 body = reply.body().to_vec();

@@ -9,6 +9,8 @@
 //!    what later filters can know ([`metadata`]).
 //! 5. Is one refused, what the others took goes back. Is the request to pause, as leaky buckets want it, the
 //!    answer is held for so long; a client that will not wait for it is refused at once.
+//! 6. Hits that come back do so last, as that cannot be undone.
+//! 7. What no rule counts is counted in the [`tally`].
 //!
 //! Permits of concurrency limits cannot be held over this protocol, as nobody says when a request ends.
 
@@ -28,6 +30,7 @@ mod metadata;
 mod proto;
 mod question;
 mod standing;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +46,8 @@ use tonic_health::ServingStatus;
 
 use crate::Secret;
 use beside::Beside;
+pub use tally::LimitCounts;
+use tally::Tally;
 
 /// Envoy's rate limit service. Clones are the same service: one for each connection.
 #[derive(Clone)]
@@ -76,6 +81,8 @@ pub(crate) struct Shared {
     pause: Duration,
     max_checks: usize,
     beside: Beside,
+    /// What no rule counts.
+    tally: Tally,
     /// Calls that came.
     calls: AtomicU64,
 }
@@ -92,15 +99,34 @@ impl Rls {
         let beside = Beside::new(max_request)?;
         beside.tell(ServingStatus::Serving).await;
         let renderer = Renderer::new(style);
-        let calls = AtomicU64::new(0);
-        let shared =
-            Shared { sluice, windows, domains, renderer, secret, max_request, pause, max_checks, beside, calls };
-        Ok(Self(Arc::new(shared)))
+        Ok(Self(Arc::new(Shared {
+            sluice,
+            windows,
+            domains,
+            renderer,
+            secret,
+            max_request,
+            pause,
+            max_checks,
+            beside,
+            tally: Tally::default(),
+            calls: AtomicU64::new(0),
+        })))
     }
 
     /// Calls that came so far.
     pub(crate) fn calls(&self) -> u64 {
         self.0.calls.load(Ordering::Relaxed)
+    }
+
+    /// How often limits of zero were asked.
+    pub(crate) fn zero_limits(&self) -> Vec<LimitCounts> {
+        self.0.tally.zero_limits.read()
+    }
+
+    /// How often the values were asked that files want told apart.
+    pub(crate) fn values(&self) -> Vec<LimitCounts> {
+        self.0.tally.values.read()
     }
 
     /// Decides about a message as it comes off the wire; whether it could be.

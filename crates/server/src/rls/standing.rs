@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use sluicegate_config::ratelimit::Unit;
 use sluicegate_engine::sluice::{Cause, RuleDecision};
 use sluicegate_engine::{Outcome, Verdict};
+use sluicegate_http::headers::Left;
 
 use super::claim::{Claim, State};
 use super::limit::told;
 use super::proto::{Code, DescriptorStatus, RateLimit};
+
+/// What a limit is called that came with its descriptor, where clients are told a name.
+const OVERRIDE: &str = "override";
 
 /// How a descriptor fared, as far as the answer tells of it.
 pub(super) struct Standing<'c> {
@@ -18,6 +23,10 @@ pub(super) struct Standing<'c> {
     pub(super) outcome: Option<&'c Outcome>,
     /// The rule it hangs on.
     pub(super) rule: Option<&'c str>,
+    /// What its file calls the limit, if it is of a file.
+    name: Option<&'c str>,
+    /// Whether that limit only watches.
+    pub(super) shadow: bool,
     limit: Option<RateLimit>,
     pub(super) remaining: u32,
     reset: Option<Duration>,
@@ -32,7 +41,9 @@ impl<'c> Standing<'c> {
             verdict: Verdict::Allowed,
             refuses: false,
             outcome: None,
-            rule: terms.and_then(|terms| terms.rule.as_deref()),
+            rule: None,
+            name: terms.and_then(|terms| terms.name.as_deref()),
+            shadow: terms.is_some_and(|terms| terms.shadow),
             limit: None,
             remaining: 0,
             reset: None,
@@ -40,7 +51,10 @@ impl<'c> Standing<'c> {
         match &claim.state {
             State::Free | State::Returns | State::GivesBack(..) | State::AsksWindow(..) => {}
             State::Unlimited => standing.remaining = u32::MAX,
-            State::Blocked => (standing.verdict, standing.limit) = (Verdict::Never, limit()),
+            State::Blocked => {
+                standing.limit = limit();
+                standing.verdict = if standing.shadow { Verdict::Allowed } else { Verdict::Never };
+            }
             State::Window(said, _) => {
                 standing.limit = limit();
                 standing.verdict = match (said.limited, said.retry_after) {
@@ -52,10 +66,14 @@ impl<'c> Standing<'c> {
                 standing.reset = Some(said.reset_after);
             }
             State::Asked(_) | State::Decided(_) => {
+                standing.rule = standing.name;
                 if let Some(outcome) = claim.outcome() {
                     standing.hear(outcome, limit());
                 }
             }
+        }
+        if claim.returns {
+            standing.verdict = Verdict::Allowed;
         }
         if let Verdict::Wait(pause) = standing.verdict
             && patience.is_some_and(|patience| patience < pause)
@@ -88,6 +106,20 @@ impl<'c> Standing<'c> {
     /// Whether anybody had a say.
     pub(super) fn is_told(&self) -> bool {
         self.limit.is_some() || !self.verdict.is_admitted()
+    }
+
+    /// What is left of a limit that clients can be told of without its rule: one that came with the descriptor, or
+    /// lets nothing through.
+    pub(super) fn left(&self) -> Option<Left<'_>> {
+        let limit = self.limit.as_ref().filter(|_| !self.shadow && self.outcome.is_none())?;
+        let unit = Unit::from_number(limit.unit).map(Unit::duration);
+        Some(Left {
+            name: self.name.unwrap_or(OVERRIDE),
+            quota: limit.requests_per_unit.into(),
+            window: unit.map(|unit| unit.saturating_mul(limit.unit_multiplier.unwrap_or(1))),
+            remaining: self.remaining.into(),
+            reset: self.reset,
+        })
     }
 
     /// How long it pauses before it goes on.

@@ -90,18 +90,20 @@ async fn messages_that_do_not_come_are_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_commands_cost_nobody_else() {
-    let folder = Folder::new();
-    let served = served(&folder, "{ idle: 500ms }");
-    let halves: [&[u8]; 4] = [b"*3\r\n$12\r\nSLUICE", b"*", b"PIN", b"*2\r\n$4\r\nECHO\r\n$100\r\nabc"];
-    let closing = halves.map(|half| {
-        let place = served.place(2);
-        tokio::spawn(async move { closed_after(&place, half).await })
-    });
-    others_are_served(&served).await;
-    for closed in closing {
-        assert_eq!(soon("to be let go", closed).await.unwrap(), b"");
+    for timeouts in ["{ idle: 500ms }", "{ request_body: 500ms }"] {
+        let folder = Folder::new();
+        let served = served(&folder, timeouts);
+        let halves: [&[u8]; 4] = [b"*3\r\n$12\r\nSLUICE", b"*", b"PIN", b"*2\r\n$4\r\nECHO\r\n$100\r\nabc"];
+        let closing = halves.map(|half| {
+            let place = served.place(2);
+            tokio::spawn(async move { closed_after(&place, half).await })
+        });
+        others_are_served(&served).await;
+        for closed in closing {
+            assert_eq!(soon("to be let go", closed).await.unwrap(), b"");
+        }
+        until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
     }
-    until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
 }
 
 /// Sends commands without end and reads nothing, until nobody takes any more of them.
@@ -136,4 +138,40 @@ async fn replies_that_nobody_reads_are_not_made_without_end() {
         assert!(flood.await.unwrap() > 0);
     }
     until("all have gone", async || served.running.vitals().door().counts().open == 0).await;
+}
+
+/// A quarter of a megabyte that asks for a hundred: they are made as they are taken, and others are served meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_goes_on_as_its_replies_are_read() {
+    let folder = Folder::new();
+    let served = served(&folder, "{ idle: 1h }");
+    let mut io = served.place(2).connect(b"").await.unwrap();
+    let docs = command(&["COMMAND", "DOCS"]);
+    io.write_all(&[docs.clone(), command(&["PING"])].concat()).await.unwrap();
+    let mut described = Vec::new();
+    while !described.ends_with(b"+PONG\r\n") {
+        assert!(soon("a reply", io.read_buf(&mut described)).await.unwrap() > 0);
+    }
+    described.truncate(described.len() - b"+PONG\r\n".len());
+
+    let last = command(&["CL.THROTTLE", "last", "9", "1", "3600"]);
+    let transaction = [command(&["MULTI"]), docs.repeat(9_998), last, command(&["EXEC"]), command(&["PING"])].concat();
+    io.write_all(&transaction).await.unwrap();
+    let mut begun = vec![0; b"+OK\r\n".len() + 9_999 * b"+QUEUED\r\n".len() + b"*9999\r\n".len()];
+    soon("it has begun", io.read_exact(&mut begun)).await.unwrap();
+    assert!(begun.ends_with(b"+QUEUED\r\n*9999\r\n"));
+    others_are_served(&served).await;
+    let mut other = Resp::to(&served.place(2)).await.unwrap();
+    let looked = other.ask(&["CL.THROTTLE", "last", "9", "1", "3600", "0"]).await.unwrap();
+    assert_eq!(looked.numbers(), [0, 10, 10, -1, 0], "it has come to its end though nobody has read");
+
+    let mut came = vec![0; described.len()];
+    for nth in 0..9_998 {
+        soon("the next reply", io.read_exact(&mut came)).await.unwrap();
+        assert!(came == described, "the {nth}th is another: {}", came.escape_ascii());
+    }
+    let end = b"*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:3600\r\n+PONG\r\n";
+    came.resize(end.len(), 0);
+    soon("the end", io.read_exact(&mut came)).await.unwrap();
+    assert_eq!(came.escape_ascii().to_string(), end.escape_ascii().to_string());
 }

@@ -11,7 +11,7 @@ use super::{Kept, Subject, TOKENS, WRITE, call};
 use crate::metrics::checker::{Exposed, read};
 use crate::metrics::instrument::{ALL, Instrument, Kind};
 use crate::metrics::{self, Format};
-use crate::{ConnectionReading, GatewayReading, ServerReading, Sources, UpstreamReading};
+use crate::{ConnectionReading, GatewayReading, LimitReading, ServerReading, Sources, UpstreamReading};
 
 fn served(sources: &mut Sources) {
     sources.gateway = Some(Arc::new(|| GatewayReading {
@@ -133,6 +133,67 @@ fn ten_thousand_rules_do_not_become_ten_thousand_series() {
     assert_eq!(decisions.len(), 2_001 * 3);
     assert!(decisions.iter().any(|sample| sample.labels["rule"] == "(others)"));
     assert_eq!(exposed["sluicegate_rules"].samples[0].value, 10_000.0);
+}
+
+/// The decisions of a rule, and what they came to.
+fn of_family<'e>(exposed: &'e Exposed, family: &str, rule: &str) -> Vec<(Option<&'e str>, &'e str, f64)> {
+    let samples = exposed[family].samples.iter().filter(|sample| sample.labels["rule"] == rule);
+    let told =
+        samples.map(|it| (it.labels.get("entries").map(String::as_str), it.labels["verdict"].as_str(), it.value));
+    let mut told: Vec<_> = told.collect();
+    told.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+    told
+}
+
+/// Limits of zero have no rule. They are told where the rules are; one that has become a rule goes on in its series.
+#[test]
+fn limits_of_zero_are_told_beside_the_rules() {
+    let kept = Kept::new(Default::default());
+    kept.ask("203.0.113.9", 3);
+    let mut sources = kept.sources();
+    let limit = |name: Option<&str>, refused, would_refuse| LimitReading {
+        limit: name.map(str::to_owned),
+        refused,
+        would_refuse,
+        ..Default::default()
+    };
+    sources.server = Some(Arc::new(move || ServerReading {
+        zero_limits: vec![limit(Some("shop.closed"), 4, 2), limit(Some("per-ip"), 5, 0), limit(None, 7, 0)],
+        ..Default::default()
+    }));
+    for format in [Format::OpenMetrics, Format::Prometheus] {
+        let exposed = read(&metrics::text(&sources, format), format).unwrap();
+        let family = if format == Format::OpenMetrics { "sluicegate_decisions" } else { "sluicegate_decisions_total" };
+        let told = |rule| of_family(&exposed, family, rule);
+        assert_eq!(told("shop.closed"), [(None, "refused", 4.0), (None, "would_refuse", 2.0)]);
+        assert_eq!(told("per-ip"), [(None, "admitted", 2.0), (None, "banned", 0.0), (None, "refused", 6.0)]);
+        assert_eq!(told("(others)"), [(None, "refused", 7.0)]);
+    }
+}
+
+/// Values are told only where somebody counted them, and whatever clients write stays within its quotes.
+#[test]
+fn values_that_files_ask_for_are_told() {
+    let kept = Kept::new(Default::default());
+    let mut sources = kept.sources();
+    let odd = "path=/a\"} 1\n# EOF\nx{y=\"\\\u{e9}";
+    let value = |limit: Option<&str>, entries: &str, admitted, refused| LimitReading {
+        limit: limit.map(str::to_owned),
+        entries: entries.to_owned(),
+        admitted,
+        refused,
+        would_refuse: 0,
+    };
+    sources.server = Some(Arc::new(move || ServerReading {
+        values: vec![value(Some("shop.path"), "path=/a", 3, 1), value(Some("odd"), odd, 1, 0), value(None, "", 9, 0)],
+        ..Default::default()
+    }));
+    let exposed = read(&metrics::text(&sources, Format::OpenMetrics), Format::OpenMetrics).unwrap();
+    let told = |rule| of_family(&exposed, "sluicegate_descriptors", rule);
+    assert_eq!(told("shop.path"), [(Some("path=/a"), "admitted", 3.0), (Some("path=/a"), "refused", 1.0)]);
+    assert_eq!(told("odd"), [(Some(odd), "admitted", 1.0)]);
+    assert_eq!(told("(others)"), [(Some("other"), "admitted", 9.0)]);
+    prometheus_approves(&metrics::text(&sources, Format::Prometheus));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod checks;
 mod described;
 mod held;
 mod pages;
+mod reference;
 mod socket;
 
 use std::net::SocketAddr;

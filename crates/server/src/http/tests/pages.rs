@@ -171,8 +171,10 @@ async fn other_paths_and_methods_are_told_what_there_is() {
     assert!(subject.is_untouched());
 }
 
+/// Whether all is well may be asked by everybody, and what describes the API may be read: a browser that opens a page
+/// has no way to show a secret for it, and nothing in those pages is of this server's rules or clients.
 #[tokio::test]
-async fn every_route_but_one_wants_the_secret() {
+async fn whatever_decides_or_knows_wants_the_secret() {
     let mut subject = Subject::new();
     let file = std::env::temp_dir().join(format!("sluicegate-http-secret-{}", std::process::id()));
     fs::write(&file, "open sesame\n").unwrap();
@@ -187,8 +189,8 @@ async fn every_route_but_one_wants_the_secret() {
                 let mut request = json(method, &path, "{}");
                 request.headers_mut().extend(shown.map(|shown| (http::header::AUTHORIZATION, shown.parse().unwrap())));
                 let answer = subject.call(request).await;
-                if path == "/healthz" {
-                    assert!(answer.status.is_success());
+                if ["/healthz", "/openapi.json", "/docs", "/docs/index.html"].contains(&path.as_str()) {
+                    assert!(answer.status.is_success() || answer.status.is_redirection(), "{path} {}", answer.status);
                     continue;
                 }
                 assert_eq!(

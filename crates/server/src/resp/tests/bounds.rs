@@ -2,17 +2,12 @@
 
 use std::time::Duration;
 
+use sluicegate_engine::Sluice;
+use sluicegate_engine::clock::ManualClock;
 use tokio::io::AsyncWriteExt;
 
 use super::super::connection::{MOST_UNSENT, TAKING};
-use super::{Client, IDLE, MAX_REQUEST, Server, command};
-
-/// Lets everything happen that can happen now. There is one thread: whoever can go on does so before we do.
-async fn settle() {
-    for _ in 0..200 {
-        tokio::task::yield_now().await;
-    }
-}
+use super::{BOUNDS, Bounds, Client, IDLE, MAX_REQUEST, Server, WHOLE_COMMAND, command, settle};
 
 impl Client {
     /// Sends as much of these bytes as is taken without waiting for long, and says how much that was.
@@ -94,13 +89,63 @@ async fn who_is_silent_for_too_long_is_let_go_and_who_speaks_is_not() {
     assert_eq!(server.clock.alarms(), 0);
 }
 
+/// Each byte was taken for a sign of life, and half a command held for as long as silence may last.
+#[tokio::test]
+async fn half_a_command_is_not_held_for_longer_if_it_comes_in_drops() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.line("PING", "+PONG\r\n").await;
+    settle().await;
+    server.clock.advance(WHOLE_COMMAND);
+    client.send("*2\r\n$4\r\nECHO\r\n$100\r\n").await;
+    for _ in 0..19 {
+        settle().await;
+        server.clock.advance(WHOLE_COMMAND / 20);
+        client.send("x").await;
+    }
+    settle().await;
+    assert_eq!(server.clock.alarms(), 1, "one alarm for each connection");
+    server.clock.advance(WHOLE_COMMAND / 20 - Duration::from_nanos(1));
+    settle().await;
+    assert!(!client.served.is_finished());
+    server.clock.advance(Duration::from_nanos(1));
+    assert_eq!(client.rest().await, b"");
+    assert_eq!(server.clock.alarms(), 0);
+}
+
+#[tokio::test]
+async fn each_command_has_the_whole_time_to_come() {
+    let server = Server::new();
+    let mut client = server.connect();
+    let almost = WHOLE_COMMAND - Duration::from_nanos(1);
+    client.send("PI").await;
+    for _ in 0..5 {
+        settle().await;
+        server.clock.advance(almost);
+        settle().await;
+        // The end of one, with the beginning of the next.
+        client.send("NG\r\nPI").await;
+        client.expect("+PONG\r\n").await;
+    }
+    client.line("NG", "+PONG\r\n").await;
+    settle().await;
+    // Silence between two commands has the time that silence has.
+    server.clock.advance(IDLE - Duration::from_nanos(1));
+    settle().await;
+    client.line("PING", "+PONG\r\n").await;
+}
+
+/// Where silence has less time than a command, half a command is silence.
 #[tokio::test]
 async fn half_a_command_is_silence_too() {
-    let server = Server::new();
+    let clock = ManualClock::new();
+    let idle = WHOLE_COMMAND / 2;
+    let sluice = Sluice::builder().clock(clock.clone()).build().unwrap();
+    let server = Server::within(Bounds { idle, ..BOUNDS }, sluice, None, clock);
     let mut client = server.connect();
     client.send("*1\r\n$4\r\nPI").await;
     settle().await;
-    server.clock.advance(IDLE);
+    server.clock.advance(idle);
     assert_eq!(client.rest().await, b"");
 }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::super::Resp;
-use super::{IDLE, MAX_REQUEST, bucket, secret_of};
+use super::{BOUNDS, bucket, secret_of};
 
 /// A server on a port of its own, in a thread of its own. Ends when dropped.
 struct Listening {
@@ -28,7 +28,7 @@ impl Listening {
         rule.key = vec![Attribute::custom("account").into()];
         let sluice = Sluice::builder().rule(rule).build().unwrap();
         let adhoc = Arc::new(AdHoc::new(10_000, clock.clone()).unwrap());
-        let resp = Resp::new(sluice, adhoc, secret.map(secret_of), MAX_REQUEST, IDLE, clock);
+        let resp = Resp::new(sluice, adhoc, secret.map(secret_of), BOUNDS, clock);
         let (closing, mut closed) = watch::channel(());
         let (tell, told) = std::sync::mpsc::channel();
         let thread = thread::spawn(move || {

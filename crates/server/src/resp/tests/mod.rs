@@ -8,6 +8,7 @@ mod parsing;
 mod rules;
 mod store;
 mod throttling;
+mod transactions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +21,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Resp;
+use super::{Bounds, Resp};
 use crate::Secret;
 
 const IDLE: Duration = Duration::from_secs(300);
+const WHOLE_COMMAND: Duration = Duration::from_secs(20);
 const MAX_REQUEST: usize = 64 * 1024;
+const BOUNDS: Bounds = Bounds { max_request: MAX_REQUEST, whole_command: WHOLE_COMMAND, idle: IDLE };
 
 /// How long a test waits for what should come at once, so that it fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,9 +55,13 @@ impl Server {
     }
 
     fn of(sluice: Sluice, secret: Option<Secret>, clock: ManualClock) -> Self {
+        Self::within(BOUNDS, sluice, secret, clock)
+    }
+
+    fn within(bounds: Bounds, sluice: Sluice, secret: Option<Secret>, clock: ManualClock) -> Self {
         let adhoc = Arc::new(AdHoc::new(1_000, clock.clone()).unwrap());
         let handle = ClockHandle::new(clock.clone());
-        let resp = Arc::new(Resp::new(sluice, adhoc, secret, MAX_REQUEST, IDLE, handle));
+        let resp = Arc::new(Resp::new(sluice, adhoc, secret, bounds, handle));
         Self { resp, clock, closing: watch::channel(()).0 }
     }
 
@@ -84,6 +91,13 @@ fn secret_of(secret: &str) -> Secret {
     let read = Secret::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     read
+}
+
+/// Lets everything happen that can happen now. There is one thread: whoever can go on does so before we do.
+async fn settle() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
 }
 
 struct Client {

@@ -87,6 +87,25 @@ async fn the_answer_waits_for_the_store_and_so_do_those_behind_it() {
 }
 
 #[tokio::test]
+async fn within_a_transaction_the_order_stays_too() {
+    let clock = ManualClock::new();
+    let store = Arc::new(SlowStore::default());
+    let mut rule = Rule::new("shared", [bucket("5/1s", 5)]);
+    rule.scope = Scope::Cluster { mode: ClusterMode::Exact, on_store_failure: OnStoreFailure::LocalShare };
+    let sluice = Sluice::builder().rule(rule).store(Arc::clone(&store) as Arc<dyn FleetStore>).clock(clock.clone());
+    let server = Server::of(sluice.build().unwrap(), None, clock);
+    let mut client = server.connect();
+    client.send("MULTI\r\nECHO a\r\nSLUICE.CHECK shared\r\nECHO b\r\nEXEC\r\nECHO c\r\nQUIT\r\n").await;
+    store.answer(granted(Check::Now, 4)).await;
+    let replies = String::from_utf8(client.rest().await).unwrap();
+    assert_eq!(
+        replies,
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n$1\r\na\r\n\
+         *8\r\n:1\r\n:5\r\n:4\r\n:-1\r\n:2\r\n:0\r\n$6\r\nshared\r\n:0\r\n$1\r\nb\r\n$1\r\nc\r\n+OK\r\n"
+    );
+}
+
+#[tokio::test]
 async fn a_lost_store_is_told_of() {
     let clock = ManualClock::new();
     let store = Arc::new(SlowStore::default());

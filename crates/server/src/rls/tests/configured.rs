@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use sluicegate_http::HeaderStyle;
 
-use super::support::{Setup, codes, descriptor, header, metadata, request, serve_file};
+use super::support::{Setup, codes, descriptor, header, headers, metadata, request, serve_file};
 use crate::rls::proto::{Code, RateLimitDescriptor, RateLimitResponse, Unit};
 
 const FILE: &str = "
@@ -22,6 +22,10 @@ descriptors:
 - key: path
   value: /watched
   rate_limit: {unit: week, requests_per_unit: 1}
+  shadow_mode: true
+- key: path
+  value: /watched-zero
+  rate_limit: {unit: hour, requests_per_unit: 0}
   shadow_mode: true
 - key: account
   descriptors:
@@ -107,6 +111,52 @@ async fn a_watched_limit_counts_and_admits() {
     assert_eq!(watched.iter().map(|counts| counts.refused).sum::<u64>(), 2);
 }
 
+/// It refused everything, as if nothing were said of watching.
+#[tokio::test]
+async fn a_watched_limit_of_zero_admits() {
+    let served = serve_file(FILE).await;
+    for hits in [1, 0, 7] {
+        let descriptor = RateLimitDescriptor { hits_addend: Some(hits), ..path("/watched-zero") };
+        let response = served.ask(request("edge", [descriptor])).await;
+        assert_eq!((response.overall_code(), codes(&response)), (Code::Ok, vec![Code::Ok]));
+        let limit = response.statuses[0].current_limit.as_ref().unwrap();
+        assert_eq!((limit.requests_per_unit, limit.unit()), (0, Unit::Hour));
+    }
+    let [counts] = &served.rls.zero_limits()[..] else { panic!("one limit was asked") };
+    assert_eq!((counts.limit.as_deref(), counts.refused), (Some("edge.path_/watched-zero"), 0));
+    assert_eq!((counts.admitted, counts.would_refuse), (0, 3));
+}
+
+/// Whoever looks is told that nothing passes. Hits that come back are none of its business: they refuse nothing.
+#[tokio::test]
+async fn zero_is_over_for_who_looks_and_not_for_who_gives_back() {
+    let served = serve_file(FILE).await;
+    let closed =
+        |hits, is_negative_hits| RateLimitDescriptor { hits_addend: Some(hits), is_negative_hits, ..path("/closed") };
+    assert_eq!(served.once(closed(0, false)).await, (Code::OverLimit, 0));
+    assert_eq!(served.once(closed(2, true)).await, (Code::Ok, 0));
+    assert_eq!(served.once(closed(0, true)).await, (Code::Ok, 0));
+}
+
+/// The whole was refused for hits that came back to a limit of zero, and the others' had gone back by then.
+#[tokio::test]
+async fn hits_come_back_from_admitted_requests_alone() {
+    let served = serve_file(FILE).await;
+    let with =
+        |name, hits, is_negative_hits| RateLimitDescriptor { hits_addend: Some(hits), is_negative_hits, ..path(name) };
+    assert_eq!(served.once(with("/a", 2, false)).await, (Code::Ok, 0));
+    let response = served.ask(request("edge", [with("/a", 1, true), with("/closed", 1, true)])).await;
+    assert_eq!((response.overall_code(), codes(&response)), (Code::Ok, vec![Code::Ok, Code::Ok]));
+    assert_eq!(response.statuses[0].limit_remaining, 1);
+    for hits in [0, 1] {
+        let descriptors = [with("/a", 1, true), with("/closed", 1, true), with("/closed", hits, false)];
+        let response = served.ask(request("edge", descriptors)).await;
+        assert_eq!(response.overall_code(), Code::OverLimit);
+        assert_eq!(codes(&response), [Code::Ok, Code::Ok, Code::OverLimit]);
+        assert_eq!(served.once(with("/a", 0, false)).await, (Code::Ok, 1));
+    }
+}
+
 #[tokio::test]
 async fn a_limit_that_is_replaced_does_not_count() {
     let served = serve_file(FILE).await;
@@ -148,6 +198,36 @@ async fn clients_are_told_what_is_left() {
     let response = served.ask(request("edge", [path("/a")])).await;
     assert_eq!(header(&response, "x-ratelimit-limit"), Some("2"));
     assert_eq!(header(&response, "x-ratelimit-remaining"), Some("1"));
+}
+
+/// A limit of zero has no rule to tell of it, and was not told of at all. Nothing resets it.
+#[tokio::test]
+async fn clients_are_told_of_zero() {
+    for (style, expected) in [
+        (HeaderStyle::Legacy, vec![("ratelimit-limit", "0"), ("ratelimit-remaining", "0")]),
+        (HeaderStyle::X, vec![("x-ratelimit-limit", "0"), ("x-ratelimit-remaining", "0")]),
+        (
+            HeaderStyle::Ietf,
+            vec![("ratelimit-policy", "\"edge.path_/closed\";q=0;w=3600"), ("ratelimit", "\"edge.path_/closed\";r=0")],
+        ),
+        (HeaderStyle::None, vec![]),
+    ] {
+        let served = Setup { file: Some(FILE), style, ..Setup::default() }.serve().await;
+        let response = served.ask(request("edge", [path("/closed")])).await;
+        assert_eq!(headers(&response), expected);
+    }
+}
+
+/// What only watches is not told of, and does not hide what is.
+#[tokio::test]
+async fn clients_are_told_of_what_acts() {
+    let served = Setup { file: Some(FILE), style: HeaderStyle::X, ..Setup::default() }.serve().await;
+    for watched in ["/watched-zero", "/watched"] {
+        let alone = served.ask(request("edge", [path(watched)])).await;
+        assert_eq!(headers(&alone), []);
+        let beside = served.ask(request("edge", [path(watched), path(&format!("{watched}-beside"))])).await;
+        assert_eq!(header(&beside, "x-ratelimit-remaining"), Some("1"), "{watched}");
+    }
 }
 
 const QUOTAS: &str = "

@@ -10,3 +10,4 @@ mod pauses;
 mod rules;
 mod secret;
 mod support;
+mod tallied;

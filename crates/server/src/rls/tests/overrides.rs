@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::support::{codes, descriptor, header, metadata, per_minute, request, rule, serve};
+use sluicegate_http::HeaderStyle;
+
+use super::support::{Setup, codes, descriptor, header, headers, metadata, per_minute, request, rule, serve};
 use crate::rls::proto::{Code, RateLimitDescriptor, RateLimitOverride, Unit};
 
 fn limited(entries: &[(&str, &str)], requests_per_unit: u32, unit: Unit) -> RateLimitDescriptor {
@@ -108,4 +110,63 @@ async fn a_refused_request_gives_nothing_back() {
     assert_eq!((response.overall_code(), codes(&response)), (Code::OverLimit, vec![Code::Ok, Code::OverLimit]));
     assert_eq!(response.statuses[0].limit_remaining, 0);
     assert_eq!(served.once(with(0, false)).await, (Code::Ok, 0));
+}
+
+/// What is given back stays so, whatever becomes of the rest: so everything that can be wrong is found before.
+#[tokio::test]
+async fn a_request_that_makes_no_sense_gives_nothing_back() {
+    let served = serve([]).await;
+    let with = |hits, back| RateLimitDescriptor {
+        hits_addend: Some(hits),
+        is_negative_hits: back,
+        ..limited(&[("a", "b")], 5, Unit::Hour)
+    };
+    assert_eq!(served.once(with(5, false)).await, (Code::Ok, 0));
+    let mut endless = RateLimitDescriptor { is_negative_hits: true, ..limited(&[("c", "d")], 5, Unit::Year) };
+    endless.limit.as_mut().unwrap().unit_multiplier = Some(1_000);
+    let refused = served.refused(request("edge", [with(3, true), endless])).await;
+    assert!(refused.message().contains("descriptor 2"), "{refused:?}");
+    assert_eq!(served.once(with(0, false)).await, (Code::Ok, 0));
+}
+
+#[tokio::test]
+async fn zero_is_over_for_who_looks_and_not_for_who_gives_back() {
+    let served = serve([]).await;
+    let zero = |hits, is_negative_hits| RateLimitDescriptor {
+        hits_addend: Some(hits),
+        is_negative_hits,
+        ..limited(&[("a", "b")], 0, Unit::Minute)
+    };
+    for (hits, back, expected) in [(1, false, Code::OverLimit), (0, false, Code::OverLimit), (1, true, Code::Ok)] {
+        assert_eq!(served.once(zero(hits, back)).await, (expected, 0), "{hits} {back}");
+    }
+}
+
+/// There is no rule to tell of such a limit, and it was not told of at all.
+#[tokio::test]
+async fn clients_are_told_of_it() {
+    let expected = |style| match style {
+        HeaderStyle::Legacy => ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"],
+        _ => ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"],
+    };
+    for style in [HeaderStyle::Legacy, HeaderStyle::X] {
+        let served = Setup { style, ..Setup::default() }.serve().await;
+        let ask = || served.ask(request("edge", [limited(&[("a", "b")], 1, Unit::Hour)]));
+        let reset = |seconds: i64, nanos: i32| (seconds + i64::from(nanos > 0)).to_string();
+        let [limit, remaining, until] = expected(style);
+        let admitted = ask().await;
+        let told = admitted.statuses[0].duration_until_reset.unwrap();
+        let reset = reset(told.seconds, told.nanos);
+        assert_eq!(headers(&admitted), [(limit, "1"), (remaining, "0"), (until, &reset)]);
+        assert_eq!(
+            headers(&ask().await),
+            [(limit, "1"), (remaining, "0"), (until, reset.as_str()), ("retry-after", &reset)]
+        );
+    }
+    let served = Setup { style: HeaderStyle::Ietf, ..Setup::default() }.serve().await;
+    let mut descriptor = limited(&[("a", "b")], 3, Unit::Minute);
+    descriptor.limit.as_mut().unwrap().unit_multiplier = Some(5);
+    let response = served.ask(request("edge", [descriptor])).await;
+    assert_eq!(header(&response, "ratelimit-policy"), Some("\"override\";q=3;w=300"));
+    assert!(header(&response, "ratelimit").unwrap().starts_with("\"override\";r=2;t="));
 }

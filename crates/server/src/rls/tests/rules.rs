@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluicegate_engine::rule::{Attribute, Expr, Lists, Mode, OnLimit, Reply, ReplyBody, Rule};
+use sluicegate_engine::rule::{Attribute, Ban, Expr, Lists, Mode, OnLimit, Reply, ReplyBody, Rule};
 use sluicegate_engine::{Limit, Rate};
 use sluicegate_http::HeaderStyle;
 
@@ -136,6 +136,33 @@ async fn hits_are_given_back() {
         request.hits_addend = 4;
         assert_eq!(served.ask(request).await.statuses[0].limit_remaining, 4);
     }
+}
+
+/// Whoever is banned is refused what it asks for. Hits that come back ask for nothing: the request is not refused for
+/// them, and what else comes back with it does.
+#[tokio::test]
+async fn hits_that_come_back_are_not_refused_for_a_ban() {
+    let path = Attribute::Descriptor("path".to_owned());
+    let minute = Duration::from_secs(60);
+    let ban = Some(Ban { after: 1, within: minute, lasting: minute });
+    let body = Some(ReplyBody::Text("banned".to_owned()));
+    let on_limit =
+        OnLimit { reply: Some(Reply::Refuse { status: 403, body, headers: Vec::new() }), ..OnLimit::default() };
+    let served = serve([by(path, Rule { ban, on_limit, ..rule("per-path", per_minute(2)) })]).await;
+    let of = |path, hits, is_negative_hits| {
+        let hits_addend = Some(hits);
+        RateLimitDescriptor { hits_addend, is_negative_hits, ..descriptor(&[("path", path)]) }
+    };
+    assert_eq!(served.once(of("/good", 2, false)).await, (Code::Ok, 0));
+    assert_eq!(served.once(of("/bad", 3, false)).await.0, Code::OverLimit);
+    assert_eq!(served.once(of("/bad", 1, false)).await.0, Code::OverLimit);
+    let response = served.ask(request("edge", [of("/good", 1, true), of("/bad", 1, true)])).await;
+    assert_eq!((response.overall_code(), codes(&response)), (Code::Ok, vec![Code::Ok, Code::Ok]));
+    assert!(response.raw_body.is_empty());
+    assert_eq!(served.once(of("/good", 0, false)).await, (Code::Ok, 1));
+    let response = served.ask(request("edge", [of("/good", 1, true), of("/bad", 1, false)])).await;
+    assert_eq!((response.overall_code(), codes(&response)), (Code::OverLimit, vec![Code::Ok, Code::OverLimit]));
+    assert_eq!(served.once(of("/good", 0, false)).await, (Code::Ok, 1));
 }
 
 /// A refusal by one gives back what the others took, in whatever order they come.

@@ -169,6 +169,11 @@ pub(super) fn metadata(response: &RateLimitResponse) -> serde_json::Value {
     serde_json::from_str::<serde_json::Value>(&text).unwrap()["dynamicMetadata"].take()
 }
 
+/// All headers that are added to the answer.
+pub(super) fn headers(response: &RateLimitResponse) -> Vec<(&str, &str)> {
+    response.response_headers_to_add.iter().map(|header| (header.key.as_str(), header.value.as_str())).collect()
+}
+
 /// A header that is added to the answer.
 pub(super) fn header<'a>(response: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
     response.response_headers_to_add.iter().find(|header| header.key == name).map(|header| header.value.as_str())
