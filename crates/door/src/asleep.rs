@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::connection::Connection;
@@ -17,18 +16,19 @@ use crate::socket::{BareSocket, Socket};
 pub struct Asleep {
     // Closed first: whoever gets the place next must find the file given back.
     socket: BareSocket,
-    peer: SocketAddr,
     place: Place,
 }
 
 impl Asleep {
-    pub(crate) fn new(socket: Socket, peer: SocketAddr, place: Place) -> io::Result<Self> {
-        Ok(Self { socket: socket.bare()?, peer, place })
+    pub(crate) fn new(socket: Socket, place: Place) -> io::Result<Self> {
+        Ok(Self { socket: socket.bare()?, place })
     }
 
-    /// The connection as it was, in the runtime that this is called in.
+    /// The connection as it was, in the runtime that this is called in. Who is at the other end the system knows: it need
+    /// not be remembered meanwhile.
     pub fn wake(self) -> io::Result<Connection> {
-        Ok(Connection::woken(Socket::of_bare(self.socket)?, self.peer, self.place))
+        let peer = self.socket.peer()?;
+        Ok(Connection::woken(Socket::of_bare(self.socket)?, peer, self.place))
     }
 }
 
@@ -40,6 +40,6 @@ impl AsFd for Asleep {
 
 impl fmt::Debug for Asleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asleep").field("peer", &self.peer).finish_non_exhaustive()
+        f.debug_struct("Asleep").field("socket", &self.socket).finish_non_exhaustive()
     }
 }

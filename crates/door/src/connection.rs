@@ -38,7 +38,7 @@ impl Connection {
 
     /// Takes the connection from its runtime; it keeps its place.
     pub fn sleep(self) -> io::Result<Asleep> {
-        Asleep::new(self.stream, self.peer, self.place)
+        Asleep::new(self.stream, self.place)
     }
 
     /// The address at the other end; over a Unix socket, that of this machine.

@@ -96,6 +96,16 @@ impl Socket {
     }
 }
 
+impl BareSocket {
+    /// The address at the other end.
+    pub(crate) fn peer(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr(),
+            Self::Unix(_) => Ok(NEIGHBOUR),
+        }
+    }
+}
+
 impl AsFd for BareSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {

@@ -42,6 +42,8 @@ pub(crate) struct Dormitory {
 struct Beds {
     /// By the numbers of their sockets, which are small and given out anew.
     by_socket: Vec<Option<Box<Sleeper>>>,
+    /// How connections of this thread hear that it stops.
+    closing: Option<watch::Receiver<()>>,
     /// Whether nobody looks after sleepers any more.
     are_closed: bool,
 }
@@ -54,7 +56,6 @@ pub(super) struct Sleeper {
     /// When it was last heard of.
     pub(super) since: Timestamp,
     pub(super) host: Arc<Host>,
-    pub(super) closing: watch::Receiver<()>,
     /// Counted as one at rest.
     #[expect(dead_code, reason = "it counts by being there")]
     pub(super) resting: Resting,
@@ -67,8 +68,8 @@ impl Dormitory {
         Some(Self { watch, beds: Mutex::default() })
     }
 
-    /// Takes a connection in; gives it back if it cannot sleep here.
-    pub(super) fn take_in(&self, sleeper: Sleeper) -> Option<Sleeper> {
+    /// Takes a connection in; gives it back if it cannot sleep here. `closing` is the same for all connections of a thread.
+    pub(super) fn take_in(&self, sleeper: Sleeper, closing: &watch::Receiver<()>) -> Option<Sleeper> {
         let socket = sleeper.connection.as_fd();
         let Ok(bed) = usize::try_from(socket.as_raw_fd()) else { return Some(sleeper) };
         let mut beds = self.beds.lock();
@@ -80,6 +81,7 @@ impl Dormitory {
         if beds.by_socket.len() <= bed {
             beds.by_socket.resize_with(bed + 1, || None);
         }
+        beds.closing.get_or_insert_with(|| closing.clone());
         beds.by_socket[bed] = Some(Box::new(sleeper));
         None
     }
@@ -116,7 +118,8 @@ impl Dormitory {
         }
         let closed = Beds { are_closed: true, ..Beds::default() };
         let last = std::mem::replace(&mut *dormitory.beds.lock(), closed);
-        last.by_socket.into_iter().flatten().for_each(|sleeper| dormitory.wake(*sleeper, &thread));
+        let Some(closing) = last.closing else { return };
+        last.by_socket.into_iter().flatten().for_each(|sleeper| dormitory.wake(*sleeper, closing.clone(), &thread));
     }
 
     /// Wakes some of those who have something to say; answers whether there were any.
@@ -128,18 +131,20 @@ impl Dormitory {
         }
         for call in &calls {
             let bed = usize::try_from(call.data.u64()).unwrap_or(usize::MAX);
-            let sleeper = self.beds.lock().by_socket.get_mut(bed).and_then(Option::take);
-            if let Some(sleeper) = sleeper {
-                self.wake(*sleeper, thread);
+            let mut beds = self.beds.lock();
+            let sleeper = beds.by_socket.get_mut(bed).and_then(Option::take);
+            if let (Some(sleeper), Some(closing)) = (sleeper, beds.closing.clone()) {
+                drop(beds);
+                self.wake(*sleeper, closing, thread);
             }
         }
         !calls.is_empty()
     }
 
     /// Goes on with a connection. One that the system has lost is closed.
-    fn wake(&self, sleeper: Sleeper, thread: &Arc<Thread>) {
+    fn wake(&self, sleeper: Sleeper, closing: watch::Receiver<()>, thread: &Arc<Thread>) {
         let is_unwatched = epoll::delete(&self.watch, sleeper.connection.as_fd()).is_ok();
-        if is_unwatched && let Ok(visit) = Visit::woken(sleeper, thread) {
+        if is_unwatched && let Ok(visit) = Visit::woken(sleeper, closing, thread) {
             thread.guests.spawn(visit.serve_on());
         }
     }

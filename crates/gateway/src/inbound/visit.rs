@@ -118,8 +118,8 @@ impl Visit {
     }
 
     /// A client that has slept.
-    pub(super) fn woken(sleeper: Sleeper, thread: &Arc<Thread>) -> io::Result<Self> {
-        let Sleeper { connection, address, since, host, closing, .. } = sleeper;
+    pub(super) fn woken(sleeper: Sleeper, closing: watch::Receiver<()>, thread: &Arc<Thread>) -> io::Result<Self> {
+        let Sleeper { connection, address, since, host, .. } = sleeper;
         let client = thread.client(SocketAddr::new(address, 0), false);
         let mut visit = Self::new(Stream::Plain(connection.wake()?), client, host, closing, since);
         visit.deadlines.await_since(Awaited::Request, since);
@@ -136,8 +136,8 @@ impl Visit {
         let Self { wire, deadlines, closing, host, client } = self;
         let connection = Arc::into_inner(wire)?.into_inner().sleep()?;
         let (address, since, resting) = (client.origin.address, deadlines.since(), host.rest());
-        let sleepless = dormitory.take_in(Sleeper { connection, address, since, host, closing, resting })?;
-        Self::woken(sleepless, &thread).ok()
+        let sleepless = dormitory.take_in(Sleeper { connection, address, since, host, resting }, &closing)?;
+        Self::woken(sleepless, closing, &thread).ok()
     }
 
     /// Serves it until it ends, takes too long, or the gateway stops.
