@@ -153,7 +153,7 @@ impl Strain {
         let eased = passing.arrivals < EASED * self.crowd;
         self.eased_since = eased.then(|| self.eased_since.unwrap_or(now));
         if self.holds() {
-            self.why = self.in_words(|watched| watched.holds() || watched.reading().is_none());
+            self.why = self.in_words(|watched| watched.holds() || watched.is_unreadable());
         }
     }
 
@@ -289,7 +289,7 @@ impl Strain {
                 format!("recovering from {}: {}", self.why, words::at_most(height))
             }
             (State::Entering, _) => format!("{}: not for long enough yet", self.why),
-            _ => self.in_words(|watched| watched.reading().is_none()),
+            _ => self.in_words(Watched::is_unreadable),
         };
         let readings = self.watched.iter().map(|watched| (watched.condition().signal, watched.reading())).collect();
         Notice { state: self.state(), reason, readings }

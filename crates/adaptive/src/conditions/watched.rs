@@ -5,11 +5,18 @@ use std::time::Duration;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::{Comparison, Condition};
 
+/// What is used is known from two looks: a signal that is not there yet is not one that cannot be read.
+const SOON: Duration = Duration::from_secs(1);
+
 /// A condition that is looked at again and again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watched {
     condition: Condition,
     reading: Option<f64>,
+    /// Since when there has been none.
+    missing_since: Option<Timestamp>,
+    /// Whether it seems that there will be none.
+    unreadable: bool,
     /// Since when it has held by its enter value.
     since: Option<Timestamp>,
     /// Whether the strain it stands for is over, by its exit value.
@@ -23,7 +30,7 @@ impl Watched {
             Comparison::Above | Comparison::AtLeast => condition.exit.min(condition.enter),
             Comparison::Below | Comparison::AtMost => condition.exit.max(condition.enter),
         };
-        Self { condition, reading: None, since: None, over: true }
+        Self { condition, reading: None, missing_since: None, unreadable: false, since: None, over: true }
     }
 
     pub(super) const fn condition(&self) -> &Condition {
@@ -39,6 +46,10 @@ impl Watched {
     pub(super) fn look(&mut self, now: Timestamp, reading: Option<f64>, late: bool) {
         let Condition { comparison, enter, exit, .. } = self.condition;
         self.reading = reading;
+        // Where nobody asks, there are no times of requests either: that is no fault.
+        let is_missing = reading.is_none() && !self.condition.signal.is_of_requests();
+        self.missing_since = is_missing.then(|| self.missing_since.unwrap_or(now));
+        self.unreadable = self.missing_since.is_some_and(|since| now - since >= SOON);
         self.since = match reading {
             Some(reading) if comparison.holds(reading, enter) => Some(self.since.unwrap_or(now)),
             _ => None,
@@ -47,6 +58,11 @@ impl Watched {
             Some(reading) => !comparison.holds(reading, exit),
             None => !late,
         };
+    }
+
+    /// Whether its signal cannot be read.
+    pub(super) const fn is_unreadable(&self) -> bool {
+        self.unreadable
     }
 
     /// Whether it holds now.
