@@ -78,11 +78,11 @@ fn page(loaded: &Loaded, look: Look) -> String {
     let memory: usize = memories(settings).iter().map(|memory| memory.bytes).sum();
     let _ = writeln!(
         page,
-        "{}, {}, {}; {} of memory for keys",
+        "{}, {}, {}; {} memory for keys",
         counted(settings.rules.len(), "rule"),
         if listed == 1 { "1 list entry".to_owned() } else { format!("{listed} list entries") },
         counted(warnings.len(), "warning"),
-        if memory == 0 { "no".to_owned() } else { describe::size(memory as u64) },
+        if memory == 0 { "no".to_owned() } else { format!("{} of", describe::size(memory as u64)) },
     );
     page
 }
