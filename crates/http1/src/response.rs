@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn no_name_is_too_long_for_one_reader_and_not_for_the_other() {
+        let text = format!("HTTP/1.1 200 OK\r\n{}: 1\r\nContent-Length: 0\r\n\r\n", "n".repeat(65_536));
+        for wanted in [Wanted::Map, Wanted::Lines] {
+            let read = read_response(&mut BytesMut::from(text.as_str()), &Method::GET, 256 << 10, wanted);
+            assert_eq!(read.unwrap_err(), Malformed::Field);
+        }
+    }
+
+    #[test]
     fn what_is_no_answer_is_none() {
         for text in [
             "nonsense\r\n\r\n",

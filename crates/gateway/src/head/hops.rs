@@ -109,6 +109,14 @@ mod tests {
         assert_eq!(all, headers(&[("host", "a"), ("accept", "*/*"), ("te", "trailers")]));
     }
 
+    /// Only clients say what they take.
+    #[test]
+    fn an_answer_is_not_told_which_trailers_are_taken() {
+        let mut answer = headers(&[("te", "trailers"), ("connection", "te"), ("server", "x")]);
+        strip_answer(&mut answer);
+        assert_eq!(answer, headers(&[("server", "x")]));
+    }
+
     #[test]
     fn a_connection_that_is_kept_says_so_to_this_hop_only() {
         for (value, left) in [("keep-alive", 1), ("Close", 1), ("x-mine", 1), ("keep-alive, x-mine", 1)] {

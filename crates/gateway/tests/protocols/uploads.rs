@@ -267,6 +267,31 @@ fn no_other_protocol_is_asked_for_over_http2() {
     assert!(!seen.headers().contains_key("upgrade"));
 }
 
+/// Its body is framed anew, as any other's is.
+#[test]
+fn who_asks_for_another_protocol_may_send_a_body() {
+    let server = Scripted::new(|mut stream| {
+        let head = head(&mut stream).unwrap().to_lowercase();
+        assert!(head.contains("upgrade: websocket\r\n") && head.contains("transfer-encoding: chunked\r\n"), "{head}");
+        assert!(!head.contains("expect:"), "{head}");
+        let (mut body, mut byte) = (Vec::new(), [0]);
+        while !body.ends_with(b"0\r\n\r\n") {
+            stream.read_exact(&mut byte).unwrap();
+            body.push(byte[0]);
+        }
+        assert_eq!(body, b"5\r\nhello\r\n0\r\n\r\n");
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno").unwrap();
+    });
+    let served = Served::of(&before(&[server.at], ""));
+    let mut client = Client::connect(served.at);
+    client.send(
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n\
+         5\r\nhello\r\n0\r\n\r\n",
+    );
+    let answer = client.answer().unwrap();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "no"));
+}
+
 /// For a client that knows no chunks, the end of the connection is the end of the answer: one that broke off must not
 /// look like it.
 #[test]
