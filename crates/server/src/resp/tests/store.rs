@@ -66,14 +66,20 @@ fn granted(check: Check, remaining: u64) -> Answer {
     Ok(Granted { said: smallvec![FleetSaid { check, limit: 0, status }], taken: None })
 }
 
-#[tokio::test]
-async fn the_answer_waits_for_the_store_and_so_do_those_behind_it() {
+/// A server with a rule that the store counts.
+fn sharing() -> (Server, Arc<SlowStore>) {
     let clock = ManualClock::new();
     let store = Arc::new(SlowStore::default());
     let mut rule = Rule::new("shared", [bucket("5/1s", 5)]);
     rule.scope = Scope::Cluster { mode: ClusterMode::Exact, on_store_failure: OnStoreFailure::LocalShare };
     let sluice = Sluice::builder().rule(rule).store(Arc::clone(&store) as Arc<dyn FleetStore>).clock(clock.clone());
     let server = Server::of(sluice.build().unwrap(), None, clock);
+    (server, store)
+}
+
+#[tokio::test]
+async fn the_answer_waits_for_the_store_and_so_do_those_behind_it() {
+    let (server, store) = sharing();
     let mut client = server.connect();
     client.send("ECHO a\r\nSLUICE.CHECK shared\r\nECHO b\r\nSLUICE.CHECK shared\r\nECHO c\r\nQUIT\r\n").await;
     store.answer(granted(Check::Now, 4)).await;
@@ -88,12 +94,7 @@ async fn the_answer_waits_for_the_store_and_so_do_those_behind_it() {
 
 #[tokio::test]
 async fn within_a_transaction_the_order_stays_too() {
-    let clock = ManualClock::new();
-    let store = Arc::new(SlowStore::default());
-    let mut rule = Rule::new("shared", [bucket("5/1s", 5)]);
-    rule.scope = Scope::Cluster { mode: ClusterMode::Exact, on_store_failure: OnStoreFailure::LocalShare };
-    let sluice = Sluice::builder().rule(rule).store(Arc::clone(&store) as Arc<dyn FleetStore>).clock(clock.clone());
-    let server = Server::of(sluice.build().unwrap(), None, clock);
+    let (server, store) = sharing();
     let mut client = server.connect();
     client.send("MULTI\r\nECHO a\r\nSLUICE.CHECK shared\r\nECHO b\r\nEXEC\r\nECHO c\r\nQUIT\r\n").await;
     store.answer(granted(Check::Now, 4)).await;
@@ -107,12 +108,7 @@ async fn within_a_transaction_the_order_stays_too() {
 
 #[tokio::test]
 async fn a_lost_store_is_told_of() {
-    let clock = ManualClock::new();
-    let store = Arc::new(SlowStore::default());
-    let mut rule = Rule::new("shared", [bucket("5/1s", 5)]);
-    rule.scope = Scope::Cluster { mode: ClusterMode::Exact, on_store_failure: OnStoreFailure::LocalShare };
-    let sluice = Sluice::builder().rule(rule).store(Arc::clone(&store) as Arc<dyn FleetStore>).clock(clock.clone());
-    let server = Server::of(sluice.build().unwrap(), None, clock);
+    let (server, store) = sharing();
     let mut client = server.connect();
     client.send("SLUICE.CHECK shared\r\nQUIT\r\n").await;
     store.answer(Err(StoreLost)).await;
