@@ -46,7 +46,7 @@ mod wait;
 pub use decision::{Decision, Verdict};
 pub use limit::{Limit, LimitError, Rate};
 pub use limiter::{
-    Acquire, Batch, Builder, KeyedLimiter, Limiter, Pass, Reason, Refused, RestoreError, SavedState, Slice,
+    Acquire, Batch, Builder, Held, KeyedLimiter, Limiter, Pass, Reason, Refused, RestoreError, SavedState, Slice,
     SlicedLimiter,
 };
 pub use plan::MOST_LIMITS;

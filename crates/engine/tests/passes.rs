@@ -52,7 +52,7 @@ fn permits_out_never_exceed_the_limit_under_many_threads() {
                         let leave = || {
                             inside.fetch_sub(1, Ordering::SeqCst);
                         };
-                        match dice.below(4) {
+                        match dice.below(5) {
                             0 => {
                                 leave();
                                 drop(pass);
@@ -64,6 +64,11 @@ fn permits_out_never_exceed_the_limit_under_many_threads() {
                             2 => {
                                 leave();
                                 pass.settle(1);
+                            }
+                            3 => {
+                                let held = pass.into_held();
+                                leave();
+                                drop(held);
                             }
                             _ => {
                                 let failing = || {
@@ -134,6 +139,42 @@ fn what_was_reserved_and_not_spent_comes_back_however_late() {
     assert_eq!(limiter.status()[0].remaining, 1);
     limiter.enter(1).unwrap().give_back();
     assert_eq!(limiter.status()[0].remaining, 1);
+}
+
+/// What is held can be told from what was decided: the end is the same, for every kind of limit.
+#[test]
+fn what_is_only_held_ends_as_the_pass_would_have() {
+    let plans: [&[Limit]; 4] = [
+        &[permits(3)],
+        &[bucket("1/s", 10)],
+        &[permits(3), bucket("1/s", 10)],
+        &[permits(3), leaky("1/s", 10), permits(2)],
+    ];
+    for plan in plans {
+        let clock = ManualClock::new();
+        let build = || Limiter::builder().limits(plan.to_vec()).clock(clock.clone()).reservable().build().unwrap();
+        let (passing, holding) = (build(), build());
+        let pass = passing.enter(2).unwrap();
+        let held = holding.enter(2).unwrap().into_held();
+        assert_eq!(passing.status(), holding.status(), "{plan:?} while held");
+        clock.advance(secs(100));
+        assert_eq!(passing.status(), holding.status(), "{plan:?} held for long");
+        drop((pass, held));
+        assert_eq!(passing.status(), holding.status(), "{plan:?} after it ended");
+    }
+}
+
+/// Tokens that were out are not refilled by a change of the limit that happens meanwhile.
+#[test]
+fn what_was_reserved_before_a_change_and_spent_after_it_is_not_refilled() {
+    let clock = ManualClock::new();
+    let limiter = Limiter::builder().limit(bucket("1/s", 10)).clock(clock.clone()).reservable().build().unwrap();
+    let estimate = limiter.enter(8).unwrap();
+    limiter.change([bucket("2/s", 10)]).unwrap();
+    clock.advance(secs(100));
+    assert_eq!(limiter.status()[0].remaining, 2);
+    drop(estimate);
+    assert_eq!(limiter.status()[0].remaining, 2, "eight were spent just now");
 }
 
 /// Settled costs of random histories, against the exact bound. What turns out to be more than reserved
@@ -285,7 +326,11 @@ fn permits_out_are_counted_right_through_random_changes() {
                 }
                 2..4 if !inside[key].is_empty() => {
                     let pass = inside[key].swap_remove(dice.below(inside[key].len() as u64) as usize);
-                    if dice.below(2) == 0 { pass.give_back() } else { drop(pass) }
+                    match dice.below(3) {
+                        0 => pass.give_back(),
+                        1 => drop(pass),
+                        _ => drop(pass.into_held()),
+                    }
                 }
                 _ => {
                     limit = 1 + dice.below(5);

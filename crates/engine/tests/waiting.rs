@@ -243,8 +243,9 @@ fn permits_go_to_the_longest_waiting_however_their_holders_end() {
     let mut left = Vec::new();
     for turn in 0..6 {
         let pass = inside.remove(0);
-        match turn % 4 {
+        match turn % 5 {
             0 => drop(pass),
+            4 => drop(pass.into_held()),
             1 => pass.give_back(),
             2 => pass.settle(9),
             _ => {

@@ -119,11 +119,7 @@ impl Algorithm for TokenBucket {
     fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
         let reserved = taken.held && self.reservable;
         let untouched = state[0] == taken.mark && Self::out(state) == 0;
-        if self.reservable {
-            // Bring the word up to what the cap on refilling made of it while the tokens were out.
-            state[0] = self.arrival(state, ticks(now));
-        }
-        self.release_hold(state, taken);
+        self.release(state, if taken.held { taken.cost } else { 0 }, now);
         match taken.cost.checked_sub(actual) {
             None => {
                 let base = state[0].max(ticks(now));
@@ -167,9 +163,12 @@ impl Algorithm for TokenBucket {
 }
 
 impl TokenBucket {
-    fn release_hold(&self, state: &mut [u64], taken: Taken) {
-        if let ([_, out], true) = (state, taken.held) {
-            *out = out.saturating_sub(taken.cost);
+    /// Ends a claim on so many tokens. What the cap on refilling made of the rest while they were out stays so.
+    pub(crate) fn release(&self, state: &mut [u64], amount: u64, now: Timestamp) {
+        let due = self.arrival(state, ticks(now));
+        if let [arrival, out] = state {
+            *arrival = due;
+            *out = out.saturating_sub(amount);
         }
     }
 }

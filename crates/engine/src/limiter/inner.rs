@@ -12,7 +12,7 @@ use crate::algorithm::{Entry, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
 use crate::limit::{Limit, LimitError};
-use crate::plan::{Plan, Taking};
+use crate::plan::{Holds, Plan, Taking};
 use crate::table::{KeyHash, Place};
 use crate::time::Timestamp;
 use crate::wait::WaitRoom;
@@ -224,7 +224,20 @@ impl Inner {
                 true
             });
         }
-        match taking.place {
+        self.call_waiters(key, taking.place);
+    }
+
+    /// Gives back what is held of a key, and nothing else.
+    pub(crate) fn release(&self, key: KeyHash, place: Place, holds: &Holds) {
+        self.permits.fetch_sub(holds.permits(), Ordering::Relaxed);
+        let now = self.clock.now();
+        self.at_place(key, place, now, &mut |plan, state| plan.release(state, holds, now));
+        self.call_waiters(key, place);
+    }
+
+    /// Has those look again who wait for what was just given back.
+    fn call_waiters(&self, key: KeyHash, place: Place) {
+        match place {
             Place::Own => self.room.wake(key),
             // Other keys share that state, and their callers may wait for it.
             Place::Strict => self.room.disturb(),

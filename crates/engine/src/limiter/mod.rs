@@ -46,7 +46,7 @@ pub use builder::Builder;
 pub(crate) use inner::{Inner, NO_STATE};
 use inner::{NO_KEY, Store};
 pub(crate) use keyed::KeyedCore;
-pub use pass::{Pass, Reason, Refused};
+pub use pass::{Held, Pass, Reason, Refused};
 pub(crate) use saved::checksum;
 pub use saved::{RestoreError, SavedState};
 pub use sliced::{Slice, SlicedLimiter};

@@ -10,8 +10,8 @@ use super::Inner;
 use crate::algorithm::Entry;
 use crate::decision::{Decision, Verdict};
 use crate::limit::parse::Span;
-use crate::plan::Taking;
-use crate::table::KeyHash;
+use crate::plan::{Holds, Taking};
+use crate::table::{KeyHash, Place};
 
 /// The guard of an admitted request.
 ///
@@ -37,6 +37,28 @@ pub struct Pass {
     key: KeyHash,
     taking: Option<Taking>,
     decision: Decision,
+}
+
+/// What an admitted request holds, and nothing else: what remains of a [`Pass`] that is kept for long, by many.
+///
+/// Dropping it gives back permits and claims on tokens, exactly once. What was taken from rates stays taken.
+///
+/// ```
+/// use sluicegate_engine::{Limit, Limiter};
+///
+/// let seats = Limiter::new(Limit::concurrency(1)?);
+/// let seat = seats.enter(1)?.into_held();
+/// assert!(seats.enter(1).is_err());
+/// drop(seat);
+/// assert!(seats.enter(1).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "dropping it gives back what it holds"]
+pub struct Held {
+    inner: Arc<Inner>,
+    key: KeyHash,
+    holds: Option<Holds>,
+    place: Place,
 }
 
 /// Why a caller was not let in.
@@ -118,6 +140,14 @@ impl Pass {
         self.settle(0);
     }
 
+    /// Forgets how it was decided and what it cost: it can be given back then, and not be settled any more. What is
+    /// left takes a third of the memory.
+    pub fn into_held(mut self) -> Held {
+        let (inner, key, taking) = (Arc::clone(&self.inner), self.key, self.taking.take());
+        let place = taking.as_ref().map_or(Place::Own, |taking| taking.place);
+        Held { inner, key, holds: taking.and_then(Taking::into_holds), place }
+    }
+
     fn finish(&mut self, actual: u64) {
         if let Some(taking) = self.taking.take() {
             self.inner.end(self.key, &taking, actual);
@@ -133,6 +163,20 @@ impl Drop for Pass {
             let cost = taking.cost;
             self.finish(cost);
         }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(holds) = &self.holds {
+            self.inner.release(self.key, self.place, holds);
+        }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("holds", &self.holds).finish_non_exhaustive()
     }
 }
 

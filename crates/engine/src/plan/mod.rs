@@ -18,7 +18,7 @@ use crate::decision::Decision;
 use crate::limit::{Limit, LimitError, each_algorithm};
 use crate::time::Timestamp;
 use buckets::plain_bucket;
-pub(crate) use taking::Taking;
+pub(crate) use taking::{Holds, Taking};
 
 /// The most limits one key can have.
 pub const MOST_LIMITS: usize = 16;

@@ -18,13 +18,20 @@ pub(crate) struct Taking {
     /// Whether tokens count as out until it ends.
     held: bool,
     /// What must be given back whatever happens.
-    holds: Option<Box<[Hold]>>,
+    holds: Option<Holds>,
     pub(crate) place: Place,
+}
+
+/// What is held of a plan's limits. Nearly always it is one that holds, and that needs no memory of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Holds {
+    One(Hold),
+    Several(Box<[Hold]>),
 }
 
 /// What is held of one limit.
 #[derive(Clone, Copy, Debug)]
-struct Hold {
+pub(crate) struct Hold {
     /// The limit it belongs to.
     lineage: u64,
     amount: u64,
@@ -38,10 +45,28 @@ impl Taking {
         self.holds.is_some()
     }
 
-    /// How many permits it holds. Those of several limits are the same ones.
+    /// How many permits it holds.
     pub(crate) fn permits(&self) -> u64 {
-        let holds = self.holds.as_deref().unwrap_or_default();
-        holds.iter().filter(|hold| hold.is_permits).map(|hold| hold.amount).max().unwrap_or(0)
+        self.holds.as_ref().map_or(0, Holds::permits)
+    }
+
+    /// What must be given back, without what else it takes to correct the cost.
+    pub(crate) fn into_holds(self) -> Option<Holds> {
+        self.holds
+    }
+}
+
+impl Holds {
+    fn as_slice(&self) -> &[Hold] {
+        match self {
+            Self::One(hold) => std::slice::from_ref(hold),
+            Self::Several(holds) => holds,
+        }
+    }
+
+    /// How many permits are held. Those of several limits are the same ones.
+    pub(crate) fn permits(&self) -> u64 {
+        self.as_slice().iter().filter(|hold| hold.is_permits).map(|hold| hold.amount).max().unwrap_or(0)
     }
 }
 
@@ -56,15 +81,18 @@ impl Plan {
         self.commit(state, now, cost, hold, &mut taken.insert(taking).marks);
     }
 
-    fn holds_of(&self, cost: u64, hold: bool) -> Box<[Hold]> {
-        let holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, &lineage)| match limit {
+    fn holds_of(&self, cost: u64, hold: bool) -> Holds {
+        let mut holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, &lineage)| match limit {
             Limit::Concurrency(_) => Some(Hold { lineage, amount: self.permits_of(cost), is_permits: true }),
             Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if hold && bucket.is_reservable() => {
                 Some(Hold { lineage, amount: cost, is_permits: false })
             }
             _ => None,
         });
-        holding.collect()
+        match (holding.next(), holding.next()) {
+            (Some(one), None) => Holds::One(one),
+            (first, second) => Holds::Several(first.into_iter().chain(second).chain(holding).collect()),
+        }
     }
 
     /// Ends what was taken, from this plan or from one it replaced. Answers what is still to be charged.
@@ -73,7 +101,9 @@ impl Plan {
             self.settle(state, taking, actual, now);
             return 0;
         }
-        self.release(state, taking);
+        if let Some(holds) = &taking.holds {
+            self.release(state, holds, now);
+        }
         actual.saturating_sub(taking.cost)
     }
 
@@ -118,17 +148,17 @@ impl Plan {
         });
     }
 
-    /// Gives back what a request took under an older plan and still holds: its permits, and its claim
-    /// on tokens as far as they are still counted.
-    fn release(&self, state: &mut [u64], taking: &Taking) {
-        let holds = taking.holds.as_deref().unwrap_or_default();
+    /// Gives back what a request holds, under this plan or an older one: its permits, and its claim on tokens as far
+    /// as they are still counted.
+    pub(crate) fn release(&self, state: &mut [u64], holds: &Holds, now: Timestamp) {
+        let holds = holds.as_slice();
         let mut lineage = self.lineage.iter();
         self.each_mut(state, |limit, part| {
             let lineage = lineage.next();
             let Some(Hold { amount, .. }) = holds.iter().find(|hold| Some(&hold.lineage) == lineage) else { return };
             match (limit, part) {
                 (Limit::Concurrency(_), [permits]) => *permits = permits.saturating_sub(*amount),
-                (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) => *out = out.saturating_sub(*amount),
+                (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), part) => bucket.release(part, *amount, now),
                 _ => {}
             }
         });
