@@ -24,6 +24,11 @@ impl Asleep {
         Ok(Self { socket: socket.bare()?, place })
     }
 
+    /// Whether its client has left without a word: then it need not be woken.
+    pub fn has_left(&self) -> bool {
+        self.socket.has_ended()
+    }
+
     /// The connection as it was, in the runtime that this is called in. Who is at the other end the system knows: it need
     /// not be remembered meanwhile.
     pub fn wake(self) -> io::Result<Connection> {

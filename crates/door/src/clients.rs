@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -18,43 +17,32 @@ pub(crate) struct Clients {
     live: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One connection of a client. Dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct Counted {
-    clients: Arc<Clients>,
-    client: Option<IpAddr>,
-}
+/// Whose connection was counted; `None` where nobody counts.
+pub(crate) type Client = Option<IpAddr>;
 
 impl Clients {
-    pub(crate) fn new(most: Option<usize>) -> Arc<Self> {
-        Arc::new(Self { most, live: Mutex::default() })
+    pub(crate) fn new(most: Option<usize>) -> Self {
+        Self { most, live: Mutex::default() }
     }
 
     /// Counts a connection from `address`; `None` if its client has as many as it may.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Counted> {
-        let client = match self.most {
-            None => None,
-            Some(most) => {
-                let client = client_of(address);
-                let mut live = self.live.lock();
-                match live.entry(client) {
-                    Entry::Occupied(count) if *count.get() >= most => return None,
-                    Entry::Occupied(mut count) => *count.get_mut() += 1,
-                    Entry::Vacant(place) => {
-                        place.insert(1);
-                    }
-                }
-                Some(client)
+    pub(crate) fn enter(&self, address: IpAddr) -> Option<Client> {
+        let Some(most) = self.most else { return Some(None) };
+        let client = client_of(address);
+        match self.live.lock().entry(client) {
+            Entry::Occupied(count) if *count.get() >= most => return None,
+            Entry::Occupied(mut count) => *count.get_mut() += 1,
+            Entry::Vacant(place) => {
+                place.insert(1);
             }
-        };
-        Some(Counted { clients: Arc::clone(self), client })
+        }
+        Some(Some(client))
     }
-}
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let Some(client) = self.client else { return };
-        let mut live = self.clients.live.lock();
+    /// Counts one connection less of a client that was counted.
+    pub(crate) fn leave(&self, client: Client) {
+        let Some(client) = client else { return };
+        let mut live = self.live.lock();
         if let Entry::Occupied(mut count) = live.entry(client) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -88,17 +76,19 @@ mod tests {
         let second = clients.enter(ip("::ffff:203.0.113.9")).unwrap();
         assert!(clients.enter(ip("203.0.113.9")).is_none());
         let other = clients.enter(ip("203.0.113.10")).unwrap();
-        drop(first);
+        clients.leave(first);
         let third = clients.enter(ip("203.0.113.9")).unwrap();
         assert!(clients.enter(ip("203.0.113.9")).is_none());
-        drop((second, third, other));
+        for client in [second, third, other] {
+            clients.leave(client);
+        }
         assert!(clients.live.lock().is_empty());
     }
 
     #[test]
     fn a_64_of_ipv6_is_one_client() {
         let clients = Clients::new(Some(1));
-        let _one = clients.enter(ip("2001:db8::1")).unwrap();
+        assert!(clients.enter(ip("2001:db8::1")).is_some());
         assert!(clients.enter(ip("2001:db8::ffff:2")).is_none());
         assert!(clients.enter(ip("2001:db8:0:1::1")).is_some());
     }
@@ -106,7 +96,7 @@ mod tests {
     #[test]
     fn without_a_bound_nothing_is_kept() {
         let clients = Clients::new(None);
-        let _held: Vec<_> = (0..10).map(|_| clients.enter(ip("203.0.113.9")).unwrap()).collect();
+        assert!((0..10).all(|_| clients.enter(ip("203.0.113.9")) == Some(None)));
         assert!(clients.live.lock().is_empty());
     }
 }

@@ -78,18 +78,18 @@ impl OverConnection for Connection {
 }
 
 /// A connection at rest, counted until dropped.
-pub struct Resting(Arc<Gate>);
+pub struct Resting(Arc<Host>);
 
 impl Resting {
-    fn new(gate: &Arc<Gate>) -> Self {
-        gate.counters.resting.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(gate))
+    /// Who serves it.
+    pub const fn host(&self) -> &Arc<Host> {
+        &self.0
     }
 }
 
 impl Drop for Resting {
     fn drop(&mut self) {
-        self.0.counters.resting.fetch_sub(1, Ordering::Relaxed);
+        self.0.gate.counters.resting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -158,7 +158,7 @@ impl Host {
             }
             match Box::pin(self.serve_http1(io, service, &mut watchman, &mut closing)).await {
                 Served::Over => return,
-                Served::Rests(at_rest, of) => (io, service, resting) = (at_rest, of, Some(Resting::new(&self.gate))),
+                Served::Rests(at_rest, of) => (io, service, resting) = (at_rest, of, Some(self.rest())),
             }
         }
     }
@@ -198,8 +198,9 @@ impl Host {
     }
 
     /// Counts a connection as one at rest, until what is returned is dropped.
-    pub fn rest(&self) -> Resting {
-        Resting::new(&self.gate)
+    pub fn rest(self: &Arc<Self>) -> Resting {
+        self.gate.counters.resting.fetch_add(1, Ordering::Relaxed);
+        Resting(Arc::clone(self))
     }
 
     /// After how long without a request a connection should rest.

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_engine::limiter::Acquiring;
-use sluicegate_engine::{Limiter, Pass, Reason, Refused};
+use sluicegate_engine::{Held, Limiter, Reason, Refused};
 
-use crate::clients::{Clients, Counted};
+use crate::clients::{Client, Clients};
 use crate::counts::{Counters, Why, add_one};
 use crate::watchman::Patience;
 use crate::workers::Workers;
@@ -20,7 +20,7 @@ use crate::workers::Workers;
 /// What all listeners of a door share.
 pub(crate) struct Gate {
     places: Limiter,
-    clients: Arc<Clients>,
+    clients: Clients,
     queue_wait: Duration,
     pub(crate) workers: Workers,
     pub(crate) patience: Patience,
@@ -28,11 +28,12 @@ pub(crate) struct Gate {
     pub(crate) clock: ClockHandle,
 }
 
-/// The place of a connection that is served. Dropping it gives it to the next.
+/// The place of a connection that is served. Dropping it gives it to the next. There are as many as there are
+/// connections, most of them idle: it holds no more than it must.
 pub(crate) struct Place {
-    gate: Arc<Gate>,
-    pass: Option<Pass>,
-    client: Option<Counted>,
+    client: Counted,
+    // Given back last, by being dropped: whoever enters next must find us gone.
+    _held: Held,
 }
 
 /// How a connection fared on arrival.
@@ -48,10 +49,22 @@ pub(crate) struct InQueue {
     client: Option<Counted>,
 }
 
+/// One connection of a client. Dropping it gives it back.
+struct Counted {
+    gate: Arc<Gate>,
+    client: Client,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.gate.clients.leave(self.client);
+    }
+}
+
 impl Gate {
     pub(crate) fn new(
         places: Limiter,
-        clients: Arc<Clients>,
+        clients: Clients,
         workers: Workers,
         queue_wait: Duration,
         patience: Patience,
@@ -70,8 +83,8 @@ impl Gate {
         // The client's own bound first: whoever is over it takes nobody's place in the queue.
         let Some(client) = self.clients.enter(address) else { return Arrival::Refused(Why::PerClient) };
         let turn = self.places.acquire().within(self.queue_wait).into_future();
-        let mut queued = InQueue { turn, client: Some(client) };
-        match queued.poll(self, context) {
+        let mut queued = InQueue { turn, client: Some(Counted { gate: Arc::clone(self), client }) };
+        match queued.poll(context) {
             Poll::Ready(Ok(place)) => Arrival::Entered(place),
             Poll::Ready(Err(why)) => Arrival::Refused(why),
             Poll::Pending => Arrival::Waits(queued),
@@ -80,12 +93,14 @@ impl Gate {
 }
 
 impl InQueue {
-    pub(crate) fn poll(&mut self, gate: &Arc<Gate>, context: &mut Context<'_>) -> Poll<Result<Place, Why>> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Place, Why>> {
         Pin::new(&mut self.turn).poll(context).map(|turn| match turn {
             Ok(pass) => {
-                gate.counters.open.fetch_add(1, Ordering::Relaxed);
-                add_one(&gate.counters.entered);
-                Ok(Place { gate: Arc::clone(gate), pass: Some(pass), client: self.client.take() })
+                // A turn comes once, so the client is still there.
+                let client = self.client.take().ok_or(Why::Full)?;
+                client.gate.counters.open.fetch_add(1, Ordering::Relaxed);
+                add_one(&client.gate.counters.entered);
+                Ok(Place { client, _held: pass.into_held() })
             }
             Err(Refused { reason: Reason::Deadline, .. }) => Err(Why::QueueWait),
             Err(_) => Err(Why::Full),
@@ -95,10 +110,7 @@ impl InQueue {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Whoever enters next must find us gone: the count first, the place last.
-        self.gate.counters.open.fetch_sub(1, Ordering::Relaxed);
-        self.client.take();
-        self.pass.take();
+        self.client.gate.counters.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -122,9 +134,9 @@ impl<C> Queue<C> {
     }
 
     /// The first one, once it is known how it fared.
-    pub(crate) fn poll_first(&mut self, gate: &Arc<Gate>, context: &mut Context<'_>) -> Poll<(C, Result<Place, Why>)> {
+    pub(crate) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<(C, Result<Place, Why>)> {
         let Some((_, first)) = self.waiting.front_mut() else { return Poll::Pending };
-        let Poll::Ready(fared) = first.poll(gate, context) else { return Poll::Pending };
+        let Poll::Ready(fared) = first.poll(context) else { return Poll::Pending };
         match self.waiting.pop_front() {
             Some((connection, _)) => Poll::Ready((connection, fared)),
             None => Poll::Pending,

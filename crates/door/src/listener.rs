@@ -105,7 +105,7 @@ impl FrontDoor {
     }
 
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<Connection> {
-        while let Poll::Ready(((stream, peer), fared)) = self.queue.poll_first(&self.doorway.gate, context) {
+        while let Poll::Ready(((stream, peer), fared)) = self.queue.poll_first(context) {
             match fared {
                 Ok(place) => return Poll::Ready(Connection::new(stream, peer, place)),
                 Err(why) => self.refuse(stream, why),
@@ -140,7 +140,7 @@ impl FrontDoor {
     pub async fn next_waiting(&mut self) -> Option<Connection> {
         poll_fn(|context| {
             while !self.queue.is_empty() {
-                let ((stream, peer), fared) = ready!(self.queue.poll_first(&self.doorway.gate, context));
+                let ((stream, peer), fared) = ready!(self.queue.poll_first(context));
                 match fared {
                     Ok(place) => return Poll::Ready(Some(Connection::new(stream, peer, place))),
                     Err(why) => self.refuse(stream, why),

@@ -1,6 +1,7 @@
 //! What a door stands at: the network, or a Unix socket.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::{self, IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix;
@@ -102,6 +103,14 @@ impl BareSocket {
         match self {
             Self::Tcp(stream) => stream.peer_addr(),
             Self::Unix(_) => Ok(NEIGHBOUR),
+        }
+    }
+
+    /// Whether the other end has closed it, and nothing is left to be read.
+    pub(crate) fn has_ended(&self) -> bool {
+        match SockRef::from(self).peek(&mut [MaybeUninit::uninit()]) {
+            Ok(read) => read == 0,
+            Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
-use sluicegate_door::{Asleep, Host, Late, Resting};
+use sluicegate_door::{Asleep, Late, Resting};
 use sluicegate_engine::Timestamp;
 use sluicegate_listen::Stop;
 use tokio::io::Interest;
@@ -27,6 +27,9 @@ use crate::thread::Thread;
 
 /// How often it is looked who has slept for too long.
 const ROUND: Duration = Duration::from_secs(1);
+
+/// What is heard of those who leave.
+const LEAVING: epoll::EventFlags = epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
 
 /// How many are woken at once.
 const CALLS: usize = 256;
@@ -48,18 +51,19 @@ struct Beds {
     are_closed: bool,
 }
 
-/// A connection that sleeps.
+/// A connection that sleeps. There are many of them: what one holds is worth counting.
 pub(super) struct Sleeper {
     pub(super) connection: Asleep,
     /// Who the client is.
     pub(super) address: IpAddr,
     /// When it was last heard of.
     pub(super) since: Timestamp,
-    pub(super) host: Arc<Host>,
     /// Counted as one at rest.
-    #[expect(dead_code, reason = "it counts by being there")]
     pub(super) resting: Resting,
 }
+
+/// Allocators serve two sizes where this is crossed, and the next is a quarter larger.
+const _: () = assert!(size_of::<Sleeper>() <= 128, "a sleeper has grown");
 
 impl Dormitory {
     /// An empty one, if the system has what it takes.
@@ -135,6 +139,11 @@ impl Dormitory {
             let sleeper = beds.by_socket.get_mut(bed).and_then(Option::take);
             if let (Some(sleeper), Some(closing)) = (sleeper, beds.closing.clone()) {
                 drop(beds);
+                // A crowd that leaves at once is not woken for it.
+                let heard = call.flags;
+                if heard.intersects(LEAVING) && sleeper.connection.has_left() {
+                    continue;
+                }
                 self.wake(*sleeper, closing, thread);
             }
         }
@@ -152,10 +161,10 @@ impl Dormitory {
     /// Closes connections that have slept for too long.
     fn send_away_late(&self, thread: &Arc<Thread>) {
         let now = thread.shared.clock.now();
-        let is_late = |sleeper: &mut Box<Sleeper>| now >= sleeper.since + sleeper.host.patience().idle;
+        let is_late = |sleeper: &mut Box<Sleeper>| now >= sleeper.since + sleeper.resting.host().patience().idle;
         for bed in &mut self.beds.lock().by_socket {
             if let Some(sleeper) = bed.take_if(is_late) {
-                sleeper.host.closed_late(Late::Idle);
+                sleeper.resting.host().closed_late(Late::Idle);
             }
         }
     }

@@ -119,8 +119,9 @@ impl Visit {
 
     /// A client that has slept.
     pub(super) fn woken(sleeper: Sleeper, closing: watch::Receiver<()>, thread: &Arc<Thread>) -> io::Result<Self> {
-        let Sleeper { connection, address, since, host, .. } = sleeper;
+        let Sleeper { connection, address, since, resting } = sleeper;
         let client = thread.client(SocketAddr::new(address, 0), false);
+        let host = Arc::clone(resting.host());
         let mut visit = Self::new(Stream::Plain(connection.wake()?), client, host, closing, since);
         visit.deadlines.await_since(Awaited::Request, since);
         Ok(visit)
@@ -136,7 +137,7 @@ impl Visit {
         let Self { wire, deadlines, closing, host, client } = self;
         let connection = Arc::into_inner(wire)?.into_inner().sleep()?;
         let (address, since, resting) = (client.origin.address, deadlines.since(), host.rest());
-        let sleepless = dormitory.take_in(Sleeper { connection, address, since, host, resting }, &closing)?;
+        let sleepless = dormitory.take_in(Sleeper { connection, address, since, resting }, &closing)?;
         Self::woken(sleepless, closing, &thread).ok()
     }
 
