@@ -23,7 +23,7 @@ pub(crate) fn half_load(scale: Scale) -> Vec<Row> {
         sides::prove_it_proxies(side);
         wrk::get(side, "/small", 1);
     }
-    let (rounds, seconds) = if scale.quick { (1, 1) } else { (5, 3) };
+    let (rounds, seconds) = if scale.quick { (1, 1) } else { (11, 2) };
     let per_second = wrk::get(&nginx, "/small", seconds).per_second / 2.0;
     let lasting = Duration::from_secs(seconds.into());
     let measure = |side: &Program| {

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// How long an answer may take. Only a guard against hanging.
@@ -55,6 +56,18 @@ impl Client {
         extent.status
     }
 
+    /// Reads what has come, which must not be nothing, and returns the status of the next answer if all of it is there.
+    pub(crate) fn status_if_whole(&mut self) -> Option<u16> {
+        self.read();
+        let extent = extent(&self.buffer[self.begin..])?;
+        self.take(&extent);
+        Some(extent.status)
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
     /// Sends one request and waits for its answer.
     pub(crate) fn ask(&mut self, request: &[u8]) -> Answer {
         self.send(request);
@@ -71,11 +84,15 @@ impl Client {
             if let Some(extent) = extent(&self.buffer[self.begin..]) {
                 return extent;
             }
-            let mut read = [0; 16 * 1024];
-            let count = self.stream.read(&mut read).expect("an answer in time");
-            assert!(count > 0, "the connection was closed before an answer");
-            self.buffer.extend_from_slice(&read[..count]);
+            self.read();
         }
+    }
+
+    fn read(&mut self) {
+        let mut read = [0; 16 * 1024];
+        let count = self.stream.read(&mut read).expect("an answer in time");
+        assert!(count > 0, "the connection was closed before an answer");
+        self.buffer.extend_from_slice(&read[..count]);
     }
 
     fn take(&mut self, extent: &Extent) {
