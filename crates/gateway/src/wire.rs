@@ -11,7 +11,8 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// How much is read at once of a message's beginning: the head of a usual one.
+/// How much is read at once of a message's beginning: the head of a usual one. It is on the stack, and only what came is
+/// kept: who waits takes no room.
 const LEAST_READ: usize = 4 << 10;
 
 /// How much is read at once where much comes.
@@ -19,9 +20,6 @@ const MOST_READ: usize = 64 << 10;
 
 /// From this size on, a part of a body is written from where it is.
 const LONG: usize = 4 << 10;
-
-/// How much is read at once while nothing is expected. It is on the stack: who waits takes no room.
-const FIRST_READ: usize = 2 << 10;
 
 /// A connection's bytes.
 pub(crate) struct Wire<I> {
@@ -71,22 +69,21 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
 
     /// Reads on. Zero: the other side has ended.
     pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.input.capacity() - self.input.len() < self.next_read / 2 {
-            self.input.reserve(self.next_read);
-        }
-        let read = ready!(pin!(self.io.read_buf(&mut self.input)).poll(context))?;
-        let was_full = self.input.capacity() == self.input.len();
+        let (read, was_full) = if self.input.is_empty() && self.next_read == LEAST_READ {
+            let mut space = [MaybeUninit::uninit(); LEAST_READ];
+            let mut buffer = ReadBuf::uninit(&mut space);
+            ready!(Pin::new(&mut self.io).poll_read(context, &mut buffer))?;
+            self.input.extend_from_slice(buffer.filled());
+            (buffer.filled().len(), buffer.remaining() == 0)
+        } else {
+            if self.input.capacity() - self.input.len() < self.next_read / 2 {
+                self.input.reserve(self.next_read);
+            }
+            let read = ready!(pin!(self.io.read_buf(&mut self.input)).poll(context))?;
+            (read, self.input.capacity() == self.input.len())
+        };
         self.next_read = if was_full { (self.next_read * 4).min(MOST_READ) } else { LEAST_READ };
         Poll::Ready(Ok(read))
-    }
-
-    /// Reads the first bytes after nothing came for a while.
-    pub(crate) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut space = [MaybeUninit::uninit(); FIRST_READ];
-        let mut buffer = ReadBuf::uninit(&mut space);
-        ready!(Pin::new(&mut self.io).poll_read(context, &mut buffer))?;
-        self.input.extend_from_slice(buffer.filled());
-        Poll::Ready(Ok(buffer.filled().len()))
     }
 
     /// Whether all that was said has gone.

@@ -194,7 +194,7 @@ impl Visit {
                 if compared == PREFACE.len() {
                     return Poll::Ready(First::Http2);
                 }
-                match bytes.poll_first(context) {
+                match bytes.poll_fill(context) {
                     Poll::Ready(Ok(1..)) => {}
                     Poll::Ready(_) => return Poll::Ready(First::Gone),
                     Poll::Pending => break,
