@@ -48,32 +48,32 @@ pub(super) async fn forward(
     if let Some(journal) = journal {
         journal.sent(&way.name, fate.clone(), outgoing.request.headers_mut());
     }
-    let address = |outgoing: &mut Request<RequestBody>, server: &Server| {
+    let address = |outgoing: &mut Request<RequestBody>, server: &Arc<Server>| {
         address(outgoing, &target, lane.upstream(), server);
+        if let Some(journal) = journal {
+            journal.tries(server);
+        }
     };
     match lane.send(&mut outgoing, address, client.alarm()).await {
         // Nobody asked for another protocol.
         Ok(Answered { status: StatusCode::SWITCHING_PROTOCOLS, .. }) => {
             Err(Failure::BadAnswer { upstream: way.name.clone() })
         }
-        Ok(Answered { status, mut head, body, server, attempts }) => {
+        Ok(Answered { status, mut head, body }) => {
             // Lines are without them already.
             if head.lines().is_none() && Survey::of(head.map()).of_hop {
                 head::strip_answer(head.map_mut());
             }
             held.answered(status, head.map(), fate);
             if let Some(mut journal) = journal.take() {
-                journal.answered_by(server, attempts);
+                journal.answered();
                 journal.head(status, head.map_mut());
                 held.journal = Some(journal);
             }
             Ok(Answer::new(status, head, AnswerBody::server(body, held, Arc::clone(client))))
         }
-        Err(Unanswered { failure, last, alarm }) => {
+        Err(Unanswered { failure, alarm }) => {
             client.keep_alarm(alarm);
-            if let (Some(journal), Some((server, attempts))) = (journal, last) {
-                journal.tried(server, attempts);
-            }
             Err(match fate {
                 Some(fate) if fate.is_slow() => Failure::Slow,
                 Some(fate) if fate.is_broken() => Failure::Bad("the request's body broke off"),

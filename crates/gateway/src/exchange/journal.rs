@@ -22,6 +22,9 @@ use crate::upstream::Server;
 
 static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// The status of a request that was over before any answer, as nginx has it.
+const ABANDONED: u16 = 499;
+
 /// Notes on one request.
 pub(crate) struct Journal {
     client: Arc<Client>,
@@ -36,7 +39,8 @@ pub(crate) struct Journal {
     referer: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
     fate: Option<Arc<BodyFate>>,
-    status: StatusCode,
+    /// Of the answer, once it has begun.
+    status: Option<StatusCode>,
     response_bytes: u64,
     wait: Duration,
     sent: Option<Timestamp>,
@@ -44,7 +48,8 @@ pub(crate) struct Journal {
     server: Option<Arc<Server>>,
     upstream_time: Option<Duration>,
     attempts: u32,
-    verdict: Verdict,
+    /// What became of it, once that is known.
+    verdict: Option<Verdict>,
     rule: Option<String>,
     key_hash: Option<u64>,
     shadow: Option<String>,
@@ -74,7 +79,7 @@ impl Journal {
             referer: header(REFERER),
             user_agent: header(USER_AGENT),
             fate: None,
-            status: StatusCode::OK,
+            status: None,
             response_bytes: 0,
             wait: Duration::ZERO,
             sent: None,
@@ -82,7 +87,7 @@ impl Journal {
             server: None,
             upstream_time: None,
             attempts: 0,
-            verdict: Verdict::Allowed,
+            verdict: None,
             rule: None,
             key_hash: None,
             shadow: None,
@@ -101,18 +106,21 @@ impl Journal {
             Cause::Limit(rule) | Cause::Ban(rule) | Cause::Strain(rule) => Some(rule),
             _ => outcome.decisions().find(|(_, said)| !said.shadow).map(|(_, said)| said.rule),
         };
-        self.rule = position.and_then(|rule| Some(outcome.rules().get(rule)?.name.clone()));
-        self.key_hash = position.and_then(|rule| outcome.key_hash(rule));
+        let rule = position.and_then(|rule| outcome.rules().get(rule));
+        self.rule = rule.map(|rule| rule.name.clone());
+        // A rule without a key has one count for all, and nothing to tell them apart by.
+        let keyed = position.filter(|_| rule.is_some_and(|rule| !rule.key.is_empty()));
+        self.key_hash = keyed.and_then(|rule| outcome.key_hash(rule));
         self.shadow = outcome.would_refuse().next().map(|(rule, _)| rule.name.clone());
         self.store_lost = outcome.is_degraded();
-        self.verdict = match (outcome.is_admitted(), outcome.cause(), outcome.reply()) {
+        self.verdict = Some(match (outcome.is_admitted(), outcome.cause(), outcome.reply()) {
             (true, ..) => Verdict::Allowed,
             (_, Cause::DenyList(_), _) => Verdict::Denied,
             (_, Cause::Ban(_), _) => Verdict::Banned,
             (_, _, Some(Reply::Degrade { .. })) => Verdict::Degraded,
             (_, _, Some(Reply::Redirect { .. })) => Verdict::Redirected,
             _ => Verdict::Refused,
-        };
+        });
     }
 
     /// The request is sent on with these headers, which tell its id: whatever the client said of them.
@@ -123,25 +131,25 @@ impl Journal {
         self.fate = fate;
     }
 
-    /// A server has answered, after so many attempts.
-    pub(super) fn answered_by(&mut self, server: Arc<Server>, attempts: u32) {
-        let now = self.client.thread.shared.clock.now();
-        self.upstream_time = self.sent.map(|sent| now.saturating_since(sent));
-        (self.server, self.attempts) = (Some(server), attempts);
+    /// It is sent to this server now.
+    pub(super) fn tries(&mut self, server: &Arc<Server>) {
+        self.server = Some(Arc::clone(server));
+        self.attempts += 1;
     }
 
-    /// A server was tried last, after so many attempts, and did not answer.
-    pub(super) fn tried(&mut self, server: Arc<Server>, attempts: u32) {
-        (self.server, self.attempts) = (Some(server), attempts);
+    /// The server has answered.
+    pub(super) fn answered(&mut self) {
+        let now = self.client.thread.shared.clock.now();
+        self.upstream_time = self.sent.map(|sent| now.saturating_since(sent));
     }
 
     pub(super) fn failed(&mut self, failure: &Failure) {
-        self.verdict = Verdict::Failed(failure.word());
+        self.verdict = Some(Verdict::Failed(failure.word()));
     }
 
     /// The head of the answer, which is told the request's id.
     pub(super) fn head(&mut self, status: StatusCode, headers: &mut http::HeaderMap) {
-        self.status = status;
+        self.status = Some(status);
         headers.insert(&X_REQUEST_ID, self.id.header().clone());
     }
 
@@ -159,6 +167,9 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         let Some(log) = &self.client.thread.log else { return };
+        let duration = self.client.thread.shared.clock.now().saturating_since(self.begun);
+        // Who was over before the rules had decided stood in line to the last.
+        let wait = if self.verdict.is_some() { self.wait } else { duration };
         let target = self.target.path_and_query().map_or("*", http::uri::PathAndQuery::as_str);
         log.lines.write(&Line {
             time: self.time,
@@ -173,17 +184,17 @@ impl Drop for Journal {
             referer: self.referer.as_ref().map(HeaderValue::as_bytes),
             user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
             request_bytes: self.fate.as_ref().map_or(0, |fate| fate.bytes()),
-            status: self.status.as_u16(),
+            status: self.status.map_or(ABANDONED, |status| status.as_u16()),
             response_bytes: self.response_bytes,
-            duration: self.client.thread.shared.clock.now().saturating_since(self.begun),
-            wait: self.wait,
+            duration,
+            wait,
             served_by: self.upstream.as_deref().map(|upstream| ServedBy {
                 upstream,
                 server: self.server.as_ref().map(|server| server.url()),
                 time: self.upstream_time,
                 attempts: self.attempts,
             }),
-            verdict: self.verdict,
+            verdict: self.verdict.unwrap_or(Verdict::Failed("abandoned")),
             rule: self.rule.as_deref(),
             key_hash: self.key_hash,
             shadow: self.shadow.as_deref(),

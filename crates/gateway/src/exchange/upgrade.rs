@@ -64,6 +64,9 @@ pub(super) async fn forward(
     let attempt = upstream.pick(&Tried::default()).ok_or_else(|| Failure::NoServer { upstream: name() })?;
     let server = attempt.server();
     address(&mut outgoing.request, &target, upstream, server);
+    if let Some(journal) = journal {
+        journal.tries(server);
+    }
     let mut alarm = client.alarm();
     let mut due = Due::new(shared.clock.now(), upstream.settings().timeouts.answer, fate.clone());
     let sent = async {
@@ -92,13 +95,13 @@ pub(super) async fn forward(
     };
     attempt.answered();
     let headers = head.map_mut();
+    let protocol = headers.get(UPGRADE).cloned();
+    head::strip_answer(headers);
     if let Some(mut journal) = journal.take() {
-        journal.answered_by(Arc::clone(server), 1);
+        journal.answered();
         journal.head(status, headers);
         held.journal = Some(journal);
     }
-    let protocol = headers.get(UPGRADE).cloned();
-    head::strip_answer(headers);
     if status != StatusCode::SWITCHING_PROTOCOLS {
         held.answered(status, headers, fate);
         let body = ServerBody::of_link(link, Arc::clone(lane), attempt, alarm);

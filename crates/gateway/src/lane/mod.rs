@@ -55,20 +55,16 @@ pub(crate) struct Outgoing {
     pub(crate) wanted: Wanted,
 }
 
-/// An answer, by whom, and after how many attempts.
+/// An answer.
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
     pub(crate) head: Head,
     pub(crate) body: ServerBody,
-    pub(crate) server: Arc<Server>,
-    pub(crate) attempts: u32,
 }
 
 /// A request that was not answered.
 pub(crate) struct Unanswered {
     pub(crate) failure: Failure,
-    /// The server that was tried last, and after how many attempts.
-    pub(crate) last: Option<(Arc<Server>, u32)>,
     pub(crate) alarm: LazyAlarm,
 }
 
@@ -119,11 +115,12 @@ impl Lane {
         self.upstream.settings().timeouts.body
     }
 
-    /// Sends a request to one of the servers, or to another where the first fails and that is safe.
+    /// Sends a request to one of the servers, or to another where the first fails and that is safe. Before each attempt
+    /// it is addressed to its server.
     pub(crate) async fn send(
         self: &Arc<Self>,
         outgoing: &mut Outgoing,
-        address: impl Fn(&mut Request<RequestBody>, &Server),
+        mut address: impl FnMut(&mut Request<RequestBody>, &Arc<Server>),
         mut alarm: LazyAlarm,
     ) -> Result<Answered, Unanswered> {
         let settings = self.upstream.settings();
@@ -133,20 +130,17 @@ impl Lane {
         let fate = request.body().fate();
         let mut tried = Tried::default();
         let mut failure = None;
-        let mut last = None;
-        for attempts in 1..=settings.retries.saturating_add(1) {
+        for _ in 0..=settings.retries {
             let Some(attempt) = self.upstream.pick(&tried) else { break };
             let server = attempt.server();
             tried.add(server);
-            last = Some((Arc::clone(server), attempts));
             address(&mut outgoing.request, server);
             let mut due = Due::new(self.clock.now(), settings.timeouts.answer, fate.clone());
             let lost = match self.exchange(outgoing, may_repeat, &attempt, &mut due, &mut alarm).await {
                 Ok((status, head, from)) => {
                     attempt.answered();
-                    let (lane, server) = (Arc::clone(self), Arc::clone(server));
-                    let body = ServerBody::new(from, lane, attempt, alarm);
-                    return Ok(Answered { status, head, body, server, attempts });
+                    let body = ServerBody::new(from, Arc::clone(self), attempt, alarm);
+                    return Ok(Answered { status, head, body });
                 }
                 Err(lost) => lost.blamed(&due),
             };
@@ -169,7 +163,7 @@ impl Lane {
             }
         }
         let failure = failure.unwrap_or_else(|| Failure::NoServer { upstream: upstream() });
-        Err(Unanswered { failure, last, alarm })
+        Err(Unanswered { failure, alarm })
     }
 
     /// Sends a request to one server.

@@ -1,11 +1,12 @@
 //! Rule files of gateways, piece by piece.
 
-/// A gateway on a free port with these fields, one per line, and further sections after it.
+/// A gateway on a free port, with two threads unless these fields say otherwise, one per line, and further sections after it.
 pub fn gateway(fields: &str, rest: &str) -> String {
-    let listens = fields.contains("listen:");
-    let mut text = String::from("gateway:\n  threads: 2\n");
-    if !listens {
-        text.push_str("  listen: 127.0.0.1:0\n");
+    let mut text = String::from("gateway:\n");
+    for (known, line) in [("threads:", "  threads: 2\n"), ("listen:", "  listen: 127.0.0.1:0\n")] {
+        if !fields.contains(known) {
+            text.push_str(line);
+        }
     }
     for line in fields.lines() {
         text.push_str("  ");
