@@ -215,9 +215,13 @@ impl Running {
         reload_certificates(&self.entrances).await
     }
 
-    /// Stops: nobody new is let in, requests under way are answered.
+    /// Stops: nobody new is let in, requests under way are answered, and all of them are in the access log.
     pub fn stop(self, how: Stop) -> Report {
-        self.threads.end(how)
+        let report = self.threads.end(how);
+        if let Some(log) = &self.vitals.shared.log {
+            log.end();
+        }
+        report
     }
 }
 

@@ -18,8 +18,8 @@ use super::writer::{Desk, Writer};
 /// How long the end waits for a disk that does not move.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where requests are noted. Its clones and [`LogThread`]s are one log; the last of them to go sees to it that all
-/// lines are written.
+/// Where requests are noted. Its clones and [`LogThread`]s are one log. Whoever [ends](Self::end) it, or the last of
+/// them to go, sees to it that all lines are written.
 #[derive(Clone)]
 pub(crate) struct AccessLog(Arc<Open>);
 
@@ -27,8 +27,8 @@ struct Open {
     desk: Arc<Desk>,
     format: LogFormat,
     lost: AtomicU64,
-    /// Tells nothing, and closes when the writer has ended.
-    ended: Mutex<Receiver<Infallible>>,
+    /// Tells nothing, and closes when the writer has ended. Gone once somebody has waited for that.
+    ended: Mutex<Option<Receiver<Infallible>>>,
     patience: Duration,
 }
 
@@ -47,7 +47,7 @@ impl AccessLog {
             drop(ends);
         };
         thread::Builder::new().name("access-log".to_owned()).spawn(run).map_err(LogError::Thread)?;
-        Ok(Self(Arc::new(Open { desk, format, lost: AtomicU64::new(0), ended: Mutex::new(ended), patience })))
+        Ok(Self(Arc::new(Open { desk, format, lost: AtomicU64::new(0), ended: Mutex::new(Some(ended)), patience })))
     }
 
     /// For one thread to write by.
@@ -62,6 +62,12 @@ impl AccessLog {
         self.0.desk.reopen();
     }
 
+    /// Has everything written that was noted, and waits for that. To be called when no thread notes anything any more:
+    /// whoever else knows the log, such as those who watch over it, may know it for longer.
+    pub(crate) fn end(&self) {
+        self.0.end();
+    }
+
     /// How many lines were lost so far because the disk was too slow.
     pub(crate) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
@@ -73,11 +79,18 @@ impl AccessLog {
     }
 }
 
-impl Drop for Open {
-    fn drop(&mut self) {
+impl Open {
+    fn end(&self) {
+        let Some(ended) = self.ended.lock().take() else { return };
         self.desk.stop();
         // Whether it has ended or cannot: there is nothing else to be done.
-        let _ended = self.ended.get_mut().recv_timeout(self.patience);
+        let _ended = ended.recv_timeout(self.patience);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

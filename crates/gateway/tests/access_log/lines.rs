@@ -160,6 +160,21 @@ fn the_wait_is_how_long_a_request_stood_in_line() {
     assert_eq!((&lines[1]["verdict"], &lines[1]["rule"]), (&json!("allowed"), &json!("line")));
 }
 
+/// Whoever watches over a gateway may outlive it, and must not keep its last lines from being written.
+#[test]
+fn when_it_has_stopped_every_line_is_written() {
+    let (log, upstream) = (LogFile::new(), Upstream::saying("hello"));
+    let served = Served::of(&gateway(&fields(&log, "json", &upstream), ""));
+    let vitals = served.running().vitals().clone();
+    let mut client = Client::connect(served.at);
+    for _ in 0..10 {
+        client.get("/plain");
+    }
+    served.stop();
+    assert_eq!(log.text().lines().count(), 10);
+    assert_eq!(vitals.log_losses(), (0, 0));
+}
+
 /// Whatever bytes a head may have: each request is one line, and says what it should say.
 #[test]
 fn no_request_can_break_a_line() {
