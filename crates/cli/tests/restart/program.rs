@@ -1,0 +1,125 @@
+//! The program, from its start to its end.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::upstream::Upstream;
+
+/// Guards against hanging; nothing is ever measured by it.
+pub(crate) const GUARD: Duration = Duration::from_secs(60);
+
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < GUARD, "in vain: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The program, and those that took its place.
+pub(crate) struct Program {
+    pub(crate) at: SocketAddr,
+    pub(crate) folder: PathBuf,
+    pub(crate) first: Child,
+    /// The one that serves now.
+    pub(crate) now: u32,
+}
+
+impl Program {
+    /// Starts it with this rule file, in which `LISTEN` stands for its address.
+    pub(crate) fn start(name: &str, rules: &str, prepare: impl Fn(&Path)) -> Self {
+        let folder = std::env::temp_dir().join(format!("sluicegate-run-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        prepare(&folder);
+        let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        fs::write(folder.join("rules.yaml"), rules.replace("LISTEN", &at.to_string())).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
+        command.arg("run").arg(folder.join("rules.yaml")).stdin(Stdio::null()).stdout(Stdio::null());
+        let first = command.stderr(File::create(folder.join("log")).unwrap()).spawn().unwrap();
+        let now = first.id();
+        let mut program = Self { at, folder, first, now };
+        until("it listens", || {
+            assert!(program.first.try_wait().unwrap().is_none(), "it ended: {}", program.log());
+            program.log().contains("listening at")
+        });
+        program
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.now, name);
+    }
+
+    /// Restarts it, and waits until the old process has ended.
+    pub(crate) fn restart(&mut self) {
+        let old = self.succeed();
+        if old == self.first.id() {
+            assert!(ended(&mut self.first).success());
+        } else {
+            until("the old process ends", || is_gone(old));
+        }
+    }
+
+    /// Has another process take over, and answers which was the old one: that may have something left to do.
+    pub(crate) fn succeed(&mut self) -> u32 {
+        let told = self.log().matches("has taken over").count();
+        self.signal("USR2");
+        until("another takes over", || self.log().matches("has taken over").count() == told + 1);
+        let log = self.log();
+        let line = log.lines().rfind(|line| line.contains("has taken over")).unwrap();
+        let now = line.split_once("process ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+        assert_ne!(self.now, now);
+        std::mem::replace(&mut self.now, now)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        drop(self.first.kill());
+        drop(self.first.wait());
+        if self.now != self.first.id() && !is_gone(self.now) {
+            signal(self.now, "KILL");
+        }
+        drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
+pub(crate) fn signal(process: u32, name: &str) {
+    assert!(Command::new("kill").args(["-s", name, &process.to_string()]).status().unwrap().success());
+}
+
+/// Whether a process has ended; the system may still remember it.
+pub(crate) fn is_gone(process: u32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/stat"))
+        .map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+}
+
+pub(crate) fn ended(process: &mut Child) -> ExitStatus {
+    let mut status = None;
+    until("it ends", || {
+        status = process.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap()
+}
+
+/// The same as [`rules`], with TLS by the certificate that [`certify`](crate::certificates::certify) makes.
+pub(crate) fn rules_with_tls(upstream: &Upstream, more: &str) -> String {
+    rules(upstream, more)
+        .replace("listen: LISTEN", "listen: { address: LISTEN, tls: { certificate: cert.pem, key: key.pem } }")
+}
+
+pub(crate) fn rules(upstream: &Upstream, more: &str) -> String {
+    format!(
+        "gateway:\n  listen: LISTEN\n  threads: 2\n  upstreams: {{ shop: \"http://{}\" }}\n  \
+         routes: [{{ path: \"/{{*rest}}\", upstream: shop }}]\n{more}\n",
+        upstream.at
+    )
+}

@@ -1,0 +1,252 @@
+//! Restarts under TLS and HTTP/2, of requests with bodies.
+
+use std::fs;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::certificates::certify;
+use crate::program::{GUARD, Program, is_gone, rules, rules_with_tls, until};
+use crate::upstream::Upstream;
+
+/// How a client comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Http1Tls,
+    /// With a new connection, and so a new handshake, for each request.
+    Http1TlsOnce,
+    Http2Tls,
+    Http2,
+}
+
+impl Way {
+    const fn is_http2(self) -> bool {
+        matches!(self, Self::Http2 | Self::Http2Tls)
+    }
+}
+
+/// One connection of a client that knows the rules of its protocol.
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+impl Sender {
+    async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: Way) -> hyper::Result<Self> {
+        let io = TokioIo::new(io);
+        if way.is_http2() {
+            let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+            tokio::spawn(connection);
+            return Ok(Self::Http2(sender));
+        }
+        let (sender, connection) = http1::handshake(io).await?;
+        tokio::spawn(connection);
+        Ok(Self::Http1(sender))
+    }
+
+    async fn connect(at: SocketAddr, way: Way, trust: &Option<Arc<ClientConfig>>) -> Result<Self, String> {
+        let stream = TcpStream::connect(at).await.map_err(|error| format!("not connected: {error}"))?;
+        let Some(trust) = trust else {
+            return Self::over(stream, way).await.map_err(|error| format!("no handshake: {error}"));
+        };
+        let mut trust = ClientConfig::clone(trust);
+        trust.alpn_protocols = vec![if way.is_http2() { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+        let name = ServerName::try_from("localhost").unwrap();
+        let tls = TlsConnector::from(Arc::new(trust)).connect(name, stream).await;
+        Self::over(tls.map_err(|error| format!("no TLS: {error}"))?, way)
+            .await
+            .map_err(|error| format!("no handshake: {error}"))
+    }
+
+    async fn is_ready(&mut self) -> bool {
+        match self {
+            Self::Http1(sender) => sender.ready().await.is_ok(),
+            Self::Http2(sender) => sender.ready().await.is_ok(),
+        }
+    }
+
+    async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        match self {
+            Self::Http1(sender) => sender.try_send_request(request).await,
+            Self::Http2(sender) => sender.try_send_request(request).await,
+        }
+    }
+}
+
+/// Clients that post without a pause until told to stop, and check what comes back.
+pub(crate) struct Modern {
+    stop: Arc<AtomicBool>,
+    done: Vec<Arc<AtomicUsize>>,
+    clients: Vec<JoinHandle<Vec<String>>>,
+}
+
+impl Modern {
+    /// One client for each way.
+    pub(crate) fn on(program: &Program, ways: &[Way]) -> Self {
+        let trust = ways.iter().any(|way| *way != Way::Http2).then(|| Arc::new(trust(program)));
+        let stop: Arc<AtomicBool> = Arc::default();
+        let done: Vec<Arc<AtomicUsize>> = ways.iter().map(|_| Arc::default()).collect();
+        let client = |(way, done): (&Way, &Arc<AtomicUsize>)| {
+            let (way, at, trust) = (*way, program.at, trust.clone());
+            let (stop, done) = (Arc::clone(&stop), Arc::clone(done));
+            thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(post_on(at, way, trust, &stop, &done))
+            })
+        };
+        let clients = ways.iter().zip(&done).map(client).collect();
+        Self { stop, done, clients }
+    }
+
+    /// Waits for so many more requests of each client.
+    pub(crate) fn go_on(&self, requests: usize) {
+        let count = |done: &Arc<AtomicUsize>| done.load(Ordering::SeqCst);
+        let before: Vec<usize> = self.done.iter().map(count).collect();
+        until("requests go on", || {
+            self.done.iter().zip(&before).all(|(done, before)| count(done) >= before + requests)
+        });
+    }
+
+    pub(crate) fn end(self) -> (usize, Vec<String>) {
+        self.stop.store(true, Ordering::SeqCst);
+        let failed = self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+        (self.done.iter().map(|done| done.load(Ordering::SeqCst)).sum(), failed)
+    }
+}
+
+fn trust(program: &Program) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    let authority = fs::read(program.folder.join("ca.pem")).unwrap();
+    roots.add(CertificateDer::from_pem_slice(&authority).unwrap()).unwrap();
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+async fn post_on(
+    at: SocketAddr,
+    way: Way,
+    trust: Option<Arc<ClientConfig>>,
+    stop: &AtomicBool,
+    done: &AtomicUsize,
+) -> Vec<String> {
+    let trust = trust.filter(|_| way != Way::Http2);
+    let mut failed = Vec::new();
+    let mut kept: Option<Sender> = None;
+    let mut number = 0_usize;
+    while !stop.load(Ordering::SeqCst) {
+        number += 1;
+        // Some are longer than what is read at once.
+        let body = Bytes::from(format!("{way:?} {number} ").repeat(1 + (number % 7) * 1_000));
+        match guarded(post(at, way, &trust, &mut kept, &body)).await {
+            Ok(echoed) if echoed == body => {}
+            Ok(echoed) => failed.push(format!("{way:?} {number}: sent {} bytes, came {}", body.len(), echoed.len())),
+            Err(error) => failed.push(format!("{way:?} {number}: {error}")),
+        }
+        done.fetch_add(1, Ordering::SeqCst);
+        // As many as a busy machine can bear beside the other tests.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    failed
+}
+
+async fn guarded<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::time::timeout(GUARD, work).await.unwrap_or_else(|_| Err("it hangs".to_owned()))
+}
+
+/// Posts once, and answers what came back. On a connection that the other side is done with nothing is sent.
+async fn post(
+    at: SocketAddr,
+    way: Way,
+    trust: &Option<Arc<ClientConfig>>,
+    kept: &mut Option<Sender>,
+    body: &Bytes,
+) -> Result<Bytes, String> {
+    let uri = if way.is_http2() { "https://localhost/echo" } else { "/echo" };
+    let mut request = Request::post(uri)
+        .header("host", "localhost")
+        .body(Full::new(body.clone()))
+        .map_err(|error| error.to_string())?;
+    loop {
+        let mut sender = match kept.take() {
+            Some(sender) => sender,
+            None => Sender::connect(at, way, trust).await?,
+        };
+        if !sender.is_ready().await {
+            // It was told that there is no more to be asked here.
+            continue;
+        }
+        let answer = match sender.send(request).await {
+            Ok(answer) => answer,
+            Err(mut error) => match error.take_message() {
+                // It was given back as it was: nothing of it was sent.
+                Some(unsent) => {
+                    request = unsent;
+                    continue;
+                }
+                None => return Err(format!("no answer: {}", error.into_error())),
+            },
+        };
+        let status = answer.status();
+        let echoed = answer.into_body().collect().await.map_err(|error| format!("broken off: {error}"))?.to_bytes();
+        if way != Way::Http1TlsOnce {
+            *kept = Some(sender);
+        }
+        return if status == 200 { Ok(echoed) } else { Err(format!("{status}: {echoed:?}")) };
+    }
+}
+
+#[test]
+fn no_upload_is_lost_by_restarts_under_load_with_tls() {
+    let upstream = Upstream::start();
+    let tls = rules_with_tls(&upstream, "");
+    let mut program = Program::start("tls-restarts", &tls, |folder| certify(folder, "one"));
+    let load = Modern::on(&program, &[Way::Http1Tls, Way::Http1TlsOnce, Way::Http2Tls, Way::Http2Tls]);
+    load.go_on(30);
+    for _ in 0..3 {
+        program.restart();
+        load.go_on(30);
+    }
+    let (done, failed) = load.end();
+    assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
+    program.signal("TERM");
+    until("it ends", || is_gone(program.now));
+}
+
+#[test]
+fn no_upload_is_lost_by_restarts_under_load_of_http2() {
+    let upstream = Upstream::start();
+    let mut program = Program::start("h2-restarts", &rules(&upstream, ""), |_| {});
+    let load = Modern::on(&program, &[Way::Http2; 4]);
+    load.go_on(30);
+    for _ in 0..3 {
+        program.restart();
+        load.go_on(30);
+    }
+    let (done, failed) = load.end();
+    assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
+    program.signal("TERM");
+    until("it ends", || is_gone(program.now));
+}
