@@ -5,9 +5,11 @@
 mod support;
 
 mod answers;
+mod certificate;
 mod real_clients;
 mod scripted;
 mod streaming;
 mod trailers;
 mod uploads;
 mod websocket;
+mod websockets_py;

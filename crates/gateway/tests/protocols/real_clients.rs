@@ -1,13 +1,13 @@
 //! Programs that others wrote: curl and h2load; and proxies that say for whom they come.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use http::Response;
 use sluicegate_engine::clock::ClockHandle;
 
+use super::certificate::Folder;
 use super::support::raw::Client;
 use super::support::upstream::Upstream;
 use super::support::{Served, before};
@@ -61,42 +61,18 @@ fn curl_asks_for_an_upgrade_to_http2_and_is_served_all_the_same() {
     assert_eq!(said, "0 1.1 200");
 }
 
-/// A folder with a certificate; gone when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let folder = Self(std::env::temp_dir().join(format!("sluicegate-protocols-{}", std::process::id())));
-        drop(std::fs::remove_dir_all(&folder.0));
-        std::fs::create_dir(&folder.0).unwrap();
-        let words = "req -x509 -days 2 -subj /CN=a -addext subjectAltName=IP:127.0.0.1 -newkey ec -pkeyopt \
-                     ec_paramgen_curve:prime256v1 -nodes -keyout a.key -out a.pem";
-        let made = Command::new("openssl").args(words.split_whitespace()).current_dir(&folder.0).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        folder
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
 #[test]
 fn curl_comes_with_tls_and_agrees_on_a_protocol() {
     let folder = Folder::new();
     let upstream = measuring();
-    let listen = "listen: { address: 127.0.0.1:0, tls: { certificate: a.pem, key: a.key } }";
-    let yaml = before(&[upstream.at], "").replace("listen: 127.0.0.1:0", listen);
-    let served = Served::within(&folder.0, &yaml, ClockHandle::system());
-    let (url, ca) = (format!("https://{}/x", served.at), folder.0.join("a.pem"));
+    let yaml = before(&[upstream.at], "").replace("listen: 127.0.0.1:0", Folder::LISTEN);
+    let served = Served::within(folder.path(), &yaml, ClockHandle::system());
+    let (url, ca) = (format!("https://{}/x", served.at), folder.authority());
     let body = vec![b'x'; 5 << 20];
     for (asked, spoken) in [("--http2", "2"), ("--http1.1", "1.1")] {
         for version in ["1.2", "1.3"] {
-            let ca = ca.to_str().unwrap();
             let said = curl(
-                &[asked, "--cacert", ca, "--tls-max", version, "-w", " %{http_version}", "--data-binary", "@-", &url],
+                &[asked, "--cacert", &ca, "--tls-max", version, "-w", " %{http_version}", "--data-binary", "@-", &url],
                 &body,
             );
             assert_eq!(said, format!("{} {spoken}", body.len()));
