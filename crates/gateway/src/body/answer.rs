@@ -44,7 +44,7 @@ pub(crate) struct Held {
     is_noted: bool,
     /// What the request really cost, as far as it is known.
     tally: Option<Box<Tally>>,
-    /// What becomes of the request's body, if it has one.
+    /// What becomes of the request's body, if it has one and that matters.
     fate: Option<Arc<BodyFate>>,
     /// What is noted about it.
     pub(crate) journal: Option<Box<Journal>>,
@@ -64,12 +64,18 @@ impl Held {
         self.tally.is_some()
     }
 
+    /// The request's body is on its way. However that ends, what has passed of it may have its price.
+    pub(crate) fn sends(&mut self, fate: Option<&Arc<BodyFate>>) {
+        if self.tally.is_some() {
+            self.fate = fate.cloned();
+        }
+    }
+
     /// The answer has begun, with this head.
-    pub(crate) fn answered(&mut self, status: StatusCode, headers: &HeaderMap, fate: Option<Arc<BodyFate>>) {
+    pub(crate) fn answered(&mut self, status: StatusCode, headers: &HeaderMap) {
         self.note(ending_of(status));
         if let Some(tally) = &mut self.tally {
             tally.answered(headers);
-            self.fate = fate;
         }
     }
 

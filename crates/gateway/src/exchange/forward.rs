@@ -39,6 +39,7 @@ pub(super) async fn forward(
     }
     let body = taken_body(client, request);
     let fate = body.fate();
+    held.sends(fate.as_ref());
     let target = target(request.uri(), way.strip.as_deref());
     let takes_lines = request.version() < Version::HTTP_2 && journal.is_none() && !held.reads_heads();
     let mut outgoing = outgoing(client, request, survey, lane.upstream(), body);
@@ -64,7 +65,7 @@ pub(super) async fn forward(
             if head.lines().is_none() && Survey::of(head.map()).of_hop {
                 head::strip_answer(head.map_mut());
             }
-            held.answered(status, head.map(), fate);
+            held.answered(status, head.map());
             if let Some(mut journal) = journal.take() {
                 journal.answered();
                 journal.head(status, head.map_mut());

@@ -51,6 +51,7 @@ pub(super) async fn forward(
     let target = target(request.uri(), way.strip.as_deref());
     let body = taken_body(client, request);
     let fate = body.fate();
+    held.sends(fate.as_ref());
     let mut outgoing = outgoing(client, request, survey, upstream, body);
     if let Some(protocol) = protocol {
         let headers = outgoing.request.headers_mut();
@@ -103,7 +104,7 @@ pub(super) async fn forward(
         held.journal = Some(journal);
     }
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        held.answered(status, headers, fate);
+        held.answered(status, headers);
         let body = ServerBody::of_link(link, Arc::clone(lane), attempt, alarm);
         return Ok(Answer::new(status, head, AnswerBody::server(body, held, Arc::clone(client))));
     }

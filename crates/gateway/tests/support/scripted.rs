@@ -121,6 +121,16 @@ impl Caller {
         true
     }
 
+    /// Reads until this has come. `false` if the connection ends first.
+    pub fn read_until(&mut self, last: &str) -> bool {
+        while !self.ahead.ends_with(last.as_bytes()) {
+            if !self.more() {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Sends bytes. A client that has gone does not matter.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         drop(self.stream.write_all(bytes.as_ref()));
