@@ -125,6 +125,14 @@ fn a_proxy_line_says_who_the_client_is() {
     assert_eq!(ask(&version_2(1)), Some(429), "the same client in the other version");
     assert_eq!(ask(&version_2(2)), Some(200));
     assert_eq!(header(&last(&upstream), "x-forwarded-for").as_deref(), Some("192.0.2.2"));
+    // A balancer that speaks for itself, as its health checks do, is counted as itself.
+    assert_eq!(ask(b"PROXY UNKNOWN\r\n"), Some(200));
+    assert_eq!(header(&last(&upstream), "x-forwarded-for").as_deref(), Some("127.0.0.1"));
+    assert_eq!(ask(b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0"), Some(429));
+    // An address of version 6 is one of its network, and one of version 4 in disguise is that one.
+    assert_eq!(ask(b"PROXY TCP6 2001:db8::1 ::1 4000 80\r\n"), Some(200));
+    assert_eq!(ask(b"PROXY TCP6 2001:db8::ffff:2 ::1 4000 80\r\n"), Some(429));
+    assert_eq!(ask(b"PROXY TCP6 ::ffff:192.0.2.1 ::1 4000 80\r\n"), Some(429));
     assert_eq!(ask(b""), None, "without a line nobody is let in");
     assert_eq!(ask(b"PROXY TCP4 nonsense\r\n"), None);
     until("nobody is left", || served.running().vitals().door().counts().open == 0);

@@ -180,3 +180,88 @@ fn a_clients_bytes_are_bounded_on_however_many_connections() {
     let least = Duration::from_secs_f64((read - RATE) as f64 / RATE as f64);
     assert!(took >= least, "{took:?} < {least:?}");
 }
+
+/// Everything that an import carries over, asked for in turn: no answer depends on time here.
+#[test]
+fn an_imported_file_answers_as_nginx_does() {
+    let servers = ["one", "two"].map(Upstream::saying);
+    let nginx = Nginx::with(&format!(
+        "geo $limited {{ default 1; 127.0.0.2/32 0; }}
+         map $limited $address {{ 0 ''; 1 $binary_remote_addr; }}
+         map $http_x_plan $plan {{ default $binary_remote_addr; paid ''; }}
+         limit_req_zone $address zone=by_geo:1m rate=1r/m;
+         limit_req_zone $plan zone=by_plan:1m rate=1r/m;
+         limit_req_zone $binary_remote_addr zone=plain:1m rate=1r/m;
+         limit_req_zone $http_x_key zone=by_key:1m rate=1r/m;
+         upstream shop {{ server {}; server {}; }}
+         server {{
+           listen LISTEN;
+           server_name shop.example;
+           location /geo/ {{ limit_req zone=by_geo; limit_req_status 429; proxy_pass http://shop; }}
+           location /plan/ {{ limit_req zone=by_plan nodelay burst=1; proxy_pass http://shop; }}
+           location /key/ {{ limit_req zone=by_key; limit_req_status 420; proxy_pass http://shop; }}
+           location /trial/ {{ limit_req zone=plain; limit_req_dry_run on; proxy_pass http://shop; }}
+           location = /exact {{ return 204; }}
+           location /gone {{ return 410; }}
+           location /told {{ return 200 'as you were told'; }}
+           location /moved {{ return 301 https://elsewhere.example/x; }}
+           location /found {{ return 302 /told; }}
+         }}
+         server {{ listen LISTEN; server_name bank.example; location / {{ return 403; }} }}",
+        servers[0].at, servers[1].at
+    ));
+    let gateway = ours(&nginx);
+    let ask = |at: SocketAddr, last: u8, path: &str, host: &str, line: &str| {
+        let mut client = Client::connect_from([127, 0, 0, last], at);
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{line}\r\n"));
+        let answer = client.answer().unwrap();
+        let text = if answer.status == 200 { answer.text() } else { String::new() };
+        (answer.status, answer.header("location").map(str::to_owned), text)
+    };
+    let mut seen = Vec::new();
+    for (last, path, host, line) in [
+        (1, "/geo/a", "shop.example", ""),
+        (1, "/geo/b", "shop.example", ""),
+        (2, "/geo/a", "shop.example", ""),
+        (2, "/geo/b", "shop.example", ""),
+        (3, "/geo/a", "shop.example", ""),
+        (3, "/geo/a", "shop.example", ""),
+        (1, "/plan/a", "shop.example", ""),
+        (1, "/plan/a", "shop.example", "X-Plan: free\r\n"),
+        (1, "/plan/a", "shop.example", ""),
+        (1, "/plan/a", "shop.example", "X-Plan: paid\r\n"),
+        (1, "/plan/a", "shop.example", "X-Plan: paid\r\n"),
+        (1, "/key/a", "shop.example", "X-Key: a\r\n"),
+        (2, "/key/a", "shop.example", "X-Key: a\r\n"),
+        (1, "/key/a", "shop.example", "X-Key: b\r\n"),
+        (1, "/key/a", "shop.example", ""),
+        (1, "/key/a", "shop.example", ""),
+        (1, "/trial/a", "shop.example", ""),
+        (1, "/trial/a", "shop.example", ""),
+        (1, "/exact", "shop.example", ""),
+        (1, "/gone", "shop.example", ""),
+        (1, "/told", "shop.example", ""),
+        (1, "/moved", "shop.example", ""),
+        (1, "/found", "shop.example", ""),
+        (1, "/geo/a", "bank.example", ""),
+        (1, "/told", "BANK.example", ""),
+    ] {
+        let theirs = ask(nginx.at, last, path, host, line);
+        let mut ours = ask(gateway.at, last, path, host, line);
+        // Whose turn it is depends on who was asked before.
+        let is_server = |text: &str| text == "one" || text == "two";
+        if is_server(&theirs.2) && is_server(&ours.2) {
+            ours.2.clone_from(&theirs.2);
+        }
+        assert_eq!((ours.0, &ours.2), (theirs.0, &theirs.2), "{last} {path} {host} {line}");
+        // nginx writes out in full where a path leads.
+        let leads = theirs.1.map(|to| to.replace(&format!("http://shop.example:{}", nginx.at.port()), ""));
+        assert_eq!(ours.1, leads, "{path}");
+        seen.push(ours.0);
+    }
+    let expected = [
+        200, 429, 200, 200, 200, 429, 200, 200, 503, 200, 200, 200, 420, 200, 200, 200, 200, 200, 204, 410, 200, 301,
+        302, 403, 403,
+    ];
+    assert_eq!(seen, expected);
+}

@@ -106,6 +106,20 @@ fn a_burst_passes_at_once_and_comes_back_at_the_rate() {
     assert_eq!(bench.statuses(2), [200, 429]);
 }
 
+#[test]
+fn a_log_is_exact_to_the_nanosecond() {
+    let bench = Bench::with("rules: [{ name: two, limits: [{ sliding_log: 2/1m }] }]");
+    assert_eq!(bench.statuses(1), [200]);
+    bench.clock.advance(10 * SECOND);
+    assert_eq!(bench.statuses(2), [200, 429]);
+    bench.clock.advance(50 * SECOND - Duration::from_nanos(1));
+    assert_eq!(bench.statuses(1), [429]);
+    bench.clock.advance(Duration::from_nanos(1));
+    assert_eq!(bench.statuses(2), [200, 429], "the first of the two is a minute old");
+    bench.clock.advance(10 * SECOND);
+    assert_eq!(bench.statuses(2), [200, 429]);
+}
+
 /// Who runs into a plain bucket is refused in few words, and whoever may be banned for it by a full decision: on the wire
 /// both are the same, whatever was asked.
 #[test]

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use socket2::{Domain, Socket, Type};
+
 use super::GUARD;
 
 /// A connection, and what was read ahead on it.
@@ -32,7 +34,18 @@ impl Answer {
 
 impl Client {
     pub fn connect(at: SocketAddr) -> Self {
-        let stream = TcpStream::connect(at).unwrap();
+        Self::over(TcpStream::connect(at).unwrap())
+    }
+
+    /// Connects from another address of this machine.
+    pub fn connect_from(from: [u8; 4], at: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+        socket.connect(&at.into()).unwrap();
+        Self::over(socket.into())
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(GUARD)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream, ahead: Vec::new() }
