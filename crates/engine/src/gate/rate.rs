@@ -73,26 +73,35 @@ impl RateWindow {
         let class = place(class);
         let mut asked_above = 0u64;
         let (mut all, mut up_to_class) = (0u64, 0u64);
+        let mut oldest = number;
         for cell in self.cells.iter().filter(|cell| cell.number + CELLS >= number) {
             asked_above += cell.asked[class + 1..].iter().map(|count| u64::from(*count)).sum::<u64>();
             up_to_class += cell.let_in[..=class].iter().map(|count| u64::from(*count)).sum::<u64>();
             all += cell.let_in.iter().map(|count| u64::from(*count)).sum::<u64>();
+            if cell.let_in.iter().chain(&cell.asked[class + 1..]).any(|count| *count > 0) {
+                oldest = oldest.min(cell.number);
+            }
         }
         let most = height.count.max(0.0) as u64;
         // They do not come evenly: as much more is kept free as chance may bring.
         let kept_free = asked_above + (asked_above as f64).sqrt().ceil() as u64;
-        if all >= most || up_to_class >= most.saturating_sub(kept_free) {
-            // With no room in the window at all, the next cell to drop out may make some.
-            let until_cell = (number + 1).saturating_mul(self.cell).saturating_sub(now.as_nanos());
-            return Err(Duration::from_nanos(until_cell.max(1)));
+        let is_full = all >= most || up_to_class >= most.saturating_sub(kept_free);
+        // With no room in the window at all, there is none before the oldest cell that takes some drops out.
+        let out = (oldest + CELLS + 1).saturating_mul(self.cell).saturating_sub(now.as_nanos()).max(1);
+        let wait = if is_full { out } else { 0 }.max(self.early(now, class, height));
+        if wait == 0 { Ok(()) } else { Err(Duration::from_nanos(wait)) }
+    }
+
+    /// How much too early it is for one more of this class, by the spacing, in nanoseconds.
+    fn early(&self, now: Timestamp, class: usize, height: Height) -> u64 {
+        if class + 1 == CLASSES {
+            return 0;
         }
-        let is_highest = class + 1 == CLASSES;
         let spacing = self.spacing(height);
         // A lower class leaves a part of the lump to those above it.
         let own_part = (class + 1) as f64 / CLASSES as f64;
         let lump = (height.window.as_nanos() as f64 * LUMP * own_part).max(spacing);
-        let early = self.due - now.as_nanos() as f64 - lump + spacing;
-        if is_highest || early <= 0.0 { Ok(()) } else { Err(Duration::from_nanos((early as u64).max(1))) }
+        (self.due - now.as_nanos() as f64 - lump + spacing).ceil() as u64
     }
 
     /// How far apart two would come if all came evenly, in nanoseconds.
@@ -181,6 +190,25 @@ mod tests {
         assert!(vip.len() > 995, "{}", vip.len());
         assert!((20..=200).contains(&normal.len()), "{}", normal.len());
         assert!(background.len() <= 10, "{}", background.len());
+    }
+
+    /// Who was told to come again in 20 ms would be turned away fifty times.
+    #[test]
+    fn who_comes_when_it_was_told_to_gets_in_and_not_before() {
+        let height = Height { count: 3.0, window: SECOND };
+        let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
+        // What stands in the way: first the window, then the spacing.
+        for (last, moment) in [(5_680, 6_020), (5_700, 6_034)] {
+            let mut window = RateWindow::new(SECOND);
+            for millis in [5_000, 5_340, last] {
+                assert_eq!(window.enter(at(millis), Priority::Normal, height), Ok(()));
+            }
+            let wait = window.enter(at(5_710), Priority::Normal, height).unwrap_err();
+            assert_eq!(wait.as_nanos().div_ceil(1_000_000), moment - 5_710);
+            let then = at(5_710) + wait;
+            assert!(window.look(Timestamp::from_nanos(then.as_nanos() - 1), Priority::Normal, height).is_err());
+            assert_eq!(window.look(then, Priority::Normal, height), Ok(()));
+        }
     }
 
     #[test]
