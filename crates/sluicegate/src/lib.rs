@@ -215,7 +215,7 @@ pub use sluicegate_engine::{
     Acquire, Batch, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate,
     Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
 };
-pub use sluicegate_engine::{algorithm, clock, fleet, limit, rule, sluice, time};
+pub use sluicegate_engine::{algorithm, clock, fleet, gate, limit, rule, sluice, time};
 
 #[cfg(feature = "macros")]
 #[doc = include_str!("attribute/limit.md")]

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sluicegate::clock::ManualClock;
-use sluicegate::rule::{Attribute, Ban, Expr, Lists, Mode, Queue, Reply, Rule, Target};
+use sluicegate::gate::{Notice, Orders};
+use sluicegate::rule::{Adaptive, Attribute, Auto, Ban, Expr, Lists, Mode, Queue, Reply, Rule, Target};
 use sluicegate::{Limit, Limited, Sluice, attribute, limit};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -257,4 +258,25 @@ fn the_installed_sluice_decides_and_can_be_exchanged() {
     let before = sluicegate::install(sluice(&clock, [Rule::new("reports", limits("2/1m"))])).unwrap();
     assert_eq!(before.rules(), installed.rules());
     assert_eq!((0..5).filter(|_| call().is_ok()).count(), 2);
+}
+
+#[limit(rule = "protect", sluice = sluice)]
+fn protected(sluice: &Sluice) -> Result<(), Limited> {
+    Ok(())
+}
+
+#[test]
+fn a_call_that_is_held_back_under_strain_is_told_the_readings() {
+    let protect = Rule { adaptive: Some(Adaptive::Auto(Auto::default())), ..Rule::new("protect", []) };
+    let sluice = sluice(&ManualClock::new(), [protect]);
+    let gate = sluice.gates().remove(0).1;
+    gate.order(Orders { places: Some(0), ..Orders::OPEN });
+    let limited = protected(&sluice).unwrap_err();
+    assert_eq!((limited.name(), limited.limit(), limited.reason()), ("protect", None, None));
+    assert_eq!(limited.to_string(), "held back by rule 'protect', as the process is under strain: try again in 1s");
+    let reason = "places 0, average 90ms against 10ms unloaded";
+    gate.post(Notice { state: "steady", reason: reason.to_owned(), readings: Vec::new() });
+    let limited = protected(&sluice).unwrap_err();
+    assert_eq!((limited.reason(), limited.retry_after()), (Some(reason), Some(SECOND)));
+    assert_eq!(limited.to_string(), format!("held back by rule 'protect' ({reason}): try again in 1s"));
 }

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, StreamBody};
 use sluicegate_engine::clock::{Clock, ManualClock};
-use sluicegate_engine::rule::{Attribute, Lists, Queue, Rule, Side, Target};
+use sluicegate_engine::gate::{Height, Notice, Orders};
+use sluicegate_engine::rule::{Adaptive, Attribute, CpuGuard, Lists, Queue, Rule, Side, Target};
 use sluicegate_engine::{Limit, Rate, Sluice};
 use sluicegate_tower::outgoing::{BoxError, Limited, LimitedBy, Outgoing, OutgoingBody, OutgoingBuilder, Pace};
 use tower::{Layer, Service, service_fn};
@@ -648,4 +649,22 @@ fn a_longer_hold_tells_those_without_hope_at_once() {
     assert_eq!(refused.len(), 2);
     assert_eq!(refused[0].retry_after(), Some(Duration::from_secs(61)));
     assert_eq!((world.waiting(), world.clock.alarms()), (0, 0));
+}
+
+#[test]
+fn a_rule_that_protects_this_process_says_which_readings_hold_calls_back() {
+    let mut guard = outbound("guard", "100/s".parse().unwrap());
+    guard.adaptive = Some(Adaptive::Cpu(CpuGuard::default()));
+    let world = world(vec![guard], |set| set);
+    let gate = world.sluice.gates().remove(0).1;
+    gate.order(Orders { rate: Some(Height { count: 1.0, window: Duration::from_secs(1) }), ..Orders::OPEN });
+    let reason = "cpu 97% > 85%: at most 1 per 1s".to_owned();
+    gate.post(Notice { state: "limited", reason: reason.clone(), readings: Vec::new() });
+    world.call().now().unwrap();
+    let refused = limited(world.call().now());
+    assert_eq!(refused.by, LimitedBy::Strain { rule: "guard".into(), reason });
+    assert_eq!(
+        refused.to_string(),
+        "call to bank not made: rule guard holds calls back (cpu 97% > 85%: at most 1 per 1s): try again in 1020ms"
+    );
 }

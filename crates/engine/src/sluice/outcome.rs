@@ -167,10 +167,13 @@ impl Outcome {
         self.rule()?.on_limit.reply.as_ref()
     }
 
-    /// What is said about the strain the request is refused for.
+    /// What is said about the strain the request is refused for: the readings and what follows from them. Whoever tells
+    /// of a refusal tells the [reason](Notice::reason) in it. `None` if it is refused for something else, or if nobody
+    /// has said why.
     pub fn strain(&self) -> Option<Arc<Notice>> {
         let Cause::Strain(rule) = self.cause else { return None };
-        Some(self.snapshot.state(rule).gate.as_ref()?.notice())
+        let notice = self.snapshot.state(rule).gate.as_ref()?.notice();
+        (!notice.reason.is_empty()).then_some(notice)
     }
 
     /// Notes how the request went as soon as that is known, for rules that protect the process. Unless something is

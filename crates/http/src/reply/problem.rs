@@ -94,7 +94,7 @@ pub(super) fn detail(told: &impl Told) -> String {
     match (told.cause(), limit) {
         (Cause::DenyList(_), _) => "on the deny list".to_owned(),
         (Cause::Ban(_), _) => format!("banned for running into the limits of '{name}' too often: {}", when()),
-        (Cause::Strain(_), _) => match told.strain().filter(|notice| !notice.reason.is_empty()) {
+        (Cause::Strain(_), _) => match told.strain() {
             Some(notice) => format!("'{name}' holds requests back ({}): {}", notice.reason, when()),
             None => format!("'{name}' holds requests back: {}", when()),
         },

@@ -127,6 +127,10 @@ impl Document {
             Cause::Limit(_) => ",\"cause\":\"limit\"",
             Cause::Strain(_) => ",\"cause\":\"strain\"",
         });
+        if let Some(notice) = outcome.strain() {
+            self.raw(",\"reason\":");
+            self.text(&notice.reason);
+        }
         self.raw(",\"degraded\":");
         self.flag(outcome.is_degraded());
         self.raw(",\"limits\":[");

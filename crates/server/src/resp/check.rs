@@ -13,6 +13,8 @@
 //! 7. the name of the rule that decided, or nothing
 //! 8. `1` if the store was lost and the rule's policy decided instead, otherwise `0`
 //!
+//! A refusal for the strain on the process has a ninth: the readings for which the rule holds requests back.
+//!
 //! A command that lacks what the rule counts by is an error, and so is an empty value: it would be as good as none.
 //!
 //! Milliseconds are rounded up. Nothing is held beyond the answer: a permit of a concurrency limit goes back at once.
@@ -133,7 +135,7 @@ fn text(word: &[u8]) -> Result<&str, std::str::Utf8Error> {
     str::from_utf8(word)
 }
 
-/// Writes the eight things that are told of a decision.
+/// Writes the eight things that are told of a decision, and the ninth where there is strain.
 pub(super) fn render(outcome: &Outcome, replies: &mut Replies) {
     let said = outcome.decisions().find(|(_, said)| !said.shadow).or_else(|| outcome.decisions().next());
     let status = said.as_ref().map(|(_, said)| said.decision.status);
@@ -144,7 +146,8 @@ pub(super) fn render(outcome: &Outcome, replies: &mut Replies) {
         Verdict::Denied { retry_after } => (retry_after, Duration::ZERO),
         Verdict::Never => (None, Duration::ZERO),
     };
-    replies.array(8);
+    let strain = outcome.strain();
+    replies.array(8 + usize::from(strain.is_some()));
     replies.integer(outcome.is_admitted().into());
     replies.integer(status.map_or(-1, |status| whole(status.limit.into())));
     replies.integer(status.map_or(-1, |status| whole(status.remaining.into())));
@@ -156,6 +159,9 @@ pub(super) fn render(outcome: &Outcome, replies: &mut Replies) {
         None => replies.null(),
     }
     replies.integer(outcome.is_degraded().into());
+    if let Some(notice) = strain {
+        replies.bulk(notice.reason.as_bytes());
+    }
 }
 
 fn millis(span: Duration) -> i64 {

@@ -5,6 +5,7 @@
 //! | `rule` | the rule that the decision hangs on |
 //! | `verdict` | `allowed`, `wait`, `denied` or `never` |
 //! | `wait_ms` | how long it was held, or when to ask again |
+//! | `reason` | the readings for which the rule holds requests back, if it protects a process under strain |
 //! | `degraded` | whether the store was lost, and the rule's policy decided instead |
 //!
 //! Where a limit of the reference's files has metadata or is a quota, its own fields are there too: `domain`,
@@ -39,6 +40,9 @@ pub(super) fn decided(decisive: &Standing<'_>) -> Fields {
     let wait = decisive.retry_after().unwrap_or(decisive.pause()).as_nanos().div_ceil(1_000_000);
     if wait > 0 {
         fields.insert("wait_ms".to_owned(), number(wait as f64));
+    }
+    if let Some(notice) = decisive.outcome.and_then(Outcome::strain) {
+        fields.insert("reason".to_owned(), text(&notice.reason));
     }
     let degraded = decisive.outcome.is_some_and(Outcome::is_degraded);
     fields.insert("degraded".to_owned(), value(Kind::BoolValue(degraded)));

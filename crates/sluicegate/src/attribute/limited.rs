@@ -34,21 +34,20 @@ use thiserror::Error;
 pub struct Limited {
     name: &'static str,
     why: Why,
-    limit: Option<Limit>,
     verdict: Verdict,
 }
 
 /// What stood in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
     /// A limit that belongs to the function.
-    Function,
+    Function(Option<Limit>),
     /// A limit of the rule.
-    Rule,
+    Rule(Option<Limit>),
     /// A ban by the rule.
     Ban,
-    /// The rule, which protects the process under strain.
-    Strain,
+    /// The rule, which protects the process under strain, for these readings if they are known.
+    Strain(Option<Box<str>>),
     /// The deny list.
     DenyList,
 }
@@ -56,7 +55,7 @@ enum Why {
 impl Limited {
     /// By a limit of the function at `path`.
     pub(super) const fn function(path: &'static str, limit: Option<Limit>, decision: &Decision) -> Self {
-        Self { name: path, why: Why::Function, limit, verdict: decision.verdict }
+        Self { name: path, why: Why::Function(limit), verdict: decision.verdict }
     }
 
     /// By the rule of this name, or by the lists before it.
@@ -64,10 +63,10 @@ impl Limited {
         let why = match outcome.cause() {
             Cause::DenyList(_) => Why::DenyList,
             Cause::Ban(_) => Why::Ban,
-            Cause::Strain(_) => Why::Strain,
-            Cause::Rules | Cause::AllowList(_) | Cause::Limit(_) => Why::Rule,
+            Cause::Strain(_) => Why::Strain(outcome.strain().map(|notice| notice.reason.as_str().into())),
+            Cause::Rules | Cause::AllowList(_) | Cause::Limit(_) => Why::Rule(outcome.limit().copied()),
         };
-        Self { name, why, limit: outcome.limit().copied(), verdict: outcome.verdict() }
+        Self { name, why, verdict: outcome.verdict() }
     }
 
     /// The function's path, or the name of the rule that the function is limited by.
@@ -77,7 +76,19 @@ impl Limited {
 
     /// The limit that refused; `None` if it was a ban, the deny list, or the strain on the process.
     pub const fn limit(&self) -> Option<&Limit> {
-        self.limit.as_ref()
+        match &self.why {
+            Why::Function(limit) | Why::Rule(limit) => limit.as_ref(),
+            Why::Ban | Why::Strain(_) | Why::DenyList => None,
+        }
+    }
+
+    /// The readings for which the rule holds calls back, and what it lets in, if that is what refused:
+    /// `cpu 97% > 90%: at most 100 per 1s`.
+    pub const fn reason(&self) -> Option<&str> {
+        match &self.why {
+            Why::Strain(Some(reason)) => Some(reason),
+            _ => None,
+        }
     }
 
     /// The exact time after which the call would be admitted if nobody else came. `None` if no clock can
@@ -97,18 +108,20 @@ impl Limited {
 
 impl fmt::Display for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, limit, .. } = self;
-        let limit = Short(limit.as_ref());
-        match (self.why, self.verdict) {
+        let (name, limit) = (self.name, Short(self.limit()));
+        match (&self.why, self.verdict) {
             (Why::DenyList, _) => return write!(f, "on the deny list, which comes before rule '{name}'"),
-            (Why::Function, Verdict::Never) => return write!(f, "costs more than the limit{limit} of {name} itself"),
-            (Why::Rule, Verdict::Never) => {
+            (Why::Function(_), Verdict::Never) => {
+                return write!(f, "costs more than the limit{limit} of {name} itself");
+            }
+            (Why::Rule(_), Verdict::Never) => {
                 return write!(f, "costs more than the limit{limit} of rule '{name}' itself");
             }
             (Why::Ban, _) => write!(f, "banned by rule '{name}'")?,
-            (Why::Strain, _) => write!(f, "held back by rule '{name}', as the process is under strain")?,
-            (Why::Function, _) => write!(f, "over the limit{limit} of {name}")?,
-            (Why::Rule, _) => write!(f, "over the limit{limit} of rule '{name}'")?,
+            (Why::Strain(Some(reason)), _) => write!(f, "held back by rule '{name}' ({reason})")?,
+            (Why::Strain(None), _) => write!(f, "held back by rule '{name}', as the process is under strain")?,
+            (Why::Function(_), _) => write!(f, "over the limit{limit} of {name}")?,
+            (Why::Rule(_), _) => write!(f, "over the limit{limit} of rule '{name}'")?,
         }
         match self.retry_after() {
             Some(wait) => write!(f, ": try again in {}", Span::for_people(wait)),
@@ -139,9 +152,9 @@ mod tests {
 
     use super::*;
 
-    fn said(limit: &str, verdict: Verdict, why: Why) -> String {
-        let limit = limit.parse().unwrap();
-        Limited { name: "shop::order", why, limit: Some(limit), verdict }.to_string()
+    fn said(limit: &str, verdict: Verdict, why: fn(Option<Limit>) -> Why) -> String {
+        let why = why(Some(limit.parse().unwrap()));
+        Limited { name: "shop::order", why, verdict }.to_string()
     }
 
     #[test]

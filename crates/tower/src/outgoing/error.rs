@@ -26,6 +26,13 @@ pub struct Limited {
 pub enum LimitedBy {
     /// A limit of this rule.
     Rule(String),
+    /// A rule that protects this process.
+    Strain {
+        /// Its name.
+        rule: String,
+        /// The readings for which it holds calls back, and what it lets out.
+        reason: String,
+    },
     /// A ban by this rule.
     Ban(String),
     /// The deny list.
@@ -47,7 +54,11 @@ impl Limited {
         let by = match outcome.cause() {
             Cause::DenyList(_) => LimitedBy::DenyList,
             Cause::Ban(_) => LimitedBy::Ban(rule),
-            Cause::Rules | Cause::AllowList(_) | Cause::Limit(_) | Cause::Strain(_) => LimitedBy::Rule(rule),
+            Cause::Strain(_) => {
+                let reason = outcome.strain().map(|notice| notice.reason.clone()).unwrap_or_default();
+                LimitedBy::Strain { rule, reason }
+            }
+            Cause::Rules | Cause::AllowList(_) | Cause::Limit(_) => LimitedBy::Rule(rule),
         };
         Self { destination: Arc::clone(destination), by, verdict: outcome.verdict() }
     }
@@ -98,6 +109,7 @@ impl fmt::Display for Limited {
                 return write!(f, "it costs more than the limit of rule {rule} itself");
             }
             LimitedBy::Rule(rule) => write!(f, "over the limit of rule {rule}")?,
+            LimitedBy::Strain { rule, reason } => write!(f, "rule {rule} holds calls back ({reason})")?,
             LimitedBy::Ban(rule) => write!(f, "banned by rule {rule}")?,
             LimitedBy::DenyList => return f.write_str("it is on the deny list"),
             LimitedBy::RetryAfter => f.write_str("the server asked not to be called")?,

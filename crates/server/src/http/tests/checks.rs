@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use sluicegate_engine::gate::{Height, Notice, Orders};
 
 use super::Subject;
 
@@ -131,4 +132,26 @@ async fn a_check_gives_permits_back_and_lets_estimates_stand() {
     subject.post("/v1/check", r#"{"rule":"told"}"#).await;
     let told = subject.post("/v1/check", r#"{"rule":"told"}"#).await.json();
     assert_eq!(told["limits"][0]["remaining"], 1_800);
+}
+
+/// Who is turned away for the strain on the process is told of which readings, by all calls that decide.
+#[tokio::test]
+async fn a_refusal_under_strain_names_the_readings() {
+    let subject = Subject::new();
+    let [(_, gate)] = &subject.sluice.gates()[..] else { panic!("one rule has a gate") };
+    let reason = "cpu 97% > 85%: at most 1 per 1s";
+    gate.order(Orders { rate: Some(Height { count: 1.0, window: Duration::from_secs(1) }), ..Orders::OPEN });
+    gate.post(Notice { state: "limited", reason: reason.to_owned(), readings: Vec::new() });
+    let ask = async |path| subject.post(path, r#"{"service":"strained"}"#).await.json();
+    let admitted = ask("/v1/check").await;
+    assert_eq!((&admitted["allowed"], admitted.get("reason")), (&json!(true), None));
+    for path in ["/v1/check", "/v1/permits", "/v1/reserve"] {
+        let refused = ask(path).await;
+        assert_eq!((&refused["rule"], &refused["cause"]), (&json!("strained"), &json!("strain")), "{path}");
+        assert_eq!(refused["reason"], reason, "{path}");
+    }
+    // Nothing is made up where nobody has said anything.
+    gate.post(Notice::default());
+    let refused = ask("/v1/check").await;
+    assert_eq!((&refused["cause"], refused.get("reason")), (&json!("strain"), None));
 }

@@ -47,6 +47,7 @@ rules:
     key: "query['q']"
     limits: [{ token_bucket: 1/s, burst: 1 }]
     on_limit: { degrade: { json: [] } }
+  - { name: strained, match: service strained, adaptive: cpu }
   - { name: tiers, match: service tiers, key: ["header['x-tier']", "cookie['sid']"], limits: [{ token_bucket: 1/s, burst: 1 }] }
 "#;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
-use sluicegate_engine::rule::{Attribute, Lists, Rule};
+use sluicegate_engine::gate::{Height, Notice, Orders};
+use sluicegate_engine::rule::{Adaptive, Attribute, CpuGuard, Lists, Rule};
 
 use super::{Server, bucket, command};
 
@@ -104,4 +105,22 @@ async fn lists_and_leaky_buckets_tell_what_they_did() {
     let second = text.split("*8\r\n").nth(2).unwrap();
     // It may go on in half a second.
     assert!(second.starts_with(":1\r\n") && second.contains(":500\r\n$5\r\npaced\r\n:0\r\n"), "{text}");
+}
+
+#[tokio::test]
+async fn a_refusal_under_strain_names_the_readings_in_a_ninth_place() {
+    let clock = ManualClock::new();
+    let guard = Rule { adaptive: Some(Adaptive::Cpu(CpuGuard::default())), ..Rule::new("guard", []) };
+    let sluice = Sluice::builder().rule(guard).clock(clock.clone()).build().unwrap();
+    let gate = sluice.gates().remove(0).1;
+    gate.order(Orders { rate: Some(Height { count: 1.0, window: Duration::from_secs(1) }), ..Orders::OPEN });
+    let server = Server::of(sluice, None, clock);
+    let mut client = server.connect();
+    let shut = "1020\r\n:1000\r\n:0\r\n$5\r\nguard\r\n:0\r\n";
+    client.line("SLUICE.CHECK guard", "*8\r\n:1\r\n:-1\r\n:-1\r\n:-1\r\n:0\r\n:0\r\n$-1\r\n:0\r\n").await;
+    client.line("SLUICE.CHECK guard", format!("*8\r\n:0\r\n:1\r\n:0\r\n:{shut}")).await;
+    let reason = "cpu 97% > 85%: at most 1 per 1s".to_owned();
+    gate.post(Notice { state: "limited", reason, readings: Vec::new() });
+    let why = "$31\r\ncpu 97% > 85%: at most 1 per 1s\r\n";
+    client.line("SLUICE.CHECK guard", format!("*9\r\n:0\r\n:1\r\n:0\r\n:{shut}{why}")).await;
 }

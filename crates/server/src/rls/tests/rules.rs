@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sluicegate_engine::rule::{Attribute, Ban, Expr, Lists, Mode, OnLimit, Reply, ReplyBody, Rule};
+use sluicegate_engine::gate::{Height, Notice, Orders};
+use sluicegate_engine::rule::{Adaptive, Attribute, Ban, CpuGuard, Expr, Lists, Mode, OnLimit, Reply, ReplyBody, Rule};
 use sluicegate_engine::{Limit, Rate};
 use sluicegate_http::HeaderStyle;
 
@@ -292,4 +293,22 @@ async fn permits_are_not_held() {
     for _ in 0..3 {
         assert_eq!(served.once(descriptor(&[("a", "b")])).await.0, Code::Ok);
     }
+}
+
+#[tokio::test]
+async fn a_refusal_under_strain_names_the_readings() {
+    let guard = Adaptive::Cpu(CpuGuard::default());
+    let served = serve([Rule { adaptive: Some(guard), ..rule("guard", per_minute(100)) }]).await;
+    let gate = served.sluice.gates().remove(0).1;
+    gate.order(Orders { rate: Some(Height { count: 1.0, window: Duration::from_secs(1) }), ..Orders::OPEN });
+    let reason = "cpu 97% > 85%: at most 1 per 1s";
+    gate.post(Notice { state: "limited", reason: reason.to_owned(), readings: Vec::new() });
+    let ask = async || metadata(&served.ask(request("edge", [descriptor(&[("a", "b")])])).await);
+    assert_eq!(ask().await, serde_json::json!({"rule": "guard", "verdict": "allowed", "degraded": false}));
+    assert_eq!(
+        ask().await,
+        serde_json::json!({
+            "rule": "guard", "verdict": "denied", "wait_ms": 1_020, "reason": reason, "degraded": false,
+        })
+    );
 }
