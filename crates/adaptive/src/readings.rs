@@ -3,22 +3,69 @@
 use sluicegate_engine::gate::Passing;
 use sluicegate_engine::rule::Signal;
 
-/// The value of every signal, each in its own unit; `None`: it could not be read.
+/// The value of every signal, each in its own unit.
+///
+/// What is not known is told apart: a rate that takes two looks to tell will be there at the next one, and requests that
+/// nobody makes have no times. A signal that cannot be read stays dark until somebody mends that.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Readings([Option<f64>; Signal::ALL.len()]);
+pub struct Readings([Reading; Signal::ALL.len()]);
+
+/// What is known of a signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Reading {
+    /// This.
+    Value(f64),
+    /// Nothing yet: the next look may tell.
+    #[default]
+    NotYet,
+    /// Nothing: it could not be read.
+    Unreadable,
+}
+
+impl Reading {
+    /// The value, if it is known.
+    pub const fn value(self) -> Option<f64> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::NotYet | Self::Unreadable => None,
+        }
+    }
+}
 
 impl Readings {
-    /// Nothing is known.
-    pub const UNKNOWN: Self = Self([None; Signal::ALL.len()]);
+    /// Nothing is known yet.
+    pub const UNKNOWN: Self = Self([Reading::NotYet; Signal::ALL.len()]);
 
-    /// The value of a signal. `None`: it could not be read.
+    /// The value of a signal, if it is known.
     pub const fn get(&self, signal: Signal) -> Option<f64> {
+        self.known(signal).value()
+    }
+
+    /// What is known of a signal.
+    pub const fn known(&self, signal: Signal) -> Reading {
         self.0[signal as usize]
     }
 
-    /// Notes the value of a signal.
+    /// Whether a signal could not be read.
+    pub const fn is_unreadable(&self, signal: Signal) -> bool {
+        matches!(self.known(signal), Reading::Unreadable)
+    }
+
+    /// Notes the value of a signal; `None`: it is not known yet.
     pub const fn set(&mut self, signal: Signal, value: Option<f64>) {
-        self.0[signal as usize] = value;
+        let reading = match value {
+            Some(value) => Reading::Value(value),
+            None => Reading::NotYet,
+        };
+        self.note(signal, reading);
+    }
+
+    /// Notes what is known of a signal. What is no number cannot be read.
+    pub const fn note(&mut self, signal: Signal, reading: Reading) {
+        self.0[signal as usize] = match reading {
+            Reading::Value(value) if value.is_nan() => Reading::Unreadable,
+            reading => reading,
+        };
     }
 
     /// The same readings, with those of one rule's requests.
@@ -46,6 +93,19 @@ mod tests {
         }
         for (nth, signal) in Signal::ALL.into_iter().enumerate() {
             assert_eq!(readings.get(signal), Some(nth as f64), "{}", signal.name());
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_not_what_cannot_be_read() {
+        let mut readings = Readings::UNKNOWN;
+        assert!(!readings.is_unreadable(Signal::Cpu));
+        readings.set(Signal::Cpu, None);
+        assert_eq!((readings.known(Signal::Cpu), readings.get(Signal::Cpu)), (Reading::NotYet, None));
+        for lost in [Reading::Unreadable, Reading::Value(f64::NAN)] {
+            readings.note(Signal::Cpu, lost);
+            assert!(readings.is_unreadable(Signal::Cpu));
+            assert_eq!(readings.get(Signal::Cpu), None);
         }
     }
 }

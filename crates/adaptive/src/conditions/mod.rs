@@ -143,7 +143,7 @@ impl Strain {
         for watched in &mut self.watched {
             let signal = watched.condition().signal;
             let is_time = signal.unit() == SignalUnit::Seconds;
-            watched.look(now, readings.get(signal).filter(|reading| !reading.is_nan()), is_time && unanswered);
+            watched.look(now, readings.known(signal), is_time && unanswered);
         }
         let over = match self.rule.need {
             Need::All => self.watched.iter().any(Watched::is_over),

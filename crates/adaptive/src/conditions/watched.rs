@@ -5,18 +5,13 @@ use std::time::Duration;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::{Comparison, Condition};
 
-/// What is used is known from two looks: a signal that is not there yet is not one that cannot be read.
-const SOON: Duration = Duration::from_secs(1);
+use crate::readings::Reading;
 
 /// A condition that is looked at again and again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watched {
     condition: Condition,
-    reading: Option<f64>,
-    /// Since when there has been none.
-    missing_since: Option<Timestamp>,
-    /// Whether it seems that there will be none.
-    unreadable: bool,
+    reading: Reading,
     /// Since when it has held by its enter value.
     since: Option<Timestamp>,
     /// Whether the strain it stands for is over, by its exit value.
@@ -30,7 +25,7 @@ impl Watched {
             Comparison::Above | Comparison::AtLeast => condition.exit.min(condition.enter),
             Comparison::Below | Comparison::AtMost => condition.exit.max(condition.enter),
         };
-        Self { condition, reading: None, missing_since: None, unreadable: false, since: None, over: true }
+        Self { condition, reading: Reading::NotYet, since: None, over: true }
     }
 
     pub(super) const fn condition(&self) -> &Condition {
@@ -38,18 +33,15 @@ impl Watched {
     }
 
     pub(super) const fn reading(&self) -> Option<f64> {
-        self.reading
+        self.reading.value()
     }
 
     /// Notes what was read. Unknown: the condition does not hold; nor is its strain over if `late`, because an answer
     /// is due that would tell.
-    pub(super) fn look(&mut self, now: Timestamp, reading: Option<f64>, late: bool) {
+    pub(super) fn look(&mut self, now: Timestamp, reading: Reading, late: bool) {
         let Condition { comparison, enter, exit, .. } = self.condition;
         self.reading = reading;
-        // Where nobody asks, there are no times of requests either: that is no fault.
-        let is_missing = reading.is_none() && !self.condition.signal.is_of_requests();
-        self.missing_since = is_missing.then(|| self.missing_since.unwrap_or(now));
-        self.unreadable = self.missing_since.is_some_and(|since| now - since >= SOON);
+        let reading = reading.value();
         self.since = match reading {
             Some(reading) if comparison.holds(reading, enter) => Some(self.since.unwrap_or(now)),
             _ => None,
@@ -62,7 +54,7 @@ impl Watched {
 
     /// Whether its signal cannot be read.
     pub(super) const fn is_unreadable(&self) -> bool {
-        self.unreadable
+        matches!(self.reading, Reading::Unreadable)
     }
 
     /// Whether it holds now.
@@ -83,7 +75,7 @@ impl Watched {
     /// What was read beside what it is compared with: `load5 5.2 > 4`, or `load5 cannot be read`.
     pub(super) fn in_words(&self) -> String {
         let Condition { signal, comparison, enter, .. } = self.condition;
-        match self.reading {
+        match self.reading() {
             Some(reading) => {
                 let (reading, enter) = (signal.written(reading), signal.written(enter));
                 format!("{} {reading} {} {enter}", signal.name(), comparison.sign())

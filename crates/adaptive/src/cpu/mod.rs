@@ -268,7 +268,7 @@ impl Law for CpuLaw {
         let height = worked.map(|worked| Height { count: worked.per_second.max(1.0), window: Duration::from_secs(1) });
         let values = SIGNALS.map(|signal| (signal, readings.get(signal)));
         let (state, reason) = match (self.state, height, worked) {
-            (State::Closed, ..) if signs.cpu.is_none() => ("closed", "cpu cannot be read".to_owned()),
+            (State::Closed, ..) if readings.is_unreadable(Signal::Cpu) => ("closed", "cpu cannot be read".to_owned()),
             (State::Closed, ..) => ("closed", String::new()),
             (State::Limited { .. }, Some(height), Some(Worked { from: Some((told, cores)), .. })) => {
                 let cost = SignalUnit::Seconds.written(told.cost);
@@ -278,8 +278,9 @@ impl Law for CpuLaw {
             (State::Limited { .. }, Some(height), _) => {
                 ("limited", format!("{}: {}", self.why(signs), words::at_most(height)))
             }
+            // Nobody is held back by a rate that is not known.
             (State::Limited { .. }, None, _) => {
-                ("limited", format!("{}, but nothing is known of what requests cost", self.why(signs)))
+                ("learning", format!("{}, but nothing is known yet of what requests cost", self.why(signs)))
             }
         };
         let notice = Notice { state, reason, readings: values.into() };

@@ -52,9 +52,9 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::Signal;
 
 use crate::law::MachineFacts;
-use crate::readings::Readings;
+use crate::readings::{Reading, Readings};
 use cgroup::{CpuUse, Groups};
-use rate::{Known, Rate};
+use rate::Rate;
 use source::Source;
 use watch::Watch;
 
@@ -153,20 +153,20 @@ impl Machine {
         let connections = self.read_connections();
         let memory = self.read_memory();
         let known = [
-            (Signal::Load1, Known::from_reading(load.map(|load| load.one))),
-            (Signal::Load5, Known::from_reading(load.map(|load| load.five))),
-            (Signal::LoadPerCore, Known::from_reading(load_per_core)),
+            (Signal::Load1, Reading::at_once(load.map(|load| load.one))),
+            (Signal::Load5, Reading::at_once(load.map(|load| load.five))),
+            (Signal::LoadPerCore, Reading::at_once(load_per_core)),
             (Signal::Cpu, cpu.share),
             (Signal::HostCpu, host),
             (Signal::CpuPressure, self.read_pressure(now)),
             (Signal::CpuThrottled, cpu.throttled),
-            (Signal::Memory, Known::from_reading(memory)),
-            (Signal::Connections, Known::from_reading(connections)),
+            (Signal::Memory, Reading::at_once(memory)),
+            (Signal::Connections, Reading::at_once(connections)),
             (Signal::Traffic, self.read_traffic(now)),
         ];
         let mut readings = Readings::UNKNOWN;
         for (signal, known) in known {
-            readings.set(signal, known.value());
+            readings.note(signal, known);
             self.watch.see(signal, known);
         }
         readings
@@ -191,22 +191,22 @@ impl Machine {
         self.facts.cores = counted.chain(self.groups.cores()).reduce(f64::min);
     }
 
-    fn read_host_cpu(&mut self, now: Timestamp) -> Known {
+    fn read_host_cpu(&mut self, now: Timestamp) -> Reading {
         // Only the first line is wanted of a file that has one for every interrupt.
         let time = self.stat.read_head(&mut self.buffer).and_then(proc_stat::parse);
         self.host_used.share(now, time.map(|time| (time.busy as f64, time.idle as f64)), None)
     }
 
-    fn read_cpu(&mut self, now: Timestamp, host: Known) -> CpuUse {
+    fn read_cpu(&mut self, now: Timestamp, host: Reading) -> CpuUse {
         if self.groups.count_cpu() {
             return self.groups.cpu(now, self.facts.cores, &mut self.buffer);
         }
         let seconds = self.self_stat.read(&mut self.buffer).and_then(self_stat::parse);
         // Without a quota there is nothing to run out of.
-        CpuUse { seconds, share: host, throttled: Known::Value(0.0) }
+        CpuUse { seconds, share: host, throttled: Reading::Value(0.0) }
     }
 
-    fn read_pressure(&mut self, now: Timestamp) -> Known {
+    fn read_pressure(&mut self, now: Timestamp) -> Reading {
         let buffer = &mut self.buffer;
         let of_group = self.groups.pressure(buffer);
         let micros = of_group.unwrap_or_else(|| self.pressure.read(buffer).and_then(psi::parse));
@@ -232,7 +232,7 @@ impl Machine {
         Some(four.saturating_add(six) as f64)
     }
 
-    fn read_traffic(&mut self, now: Timestamp) -> Known {
+    fn read_traffic(&mut self, now: Timestamp) -> Reading {
         let bytes = self.net_dev.read(&mut self.buffer).and_then(net_dev::parse);
         self.moved.per_second(now, bytes.map(|bytes| bytes as f64))
     }

@@ -13,29 +13,14 @@ use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
 
+use crate::readings::Reading;
+
 const SMOOTHED_OVER: Duration = Duration::from_millis(500);
 
-/// What is known of a value that is the difference of two looks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Known {
-    /// This.
-    Value(f64),
-    /// Nothing yet: the next look will tell.
-    NotYet,
-    /// Nothing: it could not be read.
-    Unreadable,
-}
-
-impl Known {
-    pub(super) fn from_reading(reading: Option<f64>) -> Self {
-        reading.map_or(Self::Unreadable, Self::Value)
-    }
-
-    pub(super) fn value(self) -> Option<f64> {
-        match self {
-            Self::Value(value) => Some(value),
-            Self::NotYet | Self::Unreadable => None,
-        }
+impl Reading {
+    /// Of what is there at once, or cannot be read.
+    pub(super) fn at_once(value: Option<f64>) -> Self {
+        value.map_or(Self::Unreadable, Self::Value)
     }
 
     pub(super) fn map(self, change: impl FnOnce(f64) -> f64) -> Self {
@@ -71,13 +56,13 @@ struct Look {
 
 impl Rate {
     /// How much a counter grows per second.
-    pub(super) fn per_second(&mut self, now: Timestamp, count: Option<f64>) -> Known {
+    pub(super) fn per_second(&mut self, now: Timestamp, count: Option<f64>) -> Reading {
         let look = count.map(|part| Look { at: now, part, rest: 0.0 });
         self.turn(now, look, |grown, _, seconds| Some(grown / seconds))
     }
 
     /// How much a counter grows in proportion to itself and another. While neither grows: `at_rest`, or what it was.
-    pub(super) fn share(&mut self, now: Timestamp, part_and_rest: Option<(f64, f64)>, at_rest: Option<f64>) -> Known {
+    pub(super) fn share(&mut self, now: Timestamp, part_and_rest: Option<(f64, f64)>, at_rest: Option<f64>) -> Reading {
         let look = part_and_rest.map(|(part, rest)| Look { at: now, part, rest });
         self.turn(now, look, |part, rest, _| {
             // The time spent waiting for disks is known to step back a little on real kernels.
@@ -86,14 +71,14 @@ impl Rate {
         })
     }
 
-    fn turn(&mut self, now: Timestamp, look: Option<Look>, of: impl FnOnce(f64, f64, f64) -> Option<f64>) -> Known {
+    fn turn(&mut self, now: Timestamp, look: Option<Look>, of: impl FnOnce(f64, f64, f64) -> Option<f64>) -> Reading {
         let Some(look) = look else {
             *self = Self::default();
-            return Known::Unreadable;
+            return Reading::Unreadable;
         };
         let Some(last) = self.last else {
             self.last = Some(look);
-            return Known::NotYet;
+            return Reading::NotYet;
         };
         let seconds = now.saturating_since(last.at).as_secs_f64();
         if seconds <= 0.0 {
@@ -108,7 +93,7 @@ impl Rate {
                 self.value = Some(self.value.map_or(fresh, |value| value + (fresh - value) * weight));
             }
         }
-        self.value.map_or(Known::NotYet, Known::Value)
+        self.value.map_or(Reading::NotYet, Reading::Value)
     }
 }
 
@@ -123,37 +108,37 @@ mod tests {
     #[test]
     fn a_rate_is_the_difference_of_two_looks() {
         let mut rate = Rate::default();
-        assert_eq!(rate.per_second(at(1_000), Some(10.0)), Known::NotYet);
-        assert_eq!(rate.per_second(at(1_250), Some(35.0)), Known::Value(100.0));
-        assert_eq!(rate.per_second(at(1_250), Some(99.0)), Known::Value(100.0), "no time has passed");
-        assert_eq!(rate.per_second(at(1_500), Some(60.0)), Known::Value(100.0), "and the count is not lost");
+        assert_eq!(rate.per_second(at(1_000), Some(10.0)), Reading::NotYet);
+        assert_eq!(rate.per_second(at(1_250), Some(35.0)), Reading::Value(100.0));
+        assert_eq!(rate.per_second(at(1_250), Some(99.0)), Reading::Value(100.0), "no time has passed");
+        assert_eq!(rate.per_second(at(1_500), Some(60.0)), Reading::Value(100.0), "and the count is not lost");
     }
 
     #[test]
     fn a_counter_that_went_back_is_unknown_once() {
         let mut rate = Rate::default();
         rate.per_second(at(0), Some(1_000.0));
-        assert_eq!(rate.per_second(at(250), Some(1_025.0)), Known::Value(100.0));
-        assert_eq!(rate.per_second(at(500), Some(5.0)), Known::NotYet);
-        assert_eq!(rate.per_second(at(750), Some(10.0)), Known::Value(20.0), "nothing of the old one is left");
-        assert_eq!(rate.per_second(at(1_000), None), Known::Unreadable);
-        assert_eq!(rate.per_second(at(1_250), Some(20.0)), Known::NotYet);
+        assert_eq!(rate.per_second(at(250), Some(1_025.0)), Reading::Value(100.0));
+        assert_eq!(rate.per_second(at(500), Some(5.0)), Reading::NotYet);
+        assert_eq!(rate.per_second(at(750), Some(10.0)), Reading::Value(20.0), "nothing of the old one is left");
+        assert_eq!(rate.per_second(at(1_000), None), Reading::Unreadable);
+        assert_eq!(rate.per_second(at(1_250), Some(20.0)), Reading::NotYet);
     }
 
     #[test]
     fn a_clock_that_steps_back_begins_anew() {
         let mut rate = Rate::default();
         rate.per_second(at(9_000), Some(0.0));
-        assert_eq!(rate.per_second(at(10_000), Some(50.0)), Known::Value(50.0));
-        assert_eq!(rate.per_second(at(4_000), Some(60.0)), Known::Value(50.0));
-        assert_eq!(rate.per_second(at(5_000), Some(110.0)), Known::Value(50.0));
+        assert_eq!(rate.per_second(at(10_000), Some(50.0)), Reading::Value(50.0));
+        assert_eq!(rate.per_second(at(4_000), Some(60.0)), Reading::Value(50.0));
+        assert_eq!(rate.per_second(at(5_000), Some(110.0)), Reading::Value(50.0));
     }
 
     #[test]
     fn a_step_shows_within_a_second() {
         let mut rate = Rate::default();
         rate.per_second(at(0), Some(0.0));
-        assert_eq!(rate.per_second(at(250), Some(0.0)), Known::Value(0.0));
+        assert_eq!(rate.per_second(at(250), Some(0.0)), Reading::Value(0.0));
         let mut seen = 0.0;
         for tick in 2..=4 {
             seen = rate.per_second(at(tick * 250), Some((tick - 1) as f64 * 0.25)).value().unwrap();
@@ -165,10 +150,10 @@ mod tests {
     fn shares_rest_as_they_are_told() {
         let mut used = Rate::default();
         used.share(at(0), Some((0.0, 0.0)), None);
-        assert_eq!(used.share(at(250), Some((5.0, 15.0)), None), Known::Value(0.25));
-        assert_eq!(used.share(at(500), Some((5.0, 15.0)), None), Known::Value(0.25));
+        assert_eq!(used.share(at(250), Some((5.0, 15.0)), None), Reading::Value(0.25));
+        assert_eq!(used.share(at(500), Some((5.0, 15.0)), None), Reading::Value(0.25));
         let mut throttled = Rate::default();
         throttled.share(at(0), Some((3.0, 7.0)), Some(0.0));
-        assert_eq!(throttled.share(at(250), Some((3.0, 7.0)), Some(0.0)), Known::Value(0.0));
+        assert_eq!(throttled.share(at(250), Some((3.0, 7.0)), Some(0.0)), Reading::Value(0.0));
     }
 }

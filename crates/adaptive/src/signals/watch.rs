@@ -2,7 +2,7 @@
 
 use sluicegate_engine::rule::Signal;
 
-use super::rate::Known;
+use crate::readings::Reading;
 
 /// Which signals could not be read the last time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) enum Change {
 
 impl Watch {
     /// Notes what was read, and says it in the log if that is news.
-    pub(super) fn see(&mut self, signal: Signal, known: Known) {
+    pub(super) fn see(&mut self, signal: Signal, known: Reading) {
         match self.change(signal, known) {
             Some(Change::Lost) => {
                 tracing::warn!(signal = signal.name(), "signal cannot be read: conditions on it do not hold");
@@ -29,14 +29,14 @@ impl Watch {
         }
     }
 
-    fn change(&mut self, signal: Signal, known: Known) -> Option<Change> {
+    fn change(&mut self, signal: Signal, known: Reading) -> Option<Change> {
         let lost = &mut self.0[signal as usize];
         match known {
-            Known::Unreadable if !*lost => {
+            Reading::Unreadable if !*lost => {
                 *lost = true;
                 Some(Change::Lost)
             }
-            Known::Value(_) if *lost => {
+            Reading::Value(_) if *lost => {
                 *lost = false;
                 Some(Change::Back)
             }
@@ -52,10 +52,16 @@ mod tests {
     #[test]
     fn news_are_told_once() {
         let mut watch = Watch::default();
-        let story =
-            [Known::NotYet, Known::Value(1.0), Known::Unreadable, Known::Unreadable, Known::NotYet, Known::Value(2.0)];
+        let story = [
+            Reading::NotYet,
+            Reading::Value(1.0),
+            Reading::Unreadable,
+            Reading::Unreadable,
+            Reading::NotYet,
+            Reading::Value(2.0),
+        ];
         let told: Vec<_> = story.into_iter().map(|known| watch.change(Signal::Cpu, known)).collect();
         assert_eq!(told, [None, None, Some(Change::Lost), None, None, Some(Change::Back)]);
-        assert_eq!(watch.change(Signal::HostCpu, Known::Unreadable), Some(Change::Lost), "each for itself");
+        assert_eq!(watch.change(Signal::HostCpu, Reading::Unreadable), Some(Change::Lost), "each for itself");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sluicegate_adaptive::conditions::Strain;
 use sluicegate_adaptive::law::{Law, MachineFacts, Seen, Turn};
-use sluicegate_adaptive::readings::Readings;
+use sluicegate_adaptive::readings::{Reading, Readings};
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::gate::{Gate, Passing};
 use sluicegate_engine::rule::{Ceiling, Comparison, Condition, Most, Need, Signal};
@@ -119,11 +119,17 @@ fn the_example_tells_its_story() {
 fn what_cannot_be_read_does_not_hold_and_is_said() {
     let mut told = Told::new(the_example());
     told.passing = Passing { in_flight: 71, average: Some(0.2), ..told.passing };
+    let turn = told.tick();
+    assert_eq!((turn.notice.state, turn.notice.reason.as_str()), ("closed", ""), "it may be there at the next look");
+    told.readings.note(Signal::Load5, Reading::Unreadable);
+    let turn = told.tick();
+    assert_eq!((turn.notice.state, turn.notice.reason.as_str()), ("closed", "load5 cannot be read"));
     let turn = (0..10).map(|_| told.tick()).last().unwrap();
     assert_eq!((turn.notice.state, turn.notice.reason.as_str()), ("closed", "load5 cannot be read"));
     assert_eq!(turn.notice.readings[0], (Signal::Load5, None));
     // With `any`, the others still count.
     let mut told = Told::new(Ceiling { need: Need::Any, ..the_example() });
+    told.readings.note(Signal::Load5, Reading::Unreadable);
     told.passing = Passing { in_flight: 71, average: Some(0.02), ..told.passing };
     let turn = (0..10).map(|_| told.tick()).last().unwrap();
     assert_eq!(turn.notice.state, "limited");

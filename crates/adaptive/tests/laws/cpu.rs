@@ -1,10 +1,10 @@
 //! The CPU guard in a closed loop.
 
 use sluicegate_adaptive::cpu::CpuLaw;
-use sluicegate_adaptive::law::{Laps, Law, MachineFacts, Seen};
-use sluicegate_adaptive::readings::Readings;
+use sluicegate_adaptive::law::{Laps, Law, MachineFacts, Seen, Turn};
+use sluicegate_adaptive::readings::{Reading, Readings};
 use sluicegate_engine::Timestamp;
-use sluicegate_engine::gate::{Lap, Passing};
+use sluicegate_engine::gate::{Lap, Orders, Passing};
 use sluicegate_engine::rule::{CpuGuard, Signal};
 
 use crate::plant::Plant;
@@ -160,8 +160,32 @@ fn pressure_and_throttling_are_reasons_too() {
 fn what_is_not_known_does_no_harm() {
     let mut law = CpuLaw::new(CpuGuard::default());
     let (rate, reason) = told(&mut law, 0, &[], MachineFacts::default());
-    assert_eq!((rate, reason.as_str()), (None, "cpu cannot be read"));
+    assert_eq!((rate, reason.as_str()), (None, ""), "a share of the CPU takes two looks to tell");
+    let mut dark = Readings::UNKNOWN;
+    dark.note(Signal::Cpu, Reading::Unreadable);
+    let (now, machine) = (Timestamp::ZERO, MachineFacts::default());
+    let seen = Seen { now, passing: Passing::default(), readings: &dark, machine };
+    let Turn { orders, notice } = law.turn(&seen, &mut Counted(Lap::default()));
+    assert_eq!((orders, notice.reason.as_str()), (Orders::OPEN, "cpu cannot be read"));
     // Without counts the present is scaled.
     let (rate, _) = told(&mut law, 1, &[(Signal::Cpu, 1.0)], MachineFacts::default());
     assert_eq!(rate, Some(80.0));
+}
+
+/// A rule that says it limits, and by nothing, would be believed by nobody the next time.
+#[test]
+fn it_does_not_say_that_it_limits_before_it_knows_what_requests_cost() {
+    let mut law = CpuLaw::new(CpuGuard::default());
+    let mut readings = Readings::UNKNOWN;
+    readings.set(Signal::Cpu, Some(0.97));
+    let mut turn = |answers: f64| {
+        let passing = Passing { arrivals: 900.0, answers, ..Passing::default() };
+        let (now, machine) = (Timestamp::ZERO, MachineFacts::default());
+        law.turn(&Seen { now, passing, readings: &readings, machine }, &mut Counted(Lap::default()))
+    };
+    let learning = turn(0.0);
+    assert_eq!((learning.notice.state, learning.orders), ("learning", Orders::OPEN));
+    assert_eq!(learning.notice.reason, "cpu 97% > 85%, but nothing is known yet of what requests cost");
+    let limited = turn(97.0);
+    assert_eq!((limited.notice.state, limited.orders.rate.is_some()), ("limited", true));
 }

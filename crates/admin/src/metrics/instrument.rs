@@ -146,10 +146,16 @@ instruments! {
         "How many requests per second such a rule lets in now";
     ADAPTIVE_IN_FLIGHT: Gauge "sluicegate.adaptive_in_flight" [Things("{request}")]
         "Requests of such a rule that are being served now";
+    ADAPTIVE_ARRIVALS: Gauge "sluicegate.adaptive_arrivals" [Things("{request}/s")]
+        "Requests per second that came to such a rule in the last second, refused ones included";
+    ADAPTIVE_AVERAGE: Gauge "sluicegate.adaptive_average_response_time" [Seconds]
+        "The average response time of its requests in the last second";
     ADAPTIVE_TIMES: Gauge "sluicegate.adaptive_response_time" [Seconds]
         "The response time that a share of its requests stayed within, in the last second";
     LOAD: Gauge "sluicegate.machine_load" [Things("{task}")]
         "Tasks that ran or waited to, on average over a time";
+    LOAD_PER_CORE: Gauge "sluicegate.machine_load_per_core" [Things("{task}")]
+        "Tasks that ran or waited to over the last minute, by the cores that this process may use";
     CPU: Gauge "sluicegate.machine_cpu" [Ratio]
         "Share of the CPU that is used, of the machine's and of what this process may use";
     CPU_PRESSURE: Gauge "sluicegate.machine_cpu_pressure" [Ratio]
@@ -158,8 +164,12 @@ instruments! {
         "Share of the scheduling periods in which the CPU quota ran out";
     MACHINE_MEMORY: Gauge "sluicegate.machine_memory" [Ratio]
         "Share of the memory that is used, of what this process may use";
+    MACHINE_CONNECTIONS: Gauge "sluicegate.machine_connections" [Things("{connection}")]
+        "Open connections, as rules that protect the process see them";
     TRAFFIC: Gauge "sluicegate.machine_traffic" [Things("By/s")]
         "Bytes per second on the network, in and out, without the loopback";
+    SIGNAL_READABLE: Gauge "sluicegate.machine_signal_readable" [Things("{signal}")]
+        "Whether a signal of the machine could be read; conditions on one that cannot do not hold";
     GATEWAY_CONNECTIONS: Gauge "sluicegate.gateway_connections" [Things("{connection}")]
         "Connections of the gateway, by whether they are served or wait for a place";
     GATEWAY_ENTERED: Counter "sluicegate.gateway_connections_entered" [Things("{connection}")]

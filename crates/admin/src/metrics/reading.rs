@@ -1,6 +1,6 @@
 //! The values of all instruments at one moment.
 
-use sluicegate::adaptive::readings::Readings;
+use sluicegate::adaptive::readings::{Reading, Readings};
 use sluicegate::cluster::store_of;
 use sluicegate_cluster::{Health, State};
 use sluicegate_engine::gate::Gate;
@@ -243,12 +243,14 @@ fn adaptive(sluice: &Sluice, to: &mut Gathered) {
     let per_second = |gate: &Gate| gate.orders().rate.map(|height| height.count / height.window.as_secs_f64());
     to.family(&i::ADAPTIVE_RATE, each(&|gate| per_second(gate).filter(|rate| rate.is_finite()).map(Value::Real)));
     to.family(&i::ADAPTIVE_IN_FLIGHT, each(&|gate| Some((gate.in_flight() as u64).into())));
+    to.family(&i::ADAPTIVE_ARRIVALS, each(&|gate| Some(gate.passing().arrivals.into())));
+    to.family(&i::ADAPTIVE_AVERAGE, each(&|gate| gate.passing().average.map(Value::Real)));
     let times = gates.iter().flat_map(|(name, gate)| {
         let passing = gate.passing();
         let shares = [("0.5", passing.p50), ("0.9", passing.p90), ("0.99", passing.p99)];
         shares.into_iter().filter_map(|(share, seconds)| {
             Some(Point {
-                labels: vec![("rule", name.clone()), ("quantile", share.to_owned())],
+                labels: vec![("rule", name.clone()), ("share", share.to_owned())],
                 value: Value::Real(seconds?),
             })
         })
@@ -263,11 +265,19 @@ fn machine(readings: &Readings, to: &mut Gathered) {
         signals.into_iter().filter_map(move |(name, signal)| Some(point(label, name, read(signal)?)))
     };
     to.family(&i::LOAD, each("over", [("1m", Signal::Load1), ("5m", Signal::Load5)]));
+    to.one(&i::LOAD_PER_CORE, read(Signal::LoadPerCore));
     to.family(&i::CPU, each("of", [("process", Signal::Cpu), ("machine", Signal::HostCpu)]));
     to.one(&i::CPU_PRESSURE, read(Signal::CpuPressure));
     to.one(&i::CPU_THROTTLED, read(Signal::CpuThrottled));
     to.one(&i::MACHINE_MEMORY, read(Signal::Memory));
+    to.one(&i::MACHINE_CONNECTIONS, read(Signal::Connections));
     to.one(&i::TRAFFIC, read(Signal::Traffic));
+    let readable = Signal::ALL.into_iter().filter_map(|signal| match readings.known(signal) {
+        Reading::Value(_) => Some(point("signal", signal.name(), 1)),
+        Reading::Unreadable => Some(point("signal", signal.name(), 0)),
+        Reading::NotYet => None,
+    });
+    to.family(&i::SIGNAL_READABLE, readable);
 }
 
 fn gateway(reading: &GatewayReading, to: &mut Gathered) {

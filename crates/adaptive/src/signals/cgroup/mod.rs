@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use sluicegate_engine::Timestamp;
 
 use super::fields::{after_word, only_number};
-use super::rate::{Known, Rate};
+use super::rate::Rate;
 use super::source::Source;
 use super::{cpu_list, psi};
+use crate::readings::Reading;
 use place::{Place, Version};
 
 /// Periods of a quota.
@@ -71,9 +72,9 @@ pub(super) struct CpuUse {
     /// CPU time of its own group so far, in seconds.
     pub(super) seconds: Option<f64>,
     /// The share of what it may use.
-    pub(super) share: Known,
+    pub(super) share: Reading,
     /// The share of periods in which a quota was used up.
-    pub(super) throttled: Known,
+    pub(super) throttled: Reading,
 }
 
 impl Groups {
@@ -136,12 +137,12 @@ impl Groups {
 
     /// What was used of the CPU, of so many cores.
     pub(super) fn cpu(&mut self, now: Timestamp, cores: Option<f64>, buffer: &mut Vec<u8>) -> CpuUse {
-        let mut all = CpuUse { seconds: None, share: Known::NotYet, throttled: Known::Value(0.0) };
+        let mut all = CpuUse { seconds: None, share: Reading::NotYet, throttled: Reading::Value(0.0) };
         for (nth, level) in self.cpu.iter_mut().enumerate() {
             let (seconds, periods) = level.read(buffer);
             let used = level.used.per_second(now, seconds);
             let of = if nth == 0 { cores } else { level.cores };
-            let share = of.map_or(Known::Unreadable, |cores| used.map(|used| (used / cores).clamp(0.0, 1.0)));
+            let share = of.map_or(Reading::Unreadable, |cores| used.map(|used| (used / cores).clamp(0.0, 1.0)));
             if nth == 0 {
                 (all.seconds, all.share) = (seconds, share);
             } else {

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use sluicegate_engine::rule::{Attribute, Rule};
+use sluicegate::adaptive::readings::{Reading, Readings};
+use sluicegate_engine::rule::{Adaptive, Attribute, CpuGuard, Request, Rule, Signal};
 
 use super::{Kept, Subject, TOKENS, WRITE, call};
 use crate::metrics::checker::{Exposed, read};
@@ -206,6 +207,46 @@ fn odd_names_are_escaped() {
         let rules = exposed.values().flat_map(|family| &family.samples).filter_map(|sample| sample.labels.get("rule"));
         assert!(rules.clone().count() > 0 && rules.into_iter().all(|rule| rule == odd));
     }
+}
+
+/// A condition on a signal that went dark never holds: whoever watches must be able to see that.
+#[test]
+fn every_signal_is_told_and_so_is_one_that_cannot_be_read() {
+    let kept = Kept::new(Default::default());
+    let guard = Rule { adaptive: Some(Adaptive::Cpu(CpuGuard::default())), ..Rule::new("guard", []) };
+    kept.sluice.replace(vec![guard], Default::default()).unwrap();
+    drop(kept.sluice.decide(&Request::new("GET", "/")));
+    let mut readings = Readings::UNKNOWN;
+    for (nth, signal) in Signal::ALL.into_iter().enumerate().filter(|(_, signal)| !signal.is_of_requests()) {
+        readings.set(signal, Some(nth as f64));
+    }
+    readings.set(Signal::Traffic, None);
+    readings.note(Signal::CpuPressure, Reading::Unreadable);
+    let mut sources = kept.sources();
+    sources.readings = Some(Arc::new(move || readings));
+    let text = metrics::text(&sources, Format::Prometheus);
+    for line in [
+        "sluicegate_machine_load{over=\"1m\"} 0",
+        "sluicegate_machine_load{over=\"5m\"} 1",
+        "sluicegate_machine_load_per_core 2",
+        "sluicegate_machine_cpu_ratio{of=\"process\"} 3",
+        "sluicegate_machine_cpu_ratio{of=\"machine\"} 4",
+        "sluicegate_machine_cpu_throttled_ratio 6",
+        "sluicegate_machine_memory_ratio 7",
+        "sluicegate_machine_connections 14",
+        "sluicegate_machine_signal_readable{signal=\"cpu\"} 1",
+        "sluicegate_machine_signal_readable{signal=\"cpu_pressure\"} 0",
+        "sluicegate_adaptive_in_flight{rule=\"guard\"} 0",
+    ] {
+        assert!(text.lines().any(|told| told == line || told == format!("{line}.0")), "{line} in {text}");
+    }
+    for line in ["sluicegate_adaptive_arrivals{rule=\"guard\"} ", "sluicegate_adaptive_average_response_time_seconds{"]
+    {
+        assert!(text.lines().any(|told| told.starts_with(line)), "{line} in {text}");
+    }
+    // What is not known yet is neither.
+    assert!(!text.contains("traffic") && !text.contains("pressure_ratio"), "{text}");
+    prometheus_approves(&text);
 }
 
 /// Names follow from each other, so that whoever knows one finds the other.
