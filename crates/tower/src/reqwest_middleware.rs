@@ -1,4 +1,4 @@
-//! The calling side around reqwest: [`Outgoing`] is a middleware of `reqwest-middleware`.
+//! The calling side around reqwest: [`Outgoing`] and [`ThrottleLayer`] are middlewares of `reqwest-middleware`.
 //!
 //! What holds calls, and what is heard from answers, is the same as in the tower layer. reqwest follows
 //! redirects beneath its middlewares: a call and the redirects it is sent on count as one.
@@ -30,7 +30,7 @@ use http::{Extensions, response};
 use reqwest::{Body, Request, Response, ResponseBuilderExt};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 
-use crate::outgoing::{Call, Held, Limited, Outgoing, OutgoingBody};
+use crate::outgoing::{Answer, Call, Held, Limited, Outgoing, OutgoingBody, ThrottleLayer};
 
 /// Why a call was not made, if that is what the error says.
 pub fn limited(error: &Error) -> Option<&Limited> {
@@ -74,6 +74,33 @@ impl Middleware for Outgoing {
             let response = next.run(request, extensions).await?;
             let held = departed.answered(response.status(), response.headers());
             Ok(holding(response, held))
+        })
+    }
+}
+
+impl Middleware for ThrottleLayer {
+    fn handle<'s, 'e, 'n, 'f>(
+        &'s self,
+        request: Request,
+        extensions: &'e mut Extensions,
+        next: Next<'n>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'f>>
+    where
+        's: 'f,
+        'e: 'f,
+        'n: 'f,
+        Self: 'f,
+    {
+        Box::pin(async move {
+            let attempt = self.ask(&Call::from(&request)).map_err(Error::middleware)?;
+            let answer = next.run(request, extensions).await;
+            let heard = match &answer {
+                Ok(response) => Answer::Head(response.status(), response.headers()),
+                Err(Error::Middleware(error)) => Answer::Failed(&**error),
+                Err(Error::Reqwest(error)) => Answer::Failed(error),
+            };
+            self.hear(attempt, heard);
+            answer
         })
     }
 }

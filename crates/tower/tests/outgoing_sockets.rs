@@ -16,10 +16,10 @@ use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use sluicegate_engine::clock::ManualClock;
+use sluicegate_engine::clock::{ClockHandle, ManualClock};
 use sluicegate_engine::rule::{Rule, Side, Target};
 use sluicegate_engine::{Limit, Sluice};
-use sluicegate_tower::outgoing::{Limited, LimitedBy, Outgoing};
+use sluicegate_tower::outgoing::{Limited, LimitedBy, Outgoing, ThrottleCounts, ThrottleLayer};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::timeout;
 use tower::{Layer, ServiceExt};
@@ -208,6 +208,45 @@ mod with_reqwest {
         drop(answer);
         call(client, address).await.unwrap();
         assert_eq!(server.reached(), 3);
+    }
+
+    /// The throttle stands outside of the rules: what they hold back never came to the server, and says nothing of it.
+    #[tokio::test]
+    async fn a_server_that_turns_calls_away_is_called_less_and_rules_beneath_say_nothing_of_it() {
+        let (server, address) = Server::start(vec![(503, Vec::new()); 300]).await;
+        let (outgoing, clock) = outgoing(vec![]);
+        let throttle = ThrottleLayer::builder(ClockHandle::new(clock)).build();
+        let around = |outgoing: Outgoing| {
+            let client = reqwest::Client::builder().no_proxy().build().unwrap();
+            ClientBuilder::new(client).with(throttle.clone()).with(outgoing).build()
+        };
+        let client = around(outgoing);
+        let mut not_made = 0;
+        for _ in 0..300 {
+            match call(client.clone(), address).await {
+                Ok(answer) => assert_eq!(answer.status(), 503, "handed on as it is"),
+                Err(limited) => {
+                    assert_eq!((limited.by, &*limited.destination), (LimitedBy::Throttle, &*address.to_string()));
+                    not_made += 1;
+                }
+            }
+        }
+        let reached = server.reached() as u64;
+        assert!(not_made > 200, "{not_made} of 300 were not made");
+        assert_eq!(throttle.counts(), ThrottleCounts { made: reached, turned_away: reached, not_made });
+        assert_eq!(reached + not_made, 300);
+
+        let (server, address) = Server::start(vec![]).await;
+        let (strict, _clock) = super::outgoing(vec![one_at_once()]);
+        let client = around(strict);
+        let kept = call(client.clone(), address).await.unwrap();
+        for _ in 0..50 {
+            let refused = call(client.clone(), address).await.unwrap_err();
+            assert_eq!(refused.by, LimitedBy::Rule("at-once".into()));
+        }
+        drop(kept);
+        let state = throttle.state().into_iter().find(|(name, _)| *name == address.to_string()).unwrap().1;
+        assert_eq!((state.wanted, state.accepted, state.rejected, server.reached()), (1, 1, 0, 1));
     }
 
     #[tokio::test]

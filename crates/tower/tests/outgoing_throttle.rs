@@ -10,7 +10,9 @@ use http::{Request, Response};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::{ClockHandle, ManualClock};
 use sluicegate_engine::rule::{Rule, Side};
-use sluicegate_tower::outgoing::{Answer, BoxError, Limited, LimitedBy, Outgoing, ThrottleLayer, ThrottleLayerBuilder};
+use sluicegate_tower::outgoing::{
+    Answer, BoxError, Limited, LimitedBy, Outgoing, ThrottleCounts, ThrottleLayer, ThrottleLayerBuilder,
+};
 use tower::{Layer, Service, service_fn};
 
 /// A server in memory: the status it answers with, 0 for a broken connection, and how many calls reached it.
@@ -155,4 +157,18 @@ fn calls_that_were_dropped_count_and_those_not_made_do_not() {
     }
     let state = layer.state()[0].1;
     assert_eq!((state.wanted, state.accepted, state.rejected), (1, 1, 0));
+    assert_eq!(layer.counts(), ThrottleCounts { made: 1, ..ThrottleCounts::default() });
+}
+
+/// What is shown in metrics must add up to what went over the wire.
+#[test]
+fn calls_are_counted_as_they_were_made() {
+    let (clock, server) = (ManualClock::new(), Server::new(503));
+    let layer = throttle(&clock).build();
+    let not_made = u64::from(call(&mut layer.layer(server.client()), &clock, "one.example", 1_000));
+    let reached = server.reached();
+    assert_eq!(layer.counts(), ThrottleCounts { made: reached, turned_away: reached, not_made });
+    server.answers(200);
+    assert_eq!(call(&mut layer.layer(server.client()), &clock, "two.example", 10), 0);
+    assert_eq!(layer.counts(), ThrottleCounts { made: reached + 10, turned_away: reached, not_made });
 }

@@ -51,3 +51,28 @@ impl Counters {
         }
     }
 }
+
+/// What became of the calls that a throttle was asked about so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThrottleCounts {
+    /// Calls that were made, as far as the throttle knows: not those that a layer beneath held back.
+    pub made: u64,
+    /// Of those, calls that the backend turned away while somebody waited for the answer.
+    pub turned_away: u64,
+    /// Calls that were not made, as the backend turns most of them away.
+    pub not_made: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ThrottleCounters {
+    pub(super) made: AtomicU64,
+    pub(super) turned_away: AtomicU64,
+    pub(super) not_made: AtomicU64,
+}
+
+impl ThrottleCounters {
+    pub(super) fn read(&self) -> ThrottleCounts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ThrottleCounts { made: of(&self.made), turned_away: of(&self.turned_away), not_made: of(&self.not_made) }
+    }
+}

@@ -75,7 +75,7 @@ use sluicegate_http::normal_path;
 pub use body::OutgoingBody;
 pub use builder::OutgoingBuilder;
 pub use call::Call;
-pub use counts::OutgoingCounts;
+pub use counts::{OutgoingCounts, ThrottleCounts};
 pub use destination::DestinationState;
 pub use error::{Limited, LimitedBy};
 pub use pacer::Pace;

@@ -1,4 +1,5 @@
-//! Not calling who turns calls away: the throttle of [`sluicegate_adaptive::client`] as a tower layer.
+//! Not calling who turns calls away: the throttle of [`sluicegate_adaptive::client`] as a tower layer, and with the
+//! feature `reqwest` as a middleware of reqwest.
 //!
 //! It needs no rules and no advice, only answers. Around [`Outgoing`](super::Outgoing) or on its own; inside of a layer
 //! that retries, so that a second attempt is asked for like the first.
@@ -34,6 +35,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -45,6 +47,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::call::Call;
+use super::counts::{ThrottleCounters, ThrottleCounts, count};
 use super::error::Limited;
 use super::service::BoxError;
 
@@ -67,6 +70,7 @@ pub struct ThrottleLayer(Arc<Shared>);
 struct Shared {
     options: ThrottleLayerBuilder,
     backends: Mutex<HashMap<String, ClientThrottle>>,
+    counters: ThrottleCounters,
 }
 
 /// Makes a [`ThrottleLayer`].
@@ -112,8 +116,14 @@ impl ThrottleLayer {
         states
     }
 
-    fn ask(&self, call: &Call<'_>) -> Result<Attempt, Limited> {
-        let Shared { options, backends } = &*self.0;
+    /// What became of the calls so far, to all backends: for metrics.
+    pub fn counts(&self) -> ThrottleCounts {
+        self.0.counters.read()
+    }
+
+    /// Whether a call may be made.
+    pub(crate) fn ask(&self, call: &Call<'_>) -> Result<Attempt, Limited> {
+        let Shared { options, backends, counters } = &*self.0;
         let name = (options.backend)(call);
         let mut backends = backends.lock();
         let throttle = match backends.get(&name) {
@@ -128,17 +138,26 @@ impl ThrottleLayer {
             }
         };
         drop(backends);
-        throttle.ask().map_err(|throttled| Limited::by_throttle(name.into(), throttled.retry_after))
+        let asked = throttle.ask();
+        count(if asked.is_ok() { &counters.made } else { &counters.not_made });
+        asked.map_err(|throttled| Limited::by_throttle(name.into(), throttled.retry_after))
     }
 
     /// Tells an attempt what came of it.
-    fn hear(&self, attempt: Attempt, answer: Answer<'_>) {
+    pub(crate) fn hear(&self, attempt: Attempt, answer: Answer<'_>) {
+        let Shared { options, counters, .. } = &*self.0;
         if let Answer::Failed(error) = answer
             && Limited::find(error).is_some()
         {
+            counters.made.fetch_sub(1, Ordering::Relaxed);
             return attempt.take_back();
         }
-        if (self.0.options.rejects)(answer) { attempt.rejected() } else { attempt.accepted() }
+        if (options.rejects)(answer) {
+            count(&counters.turned_away);
+            attempt.rejected();
+        } else {
+            attempt.accepted();
+        }
     }
 }
 
@@ -184,7 +203,11 @@ impl ThrottleLayerBuilder {
 
     /// Ready to be put around a client.
     pub fn build(self) -> ThrottleLayer {
-        ThrottleLayer(Arc::new(Shared { options: self, backends: Mutex::default() }))
+        ThrottleLayer(Arc::new(Shared {
+            options: self,
+            backends: Mutex::default(),
+            counters: ThrottleCounters::default(),
+        }))
     }
 
     fn throttle(&self) -> ClientThrottle {
