@@ -109,7 +109,7 @@ fn it_is_back_after_a_drop() {
 
 #[test]
 fn it_does_not_drift_in_half_an_hour_of_overload() {
-    for shape in [Shape::QUEUE, Shape::BIMODAL, Shape::SHARED, Shape::LOW_RATE] {
+    for shape in Shape::ALL {
         let drift = ours(1).drift(&shape);
         assert!(drift.is_some_and(|drift| drift < 0.1), "{}: {drift:?}", shape.name);
     }

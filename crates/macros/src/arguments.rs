@@ -20,8 +20,8 @@ const DEFAULT_KEYS: usize = 1 << 16;
 /// The most keys a table can have.
 const MOST_KEYS: u64 = 1 << 32;
 
-const OPTIONS: [&str; 10] =
-    ["key", "max_keys", "cost", "wait", "max_waiting", "on_limit", "limiter", "rule", "sluice", "crate"];
+const OPTIONS: [&str; 11] =
+    ["key", "max_keys", "cost", "wait", "max_waiting", "on_limit", "limiter", "rule", "sluice", "strain", "crate"];
 
 /// Everything the attribute was told. Every combination of these has a meaning.
 #[derive(Default)]
@@ -36,6 +36,7 @@ pub(crate) struct Arguments {
     pub(crate) limiter: Given<Expr>,
     pub(crate) rule: Given<LitStr>,
     pub(crate) sluice: Given<Expr>,
+    pub(crate) strain: Given<Expr>,
     with: Given<With>,
     pub(crate) home: Given<Path>,
 }
@@ -117,6 +118,7 @@ impl Arguments {
             }
             "limiter" => self.limiter.set(name, input.parse()?),
             "sluice" => self.sluice.set(name, input.parse()?),
+            "strain" => self.strain.set(name, input.parse()?),
             "on_limit" => {
                 let path: Expr = input.parse()?;
                 match path {
@@ -169,6 +171,7 @@ impl Arguments {
         wrong(self.max_keys.span(), !keyed, "there are no keys to remember: add `key = ...`, or remove `max_keys`")?;
         wrong(self.max_waiting.span(), !waits, "nobody waits here: add `wait = \"500ms\"`, or remove `max_waiting`")?;
         wrong(self.sluice.span(), !ruled, "`sluice` is where a rule is looked up: add `rule = \"...\"`")?;
+        wrong(self.strain.span(), !ruled, "`strain` is what a rule learns from: add `rule = \"...\"`")?;
         wrong(self.with.span(), !ruled, "`with` is for a rule: add `rule = \"...\"`, or use `key = ...`")?;
         let together = limited.then(|| Limiter::builder().limits(self.limits.iter().copied()).build());
         together.transpose().map_err(|error| Error::new(Span::call_site(), error))?;

@@ -7,6 +7,7 @@ use syn::token::Brace;
 use syn::{AttrStyle, Error, ItemFn, Result, Type};
 
 use crate::arguments::Arguments;
+use crate::ending;
 use crate::fallback;
 use crate::function::Function;
 use crate::question::{Answer, Question, at};
@@ -25,19 +26,24 @@ pub(crate) fn expand(mut function: Function, arguments: &Arguments) -> Result<To
     let question = Question { arguments, expansion: &expansion };
     let answered = answered(&function, &question, &passed, &refused)?;
     let taken_apart = passed.taken_apart();
+    let is_told = ending::is_told(&function, arguments);
+    let (returns, is_async) = (function.returns().cloned(), function.is_async());
     let ItemFn { attrs, vis, modifiers, sig, mut block } = function.0;
     let defaultness = modifiers.defaultness;
     let (inner, outer): (Vec<_>, Vec<_>) =
         attrs.into_iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
     // Nobody wrote braces within braces: rustc would find those of a body on one line superfluous.
     block.brace_token = Brace(Span::mixed_site().located_at(block.brace_token.span.join()));
+    let body = match is_told {
+        true => ending::told(returns.as_ref(), is_async, arguments, &expansion, &taken_apart, &block),
+        false => quote!(#taken_apart #block),
+    };
     Ok(quote! {
         #(#outer)*
         #vis #defaultness #sig {
             #(#inner)*
             #answered
-            #taken_apart
-            #block
+            #body
         }
     })
 }
@@ -69,11 +75,15 @@ fn answered(
         Answer::InTurn if function.is_async() => quote_spanned!(site=> answer.admitted().await),
         Answer::InTurn => quote_spanned!(site=> answer.blocking()),
     };
+    let held = match ending::is_told(function, arguments) {
+        true => quote_spanned!(site=> held),
+        false => quote_spanned!(site=> _held),
+    };
     // The question ends before the answer is awaited, and with it all that it has borrowed. What is held is
     // held until the body has ended, however it ends.
     Ok(quote_spanned! {site=>
         let answer = { #looks #asked };
-        let _held = match #answer {
+        let #held = match #answer {
             #expansion::Result::Ok(held) => held,
             #expansion::Result::Err(#limited) => #refused,
         };

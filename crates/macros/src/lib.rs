@@ -6,6 +6,7 @@
 //! `sluicegate::attribute::expansion`.
 
 mod arguments;
+mod ending;
 mod expand;
 mod fallback;
 mod function;

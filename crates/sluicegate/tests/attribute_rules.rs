@@ -280,3 +280,76 @@ fn a_call_that_is_held_back_under_strain_is_told_the_readings() {
     assert_eq!((limited.reason(), limited.retry_after()), (Some(reason), Some(SECOND)));
     assert_eq!(limited.to_string(), format!("held back by rule 'protect' ({reason}): try again in 1s"));
 }
+
+#[derive(Debug)]
+enum WorkError {
+    Limited,
+    NotFound,
+    TimedOut,
+}
+
+impl From<Limited> for WorkError {
+    fn from(_: Limited) -> Self {
+        Self::Limited
+    }
+}
+
+#[limit(rule = "protect", sluice = sluice)]
+fn work(sluice: &Sluice, clock: &ManualClock, end: fn() -> Result<(), WorkError>) -> Result<(), WorkError> {
+    clock.advance(Duration::from_millis(20));
+    end()?;
+    clock.advance(Duration::from_millis(20));
+    Ok(())
+}
+
+#[limit(rule = "protect", sluice = sluice, strain = |error| matches!(error, WorkError::TimedOut))]
+fn judged(sluice: &Sluice, end: Result<(), WorkError>) -> Result<(), WorkError> {
+    end
+}
+
+#[limit(rule = "protect", sluice = sluice, on_limit = instead)]
+async fn work_later(sluice: &Sluice, end: impl Future<Output = u32>) -> u32 {
+    end.await
+}
+
+async fn instead(_: &Sluice, _: impl Future<Output = u32>) -> u32 {
+    0
+}
+
+/// A call that fails quickly must not look like one that was answered quickly: under strain those are most of them.
+#[test]
+fn a_rule_that_protects_the_process_learns_how_calls_end() {
+    let clock = ManualClock::new();
+    let protect = Rule { adaptive: Some(Adaptive::Auto(Auto::default())), ..Rule::new("protect", []) };
+    let sluice = sluice(&clock, [protect]);
+    let gate = sluice.gates().remove(0).1;
+    let learned = || {
+        let lap = gate.take_lap();
+        assert_eq!(gate.in_flight(), 0, "its place is free again");
+        (lap.arrived, lap.answered, lap.failed)
+    };
+    work(&sluice, &clock, || Ok(())).unwrap();
+    assert_eq!(gate.passing().average, Some(0.04), "the time is that of the whole body");
+    assert_eq!(learned(), (1, 1, 0));
+    assert!(work(&sluice, &clock, || Err(WorkError::NotFound)).is_err());
+    assert_eq!(learned(), (1, 0, 1));
+    // A panic is a fault of the program, and says nothing about the strain on it.
+    let panics = || work(&sluice, &clock, || panic!("on purpose"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    assert_eq!(learned(), (1, 0, 0));
+    // The function may know better which errors mean what.
+    for (end, expected) in
+        [(Ok(()), (1, 1, 0)), (Err(WorkError::NotFound), (1, 1, 0)), (Err(WorkError::TimedOut), (1, 0, 1))]
+    {
+        drop(judged(&sluice, end));
+        assert_eq!(learned(), expected);
+    }
+    // What is no `Result` cannot fail; what is dropped on the way says nothing.
+    assert_eq!(look(&mut pin!(work_later(&sluice, std::future::ready(7)))), Poll::Ready(7));
+    assert_eq!(learned(), (1, 1, 0));
+    let mut given_up = Box::pin(work_later(&sluice, std::future::pending()));
+    assert!(look(&mut given_up.as_mut()).is_pending());
+    assert_eq!(gate.in_flight(), 1);
+    drop(given_up);
+    assert_eq!(learned(), (1, 0, 0));
+}

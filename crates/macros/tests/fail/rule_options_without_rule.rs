@@ -12,4 +12,9 @@ fn described(account: u32) -> Result<(), Limited> {
     Ok(())
 }
 
+#[limit("10/s", strain = is_overload)]
+fn judged() -> Result<(), Limited> {
+    Ok(())
+}
+
 fn main() {}

@@ -21,6 +21,7 @@
 mod by_key;
 mod client_ip;
 mod cost;
+mod ended;
 mod facts;
 mod limited;
 mod line;
@@ -46,6 +47,7 @@ pub mod expansion {
     pub use super::by_key::ByKey;
     pub use super::client_ip::client_ip;
     pub use super::cost::cost;
+    pub use super::ended::{Returned, Untold, ending_by, run, typed};
     pub use super::facts::{Name, fact};
     pub use super::named::Named;
     pub use super::place::{Limits, Place, place};

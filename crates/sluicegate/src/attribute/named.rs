@@ -6,6 +6,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use sluicegate_engine::gate::Ending;
 use sluicegate_engine::sluice::{Admission, Cause};
 use sluicegate_engine::{Outcome, Pass, Sluice};
 
@@ -128,6 +129,15 @@ pub enum Held {
     Beside(Pass),
 }
 
+impl Held {
+    /// The call has ended: what was held goes back, and a rule that protects the process learns from it.
+    pub fn ended(self, ending: Ending) {
+        if let Self::Rule(mut outcome) = self {
+            outcome.note(ending);
+        }
+    }
+}
+
 impl<L: Asked> Turn<L> {
     /// Waits for the turn.
     pub async fn admitted(self) -> Result<Held, Limited> {
@@ -157,6 +167,11 @@ fn light(name: &'static str, outcome: &Outcome) -> Result<Held, Limited> {
     if outcome.is_admitted() { Ok(Held::Nothing) } else { Err(Limited::rule(name, outcome)) }
 }
 
-fn held(name: &'static str, outcome: Outcome) -> Result<Held, Limited> {
-    if outcome.is_held() { Ok(Held::Rule(Box::new(outcome))) } else { light(name, &outcome) }
+fn held(name: &'static str, mut outcome: Outcome) -> Result<Held, Limited> {
+    if !outcome.is_held() {
+        return light(name, &outcome);
+    }
+    // A call that is dropped on the way, or panics, says nothing.
+    outcome.note(Ending::Unknown);
+    Ok(Held::Rule(Box::new(outcome)))
 }
