@@ -4,6 +4,7 @@
 //! 2. [`picture`]: what became of each request is drawn, as SVG.
 //! 3. [`gallery`]: which limits are shown, under which name. `make pictures` writes them to `docs/pictures`, and a
 //!    test holds that the files there are what is drawn here.
+//! 4. [`chinese`]: the reference of the rule file is made Chinese, phrase by phrase; a test holds that no phrase lacks.
 //!
 //! Nothing depends on the clock or the machine: whoever draws again gets the same bytes.
 //!
@@ -14,6 +15,7 @@
 //! ```
 
 pub mod burst;
+pub mod chinese;
 pub mod gallery;
 pub mod picture;
 

@@ -77,10 +77,16 @@ fn takes(shape: &Shape) -> String {
         Shape::Json => "anything".to_owned(),
         Shape::Section(section) => format!("map: {}", section.name),
         Shape::OneOf(_) => "map: one of the long forms".to_owned(),
-        Shape::List(of) => format!("list of: {}", takes(of)),
-        Shape::Map(of) => format!("map of names to: {}", takes(of)),
+        Shape::List(of) => format!("list of: {}", as_one(of)),
+        Shape::Map(of) => format!("map of names to: {}", as_one(of)),
         Shape::Either(shapes) => shapes.iter().map(takes).collect::<Vec<_>>().join(" or "),
     }
+}
+
+/// In brackets if it is several, so that it can be told where a list's own choice ends.
+fn as_one(shape: &Shape) -> String {
+    let taken = takes(shape);
+    if taken.contains(" or ") { format!("({taken})") } else { taken }
 }
 
 fn meanings(shape: &Shape) -> String {
