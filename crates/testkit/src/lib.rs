@@ -10,7 +10,7 @@
 //!    are known.
 //!
 //! Tests of what speaks to other programs start the real ones, [`servers`], and put what can go wrong on the
-//! way to them in between, [`fault_proxy`].
+//! way to them in between, [`fault_proxy`]. What listens at a port that is written down has a [`network`] of its own.
 //!
 //! What protects a server from too much load is judged by what comes of it, in virtual time: [`overload`].
 //!
@@ -40,5 +40,6 @@ pub mod arrivals;
 pub mod bound;
 pub mod fault_proxy;
 pub mod history;
+pub mod network;
 pub mod overload;
 pub mod servers;

@@ -5,6 +5,7 @@ mod bad_input;
 mod fleet;
 mod killed;
 mod orders;
+mod page;
 mod payment;
 mod process;
 mod queues;
