@@ -6,7 +6,10 @@
 mod completions;
 mod full_example;
 mod health;
+mod install;
 mod manual;
+#[path = "../pages/page.rs"]
+mod page;
 #[path = "../program/mod.rs"]
 mod program;
 mod units;

@@ -1,0 +1,216 @@
+//! `docs/install.md`, followed from the archive to the removal.
+//!
+//! The archive is made by the script that makes the real one, of the program under test. A folder stands for the
+//! machine's root, and a network of the test's own has the ports free that the example's file names. Of systemd there
+//! is what works without its first process: it verifies and enables units, and makes users. Starting the service and
+//! signalling it are done here in its place, by what the unit says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sluicegate_testkit::network;
+
+use crate::page::{Step, blocks, steps};
+use crate::program::ran;
+use crate::{read, root};
+
+const PAGE: &str = "docs/install.md";
+
+/// What stands for the machine: its root is `$ROOT`.
+const MACHINE: &str = r#"
+set -euo pipefail
+units=$ROOT/usr/local/lib/systemd/system
+sudo() { "$@"; }
+systemd-sysusers() { command systemd-sysusers --root="$ROOT" "$@"; }
+userdel() { grep --quiet "^$1:" "$ROOT/etc/passwd"; }
+man() { [[ -f $HOME/.cargo/share/man/man1/$1.1 ]]; }
+ready() { for _ in {1..600}; do sluicegate health >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
+systemctl() {
+    case "$*" in
+    daemon-reload) ;;
+    'enable --now sluicegate.socket sluicegate.service')
+        # With the program where it is here: it must be there.
+        cp -R "$units" "$ROOT/verified"
+        sed -i "s#=/usr/local/#=$ROOT/usr/local/#" "$ROOT/verified/sluicegate.service"
+        systemd-analyze verify --man=no "$ROOT"/verified/*
+        rm -r "$ROOT/verified"
+        command systemctl --quiet --root="$ROOT" enable "${@:3}"
+        mkdir -p "$ROOT/var/log/sluicegate"
+        local start
+        start=$(sed -n 's/^ExecStart=//p' "$units/sluicegate.service")
+        $(sed "s# /# $ROOT/#g; s#^/#$ROOT/#" <<<"$start") 2>"$ROOT/log" &
+        main=$!
+        ready
+        ;;
+    'kill --kill-who=main --signal=USR2 sluicegate')
+        kill -USR2 "$main"
+        # The old process ends when its successor serves.
+        wait "$main"
+        ready
+        ;;
+    'disable --now sluicegate.socket sluicegate.service')
+        command systemctl --quiet --root="$ROOT" disable "${@:3}"
+        ;;
+    *) echo "systemctl $*?" >&2; return 1 ;;
+    esac
+}
+"#;
+
+/// A folder that is gone with its owner.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() && !path.is_symlink() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The page's commands with their paths below `$ROOT`.
+fn script(steps: &[Step], archive: &str) -> String {
+    let commands = steps.iter().flat_map(|step| &step.commands).map(|command| {
+        let below = ["/usr/local/", "/etc/", "/var/"]
+            .iter()
+            .fold(command.clone(), |command, path| command.replace(&format!(" {path}"), &format!(" $ROOT{path}")));
+        below.replace("sluicegate-0.1.0-x86_64-unknown-linux-gnu", archive)
+    });
+    commands.map(|command| format!("echo '$ {}'\n{command}\n", command.replace('\'', "\""))).collect()
+}
+
+#[test]
+fn the_archive_holds_what_the_page_says_installs_and_is_removed() {
+    let folder = Folder(std::env::temp_dir().join(format!("sluicegate-install-{}", std::process::id())));
+    fs::create_dir_all(&folder.0).unwrap();
+    // As `make package` does, but for the build.
+    let made = ran(Command::new(root().join("scripts/package"))
+        .arg(env!("CARGO_BIN_EXE_sluicegate"))
+        .env("CARGO_TARGET_DIR", &folder.0));
+    assert!(made.contains("\nruns with glibc 2."), "{made}");
+    let archive = Path::new(made.lines().next().unwrap());
+    is_whole(archive, &folder.0.join("unpacked"));
+    if let Some(shell) = network::shell() {
+        is_installed_and_removed(archive, &folder.0, shell);
+    }
+}
+
+/// The table of what the archive holds has everything, and nothing else.
+fn is_whole(archive: &Path, folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    ran(Command::new("tar").arg("-xzf").arg(archive).args(["--strip-components=1", "-C"]).arg(folder));
+    let page = read(PAGE);
+    let rows = page.lines().skip_while(|line| !line.starts_with("| in it |")).skip(2);
+    let said: Vec<&str> = rows
+        .take_while(|line| line.starts_with('|'))
+        .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
+        .map(|path| path.trim_end_matches("/*").trim_end_matches("/*.1"))
+        .collect();
+    assert!(said.len() > 8, "{said:?}");
+    for path in &said {
+        assert!(folder.join(path).exists(), "{path} is not in it");
+    }
+    for file in files(folder) {
+        let file = file.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+        let is_said = said.iter().any(|path| file.starts_with(path)) || file == "SHA256SUMS";
+        assert!(is_said, "{file} is in it, and the page does not say so");
+    }
+}
+
+/// The page's commands, from the archive on.
+fn is_installed_and_removed(archive: &Path, folder: &Path, mut shell: Command) {
+    let [machine, home] = ["root", "home"].map(|name| folder.join(name));
+    for path in [&machine.join("usr/local"), &machine.join("etc"), &home] {
+        fs::create_dir_all(path).unwrap();
+    }
+    let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".tar.gz").unwrap();
+    let typed = script(&steps(&read(PAGE)), name);
+    let (before, removing) = typed.split_at(typed.find("echo '$ sudo systemctl disable").unwrap());
+    let listing = |when: &str| format!("(cd \"$ROOT\" && find . -type f -o -type l >\"$ROOT/../{when}\")\n");
+    let text = format!("{MACHINE}{before}{}{removing}{}", listing("before"), listing("after"));
+    let path = format!("{}/usr/local/bin:{}:/usr/sbin", machine.display(), std::env::var("PATH").unwrap());
+    shell.env("ROOT", &machine).env("HOME", &home).env("PATH", path).current_dir(folder.join("package"));
+    let output = shell.args(["-c", &text]).stdin(Stdio::null()).output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let log = fs::read_to_string(machine.join("log")).unwrap_or_default();
+    assert!(output.status.success(), "{out}\n{err}\n{log}");
+    assert!(out.contains("\nsluicegate 0.1.0\n") && out.contains(" is ready\n"), "{out}");
+
+    let [before, after] = ["before", "after"].map(|when| fs::read_to_string(folder.join(when)).unwrap());
+    for installed in ["bin/sluicegate", "share/man/man1/sluicegate-run.1", "share/zsh/site-functions/_sluicegate"] {
+        assert!(before.contains(&format!("./usr/local/{installed}\n")), "{before}");
+    }
+    let left: Vec<&str> = after.lines().filter(|file| file.contains("sluicegate")).collect();
+    assert!(left.is_empty(), "the removal leaves {left:?}");
+    let completions = [".local/share/bash-completion/completions/sluicegate", ".zfunc/_sluicegate"];
+    for file in completions.into_iter().chain([".config/fish/completions/sluicegate.fish"]) {
+        assert!(fs::read_to_string(home.join(file)).unwrap().contains("sluicegate"), "{file}");
+    }
+}
+
+/// `cargo install` takes minutes; what it would do is held instead: the command's package is there, and locked.
+#[test]
+fn the_command_is_built_from_where_every_page_says() {
+    for page in ["README.md", "README.zh-CN.md", "docs/start.md", "docs/zh/start.md", PAGE] {
+        let text = read(page);
+        for said in text.split("cargo install ").skip(1) {
+            let words: Vec<&str> = said.split([' ', '`', '\n', '）', ')']).take(3).collect();
+            assert_eq!(words, ["--locked", "--path", "crates/cli"], "{page}");
+        }
+    }
+    assert!(read("crates/cli/Cargo.toml").contains("name = \"sluicegate\""));
+}
+
+/// What the file for containers copies is there, it builds as the archive is built, and the page's commands are its own.
+#[test]
+fn the_file_for_containers_fits_the_project() {
+    let file = read("packaging/Containerfile");
+    let lines = file.replace("\\\n", " ");
+    let ignored = read(".containerignore");
+    let mut copied = Vec::new();
+    for line in lines.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|line| !line.starts_with("--from")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        copied.extend_from_slice(&words[..words.len() - 1]);
+    }
+    for path in &copied {
+        assert!(root().join(path).exists(), "{path} is copied and not there");
+        assert!(!ignored.lines().any(|line| line == *path), "{path} is copied and ignored");
+    }
+    // Cargo reads the whole workspace before it builds a part of it.
+    let workspace = read("Cargo.toml");
+    let members = workspace.split("members = [").nth(1).and_then(|rest| rest.split(']').next()).unwrap();
+    for member in members.split('"').skip(1).step_by(2) {
+        assert!(copied.iter().any(|path| member.starts_with(path)), "{member} is not copied");
+    }
+    for path in ["Cargo.toml", "Cargo.lock"] {
+        assert!(copied.contains(&path), "{path} is not copied");
+    }
+    let build = "cargo build --release --locked -p sluicegate-cli";
+    assert!(lines.contains(build) && read("scripts/package").contains(build));
+    for installed in lines.split("install -D -m 644 ").skip(1) {
+        let source = installed.split(' ').next().unwrap();
+        assert!(root().join(source).exists(), "{source} is installed and not there");
+        assert!(copied.iter().any(|path| source.starts_with(path)), "{source} is installed and not copied");
+    }
+    let pinned = read("rust-toolchain.toml");
+    let version = pinned.split("channel = \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert!(file.contains(&format!("rust:{version}-")), "built by another Rust than {version}");
+    let shown = blocks(&read(PAGE)).into_iter().find(|block| block.text.starts_with("podman build")).unwrap();
+    for command in shown.text.lines() {
+        let command = command.split("   #").next().unwrap().trim_end();
+        assert!(file.contains(&format!("#   {command}\n")), "`{command}` is not what the file's head says");
+    }
+}
+
+#[test]
+fn what_is_built_and_kept_is_not_sent_to_the_builder() {
+    let [container, docker] = [".containerignore", ".dockerignore"].map(read);
+    assert_eq!(container, docker, "podman reads the one, docker the other");
+    for folder in ["target", ".git"] {
+        assert!(container.lines().any(|line| line == folder), "{folder}");
+    }
+}
