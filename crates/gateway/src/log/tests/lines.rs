@@ -4,7 +4,7 @@ use std::time::Duration;
 use sluicegate_config::settings::LogFormat::{self, Common, Json};
 
 use super::super::buffer::Lost;
-use super::super::{Line, Verdict, format};
+use super::super::{Line, ServedBy, Verdict, format};
 use super::{full, plain};
 
 fn line(format: LogFormat, line: &Line<'_>) -> String {
@@ -64,6 +64,19 @@ fn common_says_what_was_decided() {
         "\n"
     );
     assert_eq!(line(Common, &full()), expected);
+}
+
+/// The page of the manual shows lines as they are written.
+#[test]
+fn lines_are_as_the_manual_shows_them() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/access-log.md")).unwrap();
+    let served_by = full().served_by.map(|it| ServedBy { server: Some("http://127.0.0.1:9001"), ..it });
+    let shown = Line { served_by, shadow: None, store_lost: false, aborted: false, ..full() };
+    for format in [Json, Common] {
+        for line in [line(format, &shown), lost(format)] {
+            assert!(page.contains(&format!("\n{line}")), "docs/access-log.md does not show {line}");
+        }
+    }
 }
 
 #[test]
