@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::GUARD;
-use crate::wire::ask;
+use crate::wire::{GUARD, ask};
 
 /// How an element is named in answers of the driver.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";

@@ -3,18 +3,19 @@
 use std::time::Instant;
 
 use sluicegate_flash_sale::drive::{Scene, Target};
-use sluicegate_flash_sale::house::{House, HouseSettings};
-use sluicegate_flash_sale::shop::{ShopSettings, Step};
+use sluicegate_flash_sale::shop::Step;
 use sluicegate_testkit::servers::{MariaDb, RabbitMq, RedisServer};
 
-use crate::support::{CROWD, Folder, PER_SECOND, house, open, sold_out};
+use crate::process::Process;
+use crate::support::{CROWD, Folder, PER_SECOND, rules, sold_out};
 
-/// Two houses with everything in common but their process.
-async fn two(shop: ShopSettings, redis: &RedisServer) -> ([House; 2], Target) {
-    let settings = HouseSettings { limits: redis.url(), ..house(ShopSettings { cache: redis.url(), ..shop }) };
-    let houses = [open(settings.clone()).await, open(settings).await];
-    let target = Target::default().and(houses[0].addresses()).and(houses[1].addresses());
-    (houses, target)
+/// Two processes with everything in common, and where their buyers go.
+fn two(folder: &Folder, parts: &[(&str, &str)]) -> ([Process; 2], Target) {
+    let options = folder.options(&rules(), "40/s", parts);
+    let shops = [Process::start(&options), Process::start(&options)];
+    let each = |address: fn(&Process) -> &str| shops.iter().map(|shop| address(shop).to_owned()).collect();
+    let target = Target { shops: each(Process::url), gateways: each(Process::gateway) };
+    (shops, target)
 }
 
 /// Buyers go to both in turn. Of the limited steps the two together let in what one would.
@@ -30,15 +31,13 @@ async fn one_threshold(target: &Target, scene: Scene) {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_on_one_redis_sell_what_there_is() {
     let (redis, folder) = (RedisServer::start().unwrap(), Folder::new());
-    let (houses, target) = two(ShopSettings { queue: redis.url(), ..folder.shop() }, &redis).await;
+    let url = redis.url();
+    let (_shops, target) = two(&folder, &[("--cache", &url), ("--limits", &url), ("--queue", &url)]);
     for scene in [Scene::Shop(Step::Plain), Scene::Shop(Step::Lock), Scene::Shop(Step::Cache)] {
         sold_out(&target, scene).await;
     }
     for scene in [Scene::Shop(Step::Limit), Scene::Gateway, Scene::Shop(Step::Queue)] {
         one_threshold(&target, scene).await;
-    }
-    for house in houses {
-        house.close().await;
     }
 }
 
@@ -47,15 +46,13 @@ async fn two_on_mariadb_and_rabbitmq_sell_what_there_is() {
     let (redis, mariadb, rabbit) =
         (RedisServer::start().unwrap(), MariaDb::start().unwrap(), RabbitMq::start().unwrap());
     let folder = Folder::new();
-    let shop = ShopSettings { database: mariadb.url(), queue: rabbit.url(), ..folder.shop() };
-    let (houses, target) = two(shop, &redis).await;
+    let (url, database, queue) = (redis.url(), mariadb.url(), rabbit.url());
+    let parts = [("--cache", url.as_str()), ("--limits", &url), ("--database", &database), ("--queue", &queue)];
+    let (_shops, target) = two(&folder, &parts);
     for scene in [Scene::Shop(Step::Plain), Scene::Shop(Step::Cache)] {
         sold_out(&target, scene).await;
     }
     for scene in [Scene::Shop(Step::Limit), Scene::Shop(Step::Queue)] {
         one_threshold(&target, scene).await;
-    }
-    for house in houses {
-        house.close().await;
     }
 }

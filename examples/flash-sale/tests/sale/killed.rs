@@ -1,35 +1,18 @@
 //! `kill -9` at any point: nothing is oversold, nobody who was told to wait is left without an answer, and in the
 //! end everything is sold.
 
-use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use reqwest::StatusCode;
 use sluicegate_flash_sale::State;
 use sluicegate_testkit::servers::{MariaDb, RabbitMq, RedisServer};
 
 use crate::process::{Buyers, Process};
-use crate::support::{Folder, RULES_FILE};
+use crate::support::{Folder, PER_SECOND, rules};
 
-/// A folder with rules that do not get in the way.
-fn folder() -> Folder {
-    let folder = Folder::new();
-    fs::write(folder.path().join(RULES_FILE), crate::support::rules().replace("20/s", "200/s")).unwrap();
-    folder
-}
-
+/// Options of a process in this folder, with rules that do not get in the way.
 fn options(folder: &Folder, pace: &str, more: &[(&str, &str)]) -> Vec<String> {
-    let shop = folder.shop();
-    let rules = folder.path().join(RULES_FILE).display().to_string();
-    let usual = [
-        ("--database", shop.database.as_str()),
-        ("--queue", &shop.queue),
-        ("--rules", &rules),
-        ("--pace", pace),
-        ("--reservation-window", "2"),
-        ("--claim-after", "0.5"),
-    ];
-    let kept = usual.iter().filter(|(name, _)| more.iter().all(|(other, _)| other != name));
-    kept.chain(more).flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]).collect()
+    folder.options(&rules().replace("20/s", "200/s"), pace, more)
 }
 
 fn with_items(options: &[String]) -> Vec<String> {
@@ -40,7 +23,7 @@ fn with_items(options: &[String]) -> Vec<String> {
 /// after three orders, so nobody has to be quick to kill them in the middle.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_is_killed_with_orders_in_its_journal() {
-    let folder = folder();
+    let folder = Folder::new();
     let at_a_standstill = options(&folder, "3/1h", &[]);
     let shop = Process::start(&with_items(&at_a_standstill));
     let mut buyers = Buyers::new();
@@ -66,7 +49,7 @@ async fn a_consumer_is_killed_with_orders_in_its_journal() {
 /// Killed again and again while buyers come.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shop_is_killed_in_the_rush_again_and_again() {
-    let folder = folder();
+    let folder = Folder::new();
     let options = options(&folder, "50/s", &[]);
     let mut shop = Process::start(&with_items(&options));
     let mut buyers = Buyers::new();
@@ -94,7 +77,7 @@ async fn a_shop_is_killed_in_the_rush_again_and_again() {
 
 /// Of two processes one is killed with orders in its hands: the other inherits them.
 async fn one_of_two_is_killed(more: &[(&str, &str)]) {
-    let folder = folder();
+    let folder = Folder::new();
     let options = options(&folder, "8/s", more);
     let one = Process::start(&with_items(&options));
     let other = Process::start(&options);
@@ -129,4 +112,49 @@ async fn one_of_two_is_killed_on_mariadb_and_rabbitmq() {
     let (url, database, queue) = (redis.url(), mariadb.url(), rabbit.url());
     one_of_two_is_killed(&[("--cache", &url), ("--limits", &url), ("--database", &database), ("--queue", &queue)])
         .await;
+}
+
+/// One threshold for both, before one of them is killed and after: what the dead one has taken stays taken, and the
+/// other gets the whole limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_threshold_stays_one_when_one_of_two_is_killed() {
+    let (redis, folder) = (RedisServer::start().unwrap(), Folder::new());
+    let url = redis.url();
+    let options = folder.options(&rules(), "40/s", &[("--cache", &url), ("--limits", &url), ("--queue", &url)]);
+    let one = Process::start(&with_items(&options));
+    let other = Process::start(&options);
+    let mut buyers = Buyers::new();
+    let mut let_in = 0;
+    // From before the first buyer to after the last: no shorter than the time in which they were let in.
+    let begun = Instant::now();
+    let within_the_limit = |let_in: u32| {
+        let most = 1.0 + f64::from(PER_SECOND) * begun.elapsed().as_secs_f64();
+        assert!(f64::from(let_in) <= most, "{let_in} were let in, at most {most} may be");
+    };
+    let is_let_in = |status: Option<StatusCode>| status.is_some_and(|it| it != StatusCode::TOO_MANY_REQUESTS);
+    while buyers.accepted.len() < 5 {
+        for shop in [&one, &other] {
+            let_in += u32::from(is_let_in(buyers.next(shop.url()).await));
+        }
+        within_the_limit(let_in);
+    }
+    let url = one.url().to_owned();
+    let killing = async {
+        tokio::time::sleep(Duration::from_micros(500)).await;
+        one.kill();
+    };
+    let_in += u32::from(is_let_in(tokio::join!(buyers.next(&url), killing).0));
+    // All is sold, and then as many come as were needed for that, and are told so.
+    let mut books = buyers.books(other.url()).await;
+    let mut told = 0;
+    while books.left > 0 || told < 10 {
+        let status = buyers.next(other.url()).await;
+        let_in += u32::from(is_let_in(status));
+        told += u32::from(status == Some(StatusCode::GONE));
+        within_the_limit(let_in);
+        books = buyers.books(other.url()).await;
+    }
+    assert_eq!((books.sold, books.left, books.oversold()), (10, 0, 0));
+    let results = buyers.results(other.url()).await;
+    assert!(results.values().all(|state| *state == State::Unpaid), "whoever was accepted has an item: {results:?}");
 }

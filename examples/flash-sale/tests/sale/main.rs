@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod bad_input;
+#[path = "../../../../crates/cli/tests/dashboard/browser.rs"]
+#[allow(dead_code, reason = "the tests of the dashboard itself need more of it")]
+mod browser;
+mod dashboard;
 mod fleet;
 mod killed;
 mod orders;
@@ -11,3 +15,6 @@ mod process;
 mod queues;
 mod steps;
 mod support;
+#[path = "../../../../crates/cli/tests/dashboard/wire.rs"]
+#[allow(dead_code, reason = "the tests of the dashboard itself need more of it")]
+mod wire;

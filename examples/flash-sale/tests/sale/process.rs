@@ -17,6 +17,7 @@ const GUARD: Duration = Duration::from_secs(60);
 pub(crate) struct Process {
     child: Child,
     url: String,
+    gateway: String,
     /// Kept open: it goes on writing.
     _says: BufReader<ChildStdout>,
 }
@@ -31,11 +32,13 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
         let mut says = BufReader::new(child.stdout.take().unwrap());
-        says.read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("shop at ").unwrap_or_else(|| panic!("it says `{line}`")).to_owned();
-        Self { child, url, _says: says }
+        let [url, gateway] = ["shop at ", "gateway at "].map(|what| {
+            let mut line = String::new();
+            says.read_line(&mut line).unwrap();
+            line.trim().strip_prefix(what).unwrap_or_else(|| panic!("it says `{line}`")).to_owned()
+        });
+        Self { child, url, gateway, _says: says }
     }
 
     /// Kills it, as `kill -9` does.
@@ -46,6 +49,11 @@ impl Process {
 
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The gateway before it.
+    pub(crate) fn gateway(&self) -> &str {
+        &self.gateway
     }
 }
 

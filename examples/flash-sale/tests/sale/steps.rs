@@ -1,6 +1,7 @@
 //! Every step, on both databases.
 
-use sluicegate_flash_sale::drive::{Scene, Target, plot, table};
+use sluicegate_flash_sale::drive::{Crowd, Scene, Tally, Target, broken_promises, drive, plot, table};
+use sluicegate_flash_sale::house::{HouseSettings, RULES};
 use sluicegate_flash_sale::shop::{ShopSettings, Step};
 use sluicegate_testkit::servers::MariaDb;
 
@@ -47,19 +48,36 @@ async fn no_step_oversells_on_mariadb() {
     every_step(ShopSettings { database: mariadb.url(), ..folder.shop() }).await;
 }
 
-/// The dashboard is there, and names the rules of the sale.
+/// Five hundred buyers within five seconds, as they come to `make flash-sale`, by the rules that it has. Each step has a
+/// house of its own, so that all run at once: the pace is that of the real sale, and the six take no longer than one.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_dashboard_shows_the_rules() {
-    let folder = Folder::new();
-    let house = open(house(folder.shop())).await;
-    let dashboard = house.addresses().dashboard;
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let page = client.get(format!("http://{dashboard}/")).send().await.unwrap();
-    assert_eq!(page.status(), 200);
-    let rules = client.get(format!("http://{dashboard}/v1/rules")).send().await.unwrap().text().await.unwrap();
-    for rule in ["limited-sale", "gateway-sale", "queued-sale"] {
-        assert!(rules.contains(rule), "{rules}");
+async fn the_whole_crowd_keeps_every_promise() {
+    let sales = Scene::ALL.map(|scene| {
+        tokio::spawn(async move {
+            let folder = Folder::new();
+            let house = open(HouseSettings { rules: RULES.to_owned(), ..house(folder.shop()) }).await;
+            let tally = drive(&Target::default().and(house.addresses()), scene, Crowd::ORIGINAL).await.unwrap();
+            house.close().await;
+            tally
+        })
+    });
+    for sale in sales {
+        let tally = sale.await.unwrap();
+        let Tally { scene, books, .. } = &tally;
+        assert_eq!(broken_promises(&tally), [""; 0], "{tally:?}");
+        assert_eq!((books.oversold(), books.sold, tally.bought), (0, 10, 10), "{tally:?}");
+        let answered = tally.bought + tally.limited + tally.sold_out + tally.lost_race;
+        assert_eq!((answered, tally.other.len()), (500, 0), "{tally:?}");
+        match scene {
+            Scene::Shop(Step::Queue) => assert_eq!(books.stock_updates, 10, "{tally:?}"),
+            Scene::Shop(Step::Limit) | Scene::Gateway => assert!(books.stock_updates <= 12, "{tally:?}"),
+            _ => {}
+        }
     }
+}
+
+#[test]
+fn steps_go_by_their_names() {
     assert_eq!(Step::ALL.map(|step| step.name().parse::<Step>().unwrap()), Step::ALL);
-    house.close().await;
+    assert_eq!(Scene::ALL.map(|scene| scene.name().parse::<Scene>().unwrap()), Scene::ALL);
 }

@@ -15,8 +15,6 @@ use sluicegate_flash_sale::shop::ShopSettings;
 /// Twice as fast as the real sale, and shorter: 28 are let in, which is more than twice the items.
 pub(crate) const CROWD: Crowd = Crowd { buyers: 200, over: Duration::from_millis(1_400), items: 10 };
 pub(crate) const PER_SECOND: u32 = 20;
-/// Where a folder has its rules.
-pub(crate) const RULES_FILE: &str = "rules.yaml";
 
 /// A folder that is gone with its owner.
 pub(crate) struct Folder(PathBuf);
@@ -47,6 +45,24 @@ impl Folder {
             reservation_window: Duration::from_secs(60),
             claim_after: Duration::from_secs(1),
         }
+    }
+
+    /// The options of a process with everything in this folder, by these rules; `more` take the place of the usual ones.
+    pub(crate) fn options(&self, rules: &str, pace: &str, more: &[(&str, &str)]) -> Vec<String> {
+        let shop = self.shop();
+        let file = self.0.join("rules.yaml");
+        fs::write(&file, rules).unwrap();
+        let file = file.display().to_string();
+        let usual = [
+            ("--database", shop.database.as_str()),
+            ("--queue", &shop.queue),
+            ("--rules", &file),
+            ("--pace", pace),
+            ("--reservation-window", "2"),
+            ("--claim-after", "0.5"),
+        ];
+        let kept = usual.iter().filter(|(name, _)| more.iter().all(|(other, _)| other != name));
+        kept.chain(more).flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]).collect()
     }
 }
 
