@@ -24,6 +24,8 @@ pub struct Block {
     pub kind: String,
     pub text: String,
     pub note: Option<Note>,
+    /// What is said between the block before and this one.
+    pub said: String,
     /// Where it begins, for messages.
     pub line: usize,
 }
@@ -62,17 +64,20 @@ pub fn pages() -> Vec<String> {
 pub fn blocks(markdown: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut note = None;
+    let mut said = String::new();
     let mut lines = markdown.lines().enumerate();
     while let Some((number, line)) = lines.next() {
-        if let Some(said) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
-            note = said.strip_prefix("file: ").map(|name| Note::File(name.to_owned()));
-            note = note.or_else(|| said.strip_prefix("not run: ").map(|why| Note::NotRun(why.to_owned())));
+        if let Some(remark) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
+            note = remark.strip_prefix("file: ").map(|name| Note::File(name.to_owned()));
+            note = note.or_else(|| remark.strip_prefix("not run: ").map(|why| Note::NotRun(why.to_owned())));
         } else if let Some(kind) = line.strip_prefix("```") {
             let text = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");
             let text = text.flat_map(|line| [line, "\n"]).collect();
-            blocks.push(Block { kind: kind.to_owned(), text, note: note.take(), line: number + 1 });
+            let said = std::mem::take(&mut said);
+            blocks.push(Block { kind: kind.to_owned(), text, note: note.take(), said, line: number + 1 });
         } else if !line.is_empty() {
             note = None;
+            said.extend([line, "\n"]);
         }
     }
     blocks
@@ -81,6 +86,8 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
 /// Commands with what they are shown to answer, in the order of a page: first what is saved under a name before
 /// them.
 pub struct Step {
+    /// Whether the reader is told to stop what runs, with Ctrl-C, before typing these.
+    pub stops: bool,
     pub files: Vec<(String, String)>,
     pub commands: Vec<String>,
     /// An answer each, as it is shown.
@@ -93,13 +100,16 @@ pub fn steps(markdown: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut files = Vec::new();
     let mut answers_belong = false;
+    let mut stops = false;
     for block in blocks(markdown) {
+        stops |= block.said.contains("Ctrl-C");
         match (&block.note, block.kind.as_str()) {
             (Some(Note::File(name)), _) => files.push((name.clone(), block.text)),
             (None, "sh") => {
                 answers_belong = true;
                 let commands = commands(&block.text);
-                steps.push(Step { files: std::mem::take(&mut files), commands, answers: Vec::new(), line: block.line });
+                let (files, stops) = (std::mem::take(&mut files), std::mem::take(&mut stops));
+                steps.push(Step { stops, files, commands, answers: Vec::new(), line: block.line });
             }
             (Some(Note::NotRun(_)), "sh") => answers_belong = false,
             _ if block.is_answer() && answers_belong => steps.last_mut().unwrap().answers.push(block),

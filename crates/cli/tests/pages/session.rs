@@ -2,7 +2,7 @@
 //!
 //! The ports that pages name are exchanged for free ones, in the commands and in the examples' files. What goes on
 //! until it is stopped (`sluicegate run`, `nginx`, `envoy`, `python3`) runs beside the rest and is gone with the
-//! session.
+//! session, or where the page says Ctrl-C: who is not told to stop one program cannot start the next at its ports.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -121,6 +121,10 @@ impl Session {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, self.moved(text)).unwrap();
         }
+        if step.stops {
+            self.beside.iter_mut().filter(|it| it.serves_a_page()).for_each(Beside::stop);
+            self.beside.retain_mut(|it| it.child.try_wait().unwrap().is_none());
+        }
         let (beside, asked): (Vec<&String>, Vec<&String>) = step.commands.iter().partition(|it| goes_on(it));
         for command in &beside {
             self.start(command);
@@ -148,9 +152,6 @@ impl Session {
 
     /// A command that goes on, as a reader starts it: it is ready when this is done.
     fn start(&mut self, command: &str) {
-        let rest = self.beside.iter_mut().filter(|it| command.starts_with("sluicegate run") && it.serves_a_page());
-        rest.for_each(Beside::stop);
-        self.beside.retain_mut(|it| it.child.try_wait().unwrap().is_none());
         let typed = match command {
             // The file that it has built in, at other ports.
             "sluicegate run" | "make run" => "sluicegate run examples/rules/first-run.yaml".to_owned(),
