@@ -5,30 +5,33 @@ use sluicegate_flash_sale::house::{HouseSettings, RULES};
 use sluicegate_flash_sale::shop::{ShopSettings, Step};
 use sluicegate_testkit::servers::MariaDb;
 
-use crate::support::{CROWD, Folder, house, open, sold_out};
+use crate::support::{Folder, house, open, sold_out};
 
 /// Each step in turn, and what it shows.
 async fn every_step(settings: ShopSettings) {
     let house = open(house(settings)).await;
     let target = Target::default().and(house.addresses());
     let mut tallies = Vec::new();
+    let mut limited = Vec::new();
     for scene in Scene::ALL {
-        tallies.push(sold_out(&target, scene).await);
+        let mut sales = sold_out(&target, scene).await;
+        limited.push(sales.iter().map(|tally| u64::from(tally.limited)).sum::<u64>());
+        tallies.push(sales.pop().unwrap());
     }
     let [plain, lock, cache, limit, gateway, queue] = &tallies[..] else { panic!("six") };
     // Everybody reaches the database, until the cache keeps away those who come too late.
-    assert!(plain.books.statements >= u64::from(CROWD.buyers) * 3, "{plain:?}");
-    assert!(lock.books.statements >= u64::from(CROWD.buyers), "{lock:?}");
+    assert!(plain.books.statements >= u64::from(plain.crowd.buyers) * 3, "{plain:?}");
+    assert!(lock.books.statements >= u64::from(lock.crowd.buyers), "{lock:?}");
     assert!(cache.books.statements < lock.books.statements, "{cache:?}");
     assert_eq!((plain.limited, lock.limited, cache.limited), (0, 0, 0));
-    for limited in [limit, gateway, queue] {
-        assert!(limited.limited > CROWD.buyers / 2, "{limited:?}");
+    for tally in [limit, gateway, queue] {
+        assert!(tally.limited > tally.crowd.buyers / 2, "{tally:?}");
     }
     assert_eq!(queue.books.stock_updates, 10, "{queue:?}");
-    for (rule, tally) in [("limited-sale", limit), ("gateway-sale", gateway), ("queued-sale", queue)] {
+    for (rule, limited) in ["limited-sale", "gateway-sale", "queued-sale"].into_iter().zip(&limited[3..]) {
         let counts = house.sluice().counts();
         let counts = counts.iter().find(|counts| counts.rule == rule).unwrap();
-        assert_eq!(counts.refused, u64::from(tally.limited), "what the dashboard shows for {rule}");
+        assert_eq!(counts.refused, *limited, "what the dashboard shows for {rule}");
     }
     let drawn = plot(&tallies);
     assert!(drawn.starts_with("<svg") && drawn.ends_with("</svg>\n") && drawn.matches("class=\"bar\"").count() == 18);
