@@ -1,8 +1,9 @@
 //! A page of the manual as its tests see it: fenced blocks, and what a comment above a block says of it.
 //!
-//! Two comments are known, each right above a fence:
+//! Three comments are known, each right above a fence:
 //!
 //! - `<!-- file: rules.yaml -->`: a reader saves the block under this name, and so do the tests.
+//! - `<!-- held by: crates/cli/tests/pages/envoy_parts.rs -->`: this test reads the block from the page.
 //! - `<!-- not run: why -->`: no test can cover the block, for this reason.
 
 #![allow(dead_code, unreachable_pub, reason = "not every test needs everything")]
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     File(String),
+    HeldBy(String),
     NotRun(String),
 }
 
@@ -32,7 +34,7 @@ pub struct Block {
 
 impl Block {
     pub fn is_run(&self) -> bool {
-        !matches!(self.note, Some(Note::NotRun(_)))
+        !matches!(self.note, Some(Note::NotRun(_) | Note::HeldBy(_)))
     }
 
     /// Whether it shows what a command answered.
@@ -69,6 +71,7 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
     while let Some((number, line)) = lines.next() {
         if let Some(remark) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
             note = remark.strip_prefix("file: ").map(|name| Note::File(name.to_owned()));
+            note = note.or_else(|| remark.strip_prefix("held by: ").map(|test| Note::HeldBy(test.to_owned())));
             note = note.or_else(|| remark.strip_prefix("not run: ").map(|why| Note::NotRun(why.to_owned())));
         } else if let Some(kind) = line.strip_prefix("```") {
             let text = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");

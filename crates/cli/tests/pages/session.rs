@@ -73,6 +73,30 @@ impl Session {
         session
     }
 
+    /// Where everything is typed.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Runs commands that must all succeed.
+    pub(crate) fn run_all(&self, commands: &str) {
+        self.run(&format!("set -e\n{commands}"));
+    }
+
+    /// Asks until it is answered so.
+    pub(crate) fn until_answered(&self, command: &str, wanted: &str) {
+        let begun = Instant::now();
+        loop {
+            let answer = self.run(command);
+            if answer == wanted {
+                return;
+            }
+            let logs: Vec<String> = self.beside.iter().map(Beside::log).collect();
+            assert!(begun.elapsed() < GUARD, "in the end it is {answer}, not {wanted}\n{}", logs.join("\n"));
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The folder of examples, at this session's ports.
     fn copy(&self, from: &Path, to: &Path) {
         fs::create_dir_all(to).unwrap();
