@@ -121,6 +121,20 @@ fn every_link_leads_somewhere() {
     }
 }
 
+/// `scripts/book` knows two folders beside the manual, as pages in `docs/` name them: the book lies elsewhere, and other
+/// links would lead nowhere in it.
+#[test]
+fn links_out_of_the_manual_are_those_that_the_book_knows() {
+    assert!(read("scripts/book").contains(r#"href="\.\./(crates|examples)/"#));
+    for page in pages().into_iter().filter(|page| page.starts_with("docs/")) {
+        let (up, text) = (if page.starts_with("docs/zh/") { "../../" } else { "../" }, read(&page));
+        for link in links(&text).filter_map(|link| link.strip_prefix(up)) {
+            let is_known = up == "../" && ["crates/", "examples/"].iter().any(|folder| link.starts_with(folder));
+            assert!(is_known, "{page}: {up}{link} leads nowhere in the book");
+        }
+    }
+}
+
 /// Where the links of a page lead.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
