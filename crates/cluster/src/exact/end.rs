@@ -3,6 +3,9 @@
 //! The store keeps no mark of what each caller took, so it gives back only what it can tell apart by the
 //! moment it was taken: tokens if nobody came since, a count in a window or cell that still stands, the
 //! entries of a log of that moment. It never leaves more than if the actual cost had been taken at first.
+//!
+//! What is given back without a moment was somebody else's. It comes off whatever counts, the oldest of it
+//! first, as the engine's `Algorithm::refund` has it.
 
 use std::sync::Arc;
 

@@ -27,6 +27,14 @@ algorithms[1] = function()
     state[1], state[2] = arrival, fraction
   end
 
+  local function give_back(numbers, state, cost)
+    local micros, ticks = span(numbers, cost)
+    local arrival, fraction = state[1] - micros, state[2] - ticks
+    if fraction < 0 then arrival, fraction = arrival - 1, fraction + 16000 end
+    if arrival < 0 then arrival, fraction = 0, 0 end
+    state[1], state[2] = arrival, fraction
+  end
+
   return {
     layout = function() return '<I7I2I7', 16 end,
     fresh = function() return { 0, 0, 0 } end,
@@ -70,7 +78,7 @@ algorithms[1] = function()
       if state[2] > 0 then return state[1] + 1 end
       return state[1]
     end,
-    settle = function(numbers, state, at, taken, actual, now, refund)
+    settle = function(numbers, state, at, taken, actual, now)
       if actual > taken then
         -- A line may have been empty long before.
         charge(numbers, state, numbers[7] == 1 and at or now, actual - taken)
@@ -81,12 +89,14 @@ algorithms[1] = function()
       -- was in it.
       local micros, ticks = span(numbers, taken)
       local alone = state[1] == at + micros and state[2] == ticks
-      if actual == taken or (state[3] ~= at and not refund) or (numbers[7] == 1 and not alone) then return false end
-      micros, ticks = span(numbers, taken - actual)
-      local arrival, fraction = state[1] - micros, state[2] - ticks
-      if fraction < 0 then arrival, fraction = arrival - 1, fraction + 16000 end
-      if arrival < 0 then arrival, fraction = 0, 0 end
-      state[1], state[2] = arrival, fraction
+      if actual == taken or state[3] ~= at or (numbers[7] == 1 and not alone) then return false end
+      give_back(numbers, state, taken - actual)
+      return true
+    end,
+    refund = function(numbers, state, _, amount)
+      -- Others stand in line behind it, and have been told when to go.
+      if numbers[7] == 1 then return false end
+      give_back(numbers, state, amount)
       return true
     end,
   }

@@ -50,5 +50,11 @@ algorithms[2] = function()
       put(state, ends, used + actual - taken)
       return true
     end,
+    refund = function(_, state, now, amount)
+      if now >= state[1] then return false end
+      local used = state[2] - amount
+      state[2] = used > 0 and used or 0
+      return true
+    end,
   }
 end

@@ -83,5 +83,14 @@ algorithms[4] = function()
       state[place] = count < 9007199254740991 and count or 9007199254740991
       return true
     end,
+    -- What was taken in this window goes first: of the one before, only a part counts.
+    refund = function(numbers, state, now, amount)
+      local window, previous, current = counts(numbers, state, now)
+      if previous == 0 and current == 0 then return false end
+      current = current - amount
+      if current < 0 then previous, current = previous + current, 0 end
+      state[1], state[2], state[3] = window + 1, previous > 0 and previous or 0, current
+      return true
+    end,
   }
 end

@@ -10,17 +10,18 @@ return function(place)
     place = place + 16
   end
   local state = loaded(key, limits, second)
-  -- At no moment: nobody knows when it was taken, and it goes back as if that were now.
+  -- At no moment: somebody took it before, nobody knows when. What paces keeps it, and permits are their holders'.
   local refund = at == 0
-  if refund then at = now end
   local permits = limits.only_permits and taken or (taken > 0 and 1 or 0)
   local released = 0
   for limit = 1, limits.limits do
     local part = limits[limit]
     local algorithm = part.algorithm
-    if algorithm.permits then
+    if refund then
+      if algorithm.refund and algorithm.refund(part.numbers, state[limit], now, taken) then changed[key] = true end
+    elseif algorithm.permits then
       if algorithm.release(part.numbers, state[limit], permits, permit) then released = 1 end
-    elseif algorithm.settle(part.numbers, state[limit], at, taken, actual, now, refund) then
+    elseif algorithm.settle(part.numbers, state[limit], at, taken, actual, now) then
       changed[key] = true
     end
   end

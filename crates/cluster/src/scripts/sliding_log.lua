@@ -1,7 +1,8 @@
 -- Sliding log, in a key of its own: a mark, the position of the oldest entry and the newest expiry, then
 -- a ring of moments at which units stop counting, seven bytes each. Deciding reads a few of them.
 -- Numbers: the limit, the window, which of the second keys.
--- State: position of the oldest, the newest expiry, the key.
+-- State: position of the oldest, the newest expiry, the key. A position beyond the ring, where it begins
+-- anew, says that more was charged than the log has entries.
 algorithms[5] = function()
   local function save(state)
     call('SETRANGE', state[3], 0, write('<BI4I7', 245, state[1], state[2]))
@@ -25,11 +26,12 @@ algorithms[5] = function()
   local function commit(numbers, state, now, cost)
     local limit, expiry = numbers[1], expiry_at(numbers, state, now)
     if cost > limit then cost = limit end
-    local before_end = limit - state[1]
+    local oldest = state[1] % limit
+    local before_end = limit - oldest
     local text = write('<I7', expiry)
-    call('SETRANGE', state[3], state[1] * 7 + 12, rep(text, cost < before_end and cost or before_end))
+    call('SETRANGE', state[3], oldest * 7 + 12, rep(text, cost < before_end and cost or before_end))
     if cost > before_end then call('SETRANGE', state[3], 12, rep(text, cost - before_end)) end
-    state[1], state[2] = (state[1] + cost) % limit, expiry
+    state[1], state[2] = (oldest + cost) % limit, expiry
     save(state)
   end
 
@@ -45,9 +47,9 @@ algorithms[5] = function()
     return low
   end
 
-  -- Writes the whole ring anew, oldest first.
-  local function rewrite(state, entries)
-    state[1], state[2] = 0, entries[#entries]
+  -- Writes the whole ring anew, oldest first, from this position on.
+  local function rewrite(state, entries, position)
+    state[1], state[2] = position, entries[#entries]
     for place = 1, #entries do entries[place] = write('<I7', entries[place]) end
     call('SETRANGE', state[3], 12, table.concat(entries))
     save(state)
@@ -59,7 +61,7 @@ algorithms[5] = function()
       local head = attempt('GETRANGE', key, 0, 11)
       if type(head) == 'string' and #head == 12 and byte(head) == 245 then
         local _, oldest, newest = read('<BI4I7', head)
-        return { oldest % numbers[1], newest, key }
+        return { oldest % (2 * numbers[1]), newest, key }
       end
       if head ~= '' then
         call('DEL', key)
@@ -88,9 +90,9 @@ algorithms[5] = function()
           -- All entries become one debt that nobody can give back: see the engine's log.
           local entries, expiry = {}, expiry_at(numbers, state, now) + 1
           for place = 1, limit do entries[place] = expiry end
-          rewrite(state, entries)
+          rewrite(state, entries, limit)
         end
-      elseif actual < taken and state[2] > now then
+      elseif actual < taken and state[2] > now and state[1] < limit then
         -- Entries taken at that moment are free from it on.
         local entries, later, freed, mark = {}, {}, taken - actual, at + numbers[2]
         for age = 0, limit - 1 do
@@ -105,9 +107,26 @@ algorithms[5] = function()
           call('DEL', state[3])
           state[1], state[2] = 0, 0
         else
-          rewrite(state, entries)
+          rewrite(state, entries, 0)
         end
       end
+      return false
+    end,
+    -- The oldest that count are free from now on. Of a debt nobody knows how large it is, and it stays.
+    refund = function(numbers, state, now, amount)
+      local limit = numbers[1]
+      if state[2] <= now or state[1] >= limit then return false end
+      local entries, free = {}, remaining(numbers, state, now)
+      if amount >= limit - free then
+        call('DEL', state[3])
+        state[1], state[2] = 0, 0
+        return false
+      end
+      for age = 0, limit - 1 do
+        local freed = age >= free and age < free + amount
+        entries[age + 1] = freed and now or entry(numbers, state, age)
+      end
+      rewrite(state, entries, 0)
       return false
     end,
   }

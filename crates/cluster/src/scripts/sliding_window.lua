@@ -8,13 +8,18 @@ algorithms[3] = function()
     return cell
   end
 
+  -- The oldest cell that counts when `cell` is the current one.
+  local function oldest_at(numbers, state, cell)
+    local oldest, held = cell - numbers[3], state[1] - numbers[3] - 1
+    if oldest < held then oldest = held end
+    return oldest > 0 and oldest or 0
+  end
+
   -- What counts when `cell` is the current one. With `room`, also the newest cell that does not fit into
   -- it together with those after it.
   local function used(numbers, state, cell, room)
     local newest, ring, total, stops = state[1], numbers[3] + 1, 0, nil
-    local oldest = cell - numbers[3]
-    if oldest < newest - ring then oldest = newest - ring end
-    if oldest < 0 then oldest = 0 end
+    local oldest = oldest_at(numbers, state, cell)
     local place = (newest - 1) % ring + 2
     for number = newest - 1, oldest, -1 do
       total = total + state[place]
@@ -84,6 +89,18 @@ algorithms[3] = function()
       if total >= numbers[4] then return false end
       total = total - taken
       put(numbers, state, cell, (total > 0 and total or 0) + actual)
+      return true
+    end,
+    -- What counts the shortest goes first.
+    refund = function(numbers, state, now, amount)
+      local ring = numbers[3] + 1
+      for cell = oldest_at(numbers, state, current(numbers, state, now)), state[1] - 1 do
+        local place = cell % ring + 2
+        local count = state[place]
+        -- A counter at its highest has lost count.
+        local out = count < numbers[4] and (count < amount and count or amount) or 0
+        state[place], amount = count - out, amount - out
+      end
       return true
     end,
   }

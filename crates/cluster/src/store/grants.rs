@@ -245,11 +245,12 @@ impl FleetTaken for Taken {
     }
 
     /// What was taken from leases may have been another process's, and is not given back.
-    fn refund(mut self: Box<Self>, amount: u64) {
-        let amount = amount.min(MOST_REFUNDED);
-        let before = |(_, unit, said): &(usize, Unit, Said)| Ending { taken: amount, at: 0, ..ending(unit, said, 0) };
-        let endings = self.units.iter().filter(|(_, unit, _)| unit.permit.is_none()).map(before).collect();
-        self.exact.end(endings);
+    fn refund(mut self: Box<Self>, amounts: &[u64]) {
+        let before = |(want, unit, said): &(usize, Unit, Said)| {
+            let taken = amounts.get(*want).copied().unwrap_or(0).min(MOST_REFUNDED);
+            Ending { taken, at: 0, ..ending(unit, said, 0) }
+        };
+        self.exact.end(self.units.iter().map(before).collect());
         self.finish(|_, cost| cost);
     }
 }

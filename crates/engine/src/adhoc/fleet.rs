@@ -160,7 +160,7 @@ impl AdHoc {
         let Granted { said, taken } = granted;
         let FleetSaid { check, mut status, .. } = said.first().copied().unwrap_or(FleetSaid::NOT_ASKED);
         if let (Deed::GiveBack(amount), Some(taken)) = (deed, taken) {
-            taken.refund(amount);
+            taken.refund(&[amount]);
             status.remaining = status.remaining.saturating_add(amount).min(status.limit);
         }
         let limit = numbers.limit()?;

@@ -30,12 +30,8 @@ impl AdHoc {
         unit: Duration,
         hits: u64,
     ) -> Result<Throttled, AdHocError> {
-        self.visit_window(key, requests, unit, |_, state, now| {
-            if let [end, used] = state
-                && now.as_nanos() < *end
-            {
-                *used = used.saturating_sub(hits);
-            }
+        self.visit_window(key, requests, unit, |window, state, now| {
+            window.refund(state, now, hits);
             Check::Now
         })
     }

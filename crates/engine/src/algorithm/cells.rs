@@ -68,6 +68,14 @@ impl Cells {
         }
     }
 
+    /// Takes up to `amount` out of a counter, unless it has lost count. Answers how much that was.
+    pub(super) fn take_out(self, words: &mut [u64], cell: u64, amount: u64) -> u64 {
+        let count = self.get(words, cell);
+        let out = if count < self.mask() { count.min(amount) } else { 0 };
+        self.set(words, cell, count - out);
+        out
+    }
+
     /// Sum of all counters. The ring holds nothing else, so no cell number is needed.
     #[inline]
     pub(super) fn sum(self, words: &[u64]) -> u64 {

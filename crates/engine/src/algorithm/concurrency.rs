@@ -56,6 +56,9 @@ impl Algorithm for Concurrency {
         state[0] = state[0].saturating_sub(taken.cost).saturating_add(actual);
     }
 
+    /// Permits are their holders'.
+    fn refund(&self, _state: &mut [u64], _now: Timestamp, _amount: u64) {}
+
     fn status(&self, state: &[u64], _now: Timestamp) -> Status {
         Status { limit: self.limit, remaining: self.limit.saturating_sub(state[0]), reset: 0 }
     }

@@ -116,6 +116,12 @@ impl Algorithm for FixedWindow {
         }
     }
 
+    fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
+        if nanos(now) < state[0] {
+            state[1] = state[1].saturating_sub(amount);
+        }
+    }
+
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let now = nanos(now);
         let (end, used) = self.current(state, now);

@@ -129,6 +129,15 @@ impl Algorithm for InterpolatedWindow {
         state[slot] = state[slot].saturating_sub(taken.cost).saturating_add(actual);
     }
 
+    /// What was taken in this window goes first: of the one before, only a part counts.
+    fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
+        let Counts { window, previous, current } = self.at(state, nanos(now));
+        if previous > 0 || current > 0 {
+            let left = amount.saturating_sub(current);
+            state.copy_from_slice(&[window + 1, previous.saturating_sub(left), current.saturating_sub(amount)]);
+        }
+    }
+
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let now = nanos(now);
         let counts = self.at(state, now);

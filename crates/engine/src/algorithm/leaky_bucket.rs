@@ -88,6 +88,9 @@ impl Algorithm for LeakyBucket {
         }
     }
 
+    /// Others stand in line behind it, and have been told when to go: nobody may come between them.
+    fn refund(&self, _state: &mut [u64], _now: Timestamp, _amount: u64) {}
+
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let now = ticks(now);
         Status {

@@ -164,6 +164,10 @@ pub trait Algorithm {
     /// first place.
     fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp);
 
+    /// Gives back what somebody took before, nobody knows when; never more than what counts. Where moments are told
+    /// apart, what counts the shortest goes first: so nothing is free sooner than if the right ones had gone.
+    fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64);
+
     /// What is left at `now`.
     fn status(&self, state: &[u64], now: Timestamp) -> Status;
 

@@ -7,7 +7,8 @@
 //!
 //! **State.** Word 0: position of the oldest entry. The rest: a ring of `limit` moments, each the one
 //! at which an admitted unit stops counting, oldest first from that position. Deciding looks at one
-//! entry only: a cost of `n` fits when the n-th oldest has expired.
+//! entry only: a cost of `n` fits when the n-th oldest has expired. A position beyond the ring, where it
+//! begins anew, says that more was charged than the log has entries.
 
 use std::time::Duration;
 
@@ -54,6 +55,9 @@ impl SlidingLog {
         for age in old.limit.saturating_sub(self.limit)..old.limit {
             self.push(state, old.expiry(old_state, age));
         }
+        if old.is_overdrawn(old_state) {
+            self.note_overdraft(state);
+        }
     }
 
     /// Where the entry of this age stands: 0 is the oldest, `limit - 1` the newest.
@@ -82,6 +86,16 @@ impl SlidingLog {
         let newest = self.expiry(state, self.limit - 1);
         let expiry = nanos(now).saturating_add(self.window).max(newest);
         state[1..].fill(expiry.saturating_add(1));
+        self.note_overdraft(state);
+    }
+
+    const fn note_overdraft(&self, state: &mut [u64]) {
+        state[0] = state[0] % self.limit + self.limit;
+    }
+
+    /// Whether more may count than the log has entries.
+    const fn is_overdrawn(&self, state: &[u64]) -> bool {
+        state[0] >= self.limit
     }
 
     /// Frees up to `count` entries with this expiry.
@@ -89,6 +103,9 @@ impl SlidingLog {
     /// What they had pushed out of the log had expired when they were `taken`, and no more is known of
     /// it: so they are free from that moment on, and not for a clock that has stepped back before it.
     fn free(&self, state: &mut [u64], expiry: u64, count: u64, taken: u64) {
+        if self.is_overdrawn(state) {
+            return;
+        }
         let given_back = state[1..].iter_mut().filter(|entry| **entry == expiry);
         for (entry, _) in given_back.zip(0..count) {
             *entry = taken.min(expiry);
@@ -140,6 +157,19 @@ impl Algorithm for SlidingLog {
         }
     }
 
+    /// Frees the oldest that count: they are free from now on, so the entries stay in order. Of a debt nobody knows
+    /// how large it is, and it stays.
+    fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
+        if self.is_overdrawn(state) {
+            return;
+        }
+        let free = self.status(state, now).remaining;
+        for age in free..free.saturating_add(amount).min(self.limit) {
+            let place = self.place(state, age);
+            state[place] = nanos(now);
+        }
+    }
+
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let now = nanos(now);
         // Entries are in order of expiry: count the expired ones by bisection.
@@ -160,6 +190,9 @@ impl Algorithm for SlidingLog {
         for age in 0..self.limit {
             let place = self.place(into, age);
             into[place] = into[place].max(self.expiry(from, age));
+        }
+        if self.is_overdrawn(from) {
+            self.note_overdraft(into);
         }
     }
 }

@@ -11,6 +11,7 @@
 //! **State.** Word 0: the newest cell's number plus one. The rest: a ring of `cells + 1` counters as
 //! narrow as the limit allows. Cells are numbered from the engine's epoch, the same for every key.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::cells::Cells;
@@ -86,13 +87,17 @@ impl SlidingWindow {
         cell.saturating_add(self.cells as u64 + 1).saturating_mul(self.cell)
     }
 
-    /// The cells that count at `current`, oldest first, with what is in them.
-    fn live<'a>(&self, state: &'a [u64], current: u64) -> impl DoubleEndedIterator<Item = (u64, u64)> + use<'a> {
-        let newest = state[0];
-        let (ring, cells) = (self.ring, u64::from(self.cells));
+    /// The cells that count at `current`, oldest first.
+    fn live_cells(&self, state: &[u64], current: u64) -> Range<u64> {
+        let (newest, cells) = (state[0], u64::from(self.cells));
         let oldest_held = newest.saturating_sub(1 + cells);
-        let oldest = current.saturating_sub(cells).max(oldest_held);
-        (oldest..newest).map(move |cell| (cell, ring.get(&state[1..], cell)))
+        current.saturating_sub(cells).max(oldest_held)..newest
+    }
+
+    /// The same with what is in them.
+    fn live<'a>(&self, state: &'a [u64], current: u64) -> impl DoubleEndedIterator<Item = (u64, u64)> + use<'a> {
+        let ring = self.ring;
+        self.live_cells(state, current).map(move |cell| (cell, ring.get(&state[1..], cell)))
     }
 
     /// What counts against the limit when `current` is the current cell.
@@ -167,6 +172,13 @@ impl Algorithm for SlidingWindow {
         } else if cell >= state[0] && actual > taken.cost {
             // Its cell was never written: nothing was taken at first.
             self.commit(state, now, actual - taken.cost, false);
+        }
+    }
+
+    fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
+        let mut left = amount;
+        for cell in self.live_cells(state, self.current(state, nanos(now))) {
+            left -= self.ring.take_out(&mut state[1..], cell, left);
         }
     }
 

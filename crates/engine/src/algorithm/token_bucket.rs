@@ -132,6 +132,11 @@ impl Algorithm for TokenBucket {
         }
     }
 
+    /// What is out on reservations stays out, as everywhere: see [`TokenBucket::arrival`].
+    fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
+        state[0] = Gcra::give_back(self.arrival(state, ticks(now)), self.bucket.span(amount));
+    }
+
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let now = ticks(now);
         let arrival = self.arrival(state, now);

@@ -167,6 +167,9 @@ impl Algorithm for WarmUp {
         }
     }
 
+    /// The gap to the next is what is promised, and it has begun.
+    fn refund(&self, _state: &mut [u64], _now: Timestamp, _amount: u64) {}
+
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let wait = state[0].saturating_sub(now.as_nanos());
         Status { limit: 1, remaining: u64::from(wait == 0), reset: wait }

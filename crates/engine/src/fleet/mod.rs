@@ -161,6 +161,6 @@ pub trait FleetTaken: fmt::Debug + Send + Sync {
     /// Ends it with what each want really cost.
     fn end(self: Box<Self>, actual: &[u64]);
 
-    /// Gives back more than was taken: what somebody took before, as far as that can be told apart.
-    fn refund(self: Box<Self>, amount: u64);
+    /// Gives back more than was taken: so much of each want, which somebody took before.
+    fn refund(self: Box<Self>, amounts: &[u64]);
 }

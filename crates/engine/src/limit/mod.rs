@@ -175,6 +175,11 @@ impl Limit {
         }
     }
 
+    /// Whether what somebody took before can be given back to it.
+    pub(crate) const fn takes_back(&self) -> bool {
+        !matches!(self, Self::LeakyBucket(_) | Self::WarmUp(_) | Self::Concurrency(_))
+    }
+
     /// The same limit with room to count reservations, where it needs any.
     pub(crate) fn reservable(self) -> Self {
         match self {

@@ -116,17 +116,9 @@ impl Plan {
         });
     }
 
-    /// Gives back what somebody took, nobody knows when: as if it had been taken now. What cannot be told apart by
-    /// the moment it was taken stays; permits are their holders'.
+    /// Gives back what somebody took, nobody knows when. What paces keeps it, and permits are their holders'.
     pub(crate) fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
-        self.each_mut(state, |limit, part| {
-            if !limit.is_concurrency() {
-                each_algorithm!(limit, algorithm => {
-                    let mark = algorithm.commit(part, now, 0, false);
-                    algorithm.settle(part, Taken { at: now, cost: amount, mark, held: false }, 0, now);
-                });
-            }
-        });
+        self.each_mut(state, |limit, part| each_algorithm!(limit, algorithm => algorithm.refund(part, now, amount)));
     }
 
     /// Corrects every limit to what it really cost; permits go back.

@@ -227,9 +227,11 @@ pub(super) fn each_rule(
     }
 }
 
+/// What a request costs by a rule. One that costs nothing itself only looks, whatever others would have to pay.
 #[inline]
 fn cost(rule: &Rule, request: &Request<'_>, params: &Params<'_>) -> u64 {
     match &rule.cost {
+        _ if request.cost == 0 => 0,
         Cost::Fixed(cost) => cost.saturating_mul(request.cost),
         Cost::Estimate { reserve, .. } => *reserve,
         Cost::Attribute(attribute) => told_cost(attribute, request, params),

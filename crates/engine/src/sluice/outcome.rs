@@ -242,14 +242,24 @@ impl Outcome {
     /// Gives back what somebody took before under the same keys, nobody knows when: for callers who were told what
     /// a request really cost only after its outcome was gone. Ask with a cost of zero first.
     ///
-    /// Windows and buckets take it back; a log tells apart who took what, and keeps it. Slices of a limit that the
-    /// fleet shares may have been taken elsewhere, and keep it too. Nobody gets more than the limit. What is left
-    /// is told by the [decisions](Self::decisions) from then on.
+    /// `amount` is a [request's own cost](crate::rule::Request::cost): a rule with a fixed cost gets that many times
+    /// as much. Rules that learn the cost from an estimate or an attribute get `amount` itself.
+    ///
+    /// Windows, logs and token buckets take it back; what paces (leaky buckets, warm-ups) keeps it, as those behind
+    /// have been told when to go. Slices of a limit that the fleet shares may have been taken elsewhere, and keep it
+    /// too. Nobody gets more than the limit. What is left is told by the [decisions](Self::decisions) from then on.
     pub fn refund(&mut self, amount: u64) {
+        let returned = |snapshot: &Snapshot, check: &Check| match snapshot.rules()[check.rule].cost {
+            Cost::Fixed(cost) => cost.saturating_mul(amount),
+            Cost::Estimate { .. } | Cost::Attribute(_) => amount,
+        };
         for held in std::mem::take(&mut self.fleet) {
-            held.taken.refund(amount);
+            let amounts: Vec<u64> =
+                held.checks.iter().map(|index| returned(&self.snapshot, &self.checks[*index])).collect();
+            held.taken.refund(&amounts);
         }
         for check in &mut self.checks {
+            let amount = returned(&self.snapshot, check);
             let Some(said) = check.said.as_mut().filter(|said| said.ruling.admits()) else { continue };
             let state = self.snapshot.state(check.rule);
             let limiter = match said.source {
@@ -257,8 +267,11 @@ impl Outcome {
                 Source::Share => state.fleet.as_ref().and_then(|fleet| fleet.share()),
                 Source::Store => {
                     // What becomes of it there is not waited for.
-                    let Status { limit, remaining, .. } = said.status;
-                    said.status.remaining = remaining.saturating_add(amount).min(limit);
+                    let limits = &self.snapshot.rules()[check.rule].limits;
+                    if limits.get(said.ruling.limit).is_some_and(Limit::takes_back) {
+                        let Status { limit, remaining, .. } = said.status;
+                        said.status.remaining = remaining.saturating_add(amount).min(limit);
+                    }
                     None
                 }
                 Source::Lease(_) | Source::Assumed => None,

@@ -255,7 +255,7 @@ impl FleetTaken for PaperTaken {
         }
     }
 
-    fn refund(self: Box<Self>, amount: u64) {
-        self.ended.lock().unwrap().push(vec![amount]);
+    fn refund(self: Box<Self>, amounts: &[u64]) {
+        self.ended.lock().unwrap().push(amounts.to_vec());
     }
 }

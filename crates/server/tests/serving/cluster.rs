@@ -140,3 +140,60 @@ async fn without_the_store_every_answer_says_so() {
     redis.restart().unwrap();
     until("the store counts again", async || !clients.resp.check("total", "erin").await.unwrap().2).await;
 }
+
+/// What one server was asked for can be given back at another, whatever counts it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hits_are_given_back_to_the_store() {
+    let redis = RedisServer::start().unwrap();
+    let limits = [
+        ("token_bucket", "{ token_bucket: 10/1d, burst: 10 }"),
+        ("fixed_window", "{ fixed_window: 10/365d }"),
+        ("sliding_window", "{ sliding_window: 10/1d, cells: 10 }"),
+        ("interpolated_window", "{ interpolated_window: 10/365d }"),
+        ("sliding_log", "{ sliding_log: 10/1d }"),
+        ("twice", "10/1d, { sliding_log: 10/1d }, { concurrency: 50 }"),
+    ];
+    let rules: String = limits
+        .iter()
+        .map(|(name, limits)| {
+            format!(
+                "  - {{ name: {name}, side: descriptor, match: service {name}, key: \"descriptor['account']\", \
+                 limits: [{limits}], scope: cluster }}\n"
+            )
+        })
+        .collect();
+    let rules = format!(
+        "store: {{ url: \"{}\", deadline: 10s }}\nserver: {{ rls: 127.0.0.1:0, threads: 1 }}\nrules:\n{rules}\
+         {PACED}{COSTLY}",
+        redis.url()
+    );
+    let folders = [Folder::new(), Folder::new()];
+    let servers = folders.each_ref().map(|folder| Served::start(folder, &rules));
+    let mut one = Rls::to(&servers[0].place(0)).await.unwrap();
+    let mut other = Rls::to(&servers[1].place(0)).await.unwrap();
+    let alice: &[(&str, &str)] = &[("account", "alice")];
+    // What is given back is on its way when the answer comes.
+    for (domain, _) in limits {
+        assert_eq!(one.hit(domain, alice, 8).await.unwrap(), (true, 2), "{domain}");
+        assert_eq!(other.hit(domain, alice, -3).await.unwrap(), (true, 5), "{domain}");
+        until(&format!("{domain}: three are back"), async || one.hit(domain, alice, 0).await.unwrap() == (true, 5))
+            .await;
+        assert!(!one.hit(domain, alice, 6).await.unwrap().0, "{domain}");
+        assert_eq!(other.hit(domain, alice, i64::MIN).await.unwrap(), (true, 10), "{domain}");
+        until(&format!("{domain}: all are back"), async || one.hit(domain, alice, 0).await.unwrap() == (true, 10))
+            .await;
+        assert!(one.hit(domain, alice, 10).await.unwrap().0, "{domain}");
+        assert!(!other.hit(domain, alice, 1).await.unwrap().0, "{domain}: not more than the limit");
+    }
+    // Those behind have been told when to go.
+    assert_eq!(one.hit("paced", alice, 2).await.unwrap(), (true, 8));
+    assert_eq!(other.hit("paced", alice, -2).await.unwrap(), (true, 8));
+    // Each hit costs three.
+    assert_eq!(one.hit("costly", alice, 3).await.unwrap(), (true, 1));
+    assert_eq!(other.hit("costly", alice, -2).await.unwrap(), (true, 7));
+    until("six are back", async || one.hit("costly", alice, 0).await.unwrap() == (true, 7)).await;
+}
+
+const PACED: &str = "  - { name: paced, side: descriptor, match: service paced, limits: [{ leaky_bucket: 1/1d, queue: 10 }], scope: cluster }\n";
+const COSTLY: &str =
+    "  - { name: costly, side: descriptor, match: service costly, limits: [10/1d], cost: 3, scope: cluster }\n";

@@ -25,6 +25,17 @@ pub struct Entry {
 pub struct Descriptor {
     #[prost(message, repeated, tag = "1")]
     pub entries: Vec<Entry>,
+    #[prost(message, optional, tag = "3")]
+    pub hits_addend: Option<u64>,
+    #[prost(bool, tag = "4")]
+    pub is_negative_hits: bool,
+}
+
+impl Descriptor {
+    pub fn of(entries: &[(&str, &str)]) -> Self {
+        let entry = |(key, value): &(&str, &str)| Entry { key: (*key).to_owned(), value: (*value).to_owned() };
+        Self { entries: entries.iter().map(entry).collect(), ..Self::default() }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -95,10 +106,20 @@ impl Rls {
     }
 
     pub async fn ask_all(&mut self, domain: &str, descriptors: &[&[(&str, &str)]]) -> Result<Told, Failed> {
-        let entry = |(key, value): &(&str, &str)| Entry { key: (*key).to_owned(), value: (*value).to_owned() };
-        let descriptor = |entries: &&[(&str, &str)]| Descriptor { entries: entries.iter().map(entry).collect() };
-        let descriptors = descriptors.iter().map(descriptor).collect();
-        let asked = Asked { domain: domain.to_owned(), descriptors, hits_addend: 0 };
+        let descriptors = descriptors.iter().map(|entries| Descriptor::of(entries)).collect();
+        self.ask_as(Asked { domain: domain.to_owned(), descriptors, hits_addend: 0 }).await
+    }
+
+    /// Spends these hits by one descriptor; negative ones are given back, none look. Whether it may go on, and what
+    /// remains.
+    pub async fn hit(&mut self, domain: &str, entries: &[(&str, &str)], hits: i64) -> Result<(bool, u32), Failed> {
+        let (hits_addend, is_negative_hits) = (Some(hits.unsigned_abs()), hits < 0);
+        let descriptors = vec![Descriptor { hits_addend, is_negative_hits, ..Descriptor::of(entries) }];
+        let told = self.ask_as(Asked { domain: domain.to_owned(), descriptors, hits_addend: 0 }).await?;
+        Ok((told.overall_code == 1, told.statuses[0].limit_remaining))
+    }
+
+    async fn ask_as(&mut self, asked: Asked) -> Result<Told, Failed> {
         self.call("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", &asked).await
     }
 

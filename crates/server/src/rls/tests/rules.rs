@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sluicegate_engine::gate::{Height, Notice, Orders};
-use sluicegate_engine::rule::{Adaptive, Attribute, Ban, CpuGuard, Expr, Lists, Mode, OnLimit, Reply, ReplyBody, Rule};
+use sluicegate_engine::rule::{
+    Adaptive, Attribute, Ban, Cost, CpuGuard, Expr, Lists, Mode, OnLimit, Reply, ReplyBody, Rule,
+};
 use sluicegate_engine::{Limit, Rate};
 use sluicegate_http::HeaderStyle;
 
@@ -113,7 +115,9 @@ async fn hits_are_spent_looked_at_and_too_many() {
 async fn hits_are_given_back() {
     let path = Attribute::Descriptor("path".to_owned());
     let bucket = Limit::token_bucket(Rate::per_minute(1).unwrap(), 10).unwrap();
-    for limit in [per_minute(10), bucket] {
+    let minute = Duration::from_secs(60);
+    let window = Limit::sliding_window(10, minute, 10).unwrap();
+    for limit in [per_minute(10), bucket, window, Limit::sliding_log(10, minute).unwrap()] {
         let served = serve([by(path.clone(), rule("per-path", limit))]).await;
         let of = |path, hits, is_negative_hits| {
             let hits_addend = Some(hits);
@@ -136,6 +140,25 @@ async fn hits_are_given_back() {
         let mut request = request("edge", [RateLimitDescriptor { hits_addend: None, ..of("/a", 0, true) }]);
         request.hits_addend = 4;
         assert_eq!(served.ask(request).await.statuses[0].limit_remaining, 4);
+    }
+}
+
+/// A rule's own cost is spent by those who spend, and by nobody who only looks or gives back.
+#[tokio::test]
+async fn a_look_spends_nothing_of_what_a_rule_reserves() {
+    let path = Attribute::Descriptor("path".to_owned());
+    let told = Attribute::Descriptor("units".to_owned());
+    for (cost, back) in [(Cost::Fixed(3), 2), (Cost::estimate(3), 6), (Cost::Attribute(told), 6)] {
+        let served = serve([by(path.clone(), Rule { cost: cost.clone(), ..rule("costly", per_minute(10)) })]).await;
+        let of = |hits, is_negative_hits| {
+            let entries = descriptor(&[("path", "/a"), ("units", "3")]);
+            RateLimitDescriptor { hits_addend: Some(hits), is_negative_hits, ..entries }
+        };
+        assert_eq!(served.once(of(0, false)).await, (Code::Ok, 10), "{cost:?}");
+        assert_eq!(served.once(of(1, false)).await, (Code::Ok, 7), "{cost:?}");
+        assert_eq!(served.once(of(1, false)).await, (Code::Ok, 4), "{cost:?}");
+        assert_eq!(served.once(of(0, true)).await, (Code::Ok, 4), "{cost:?}");
+        assert_eq!(served.once(of(back, true)).await, (Code::Ok, 10), "{cost:?}");
     }
 }
 
