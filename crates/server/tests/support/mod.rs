@@ -9,6 +9,7 @@ pub mod place;
 pub mod resp;
 pub mod rls;
 pub mod served;
+pub mod upstream;
 pub mod web;
 
 use std::time::{Duration, Instant};

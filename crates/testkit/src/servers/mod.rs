@@ -13,6 +13,7 @@
 
 mod certificates;
 mod cluster;
+mod envoy;
 mod folder;
 mod mariadb;
 mod process;
@@ -22,6 +23,7 @@ mod redis_cli;
 mod sentinel;
 
 pub use cluster::RedisCluster;
+pub use envoy::{Asking, Envoy, Service};
 pub use mariadb::MariaDb;
 pub use process::StartError;
 pub use rabbitmq::RabbitMq;

@@ -1,7 +1,5 @@
 //! A real Envoy with its rate limit filter, asking us.
 
-mod process;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +15,12 @@ use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Attribute, AttributeMap, OnLimit, Reply, ReplyBody, Request as RuleRequest, Rule};
 use sluicegate_http::HeaderStyle;
+use sluicegate_testkit::servers::{Asking, Envoy, Service};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::support::{HANGING, Setup, accept, listen, per_minute, rule};
-use process::Envoy;
 
 /// What Envoy asks about: paths, apart.
 const FILE: &str = "
@@ -86,6 +84,12 @@ impl Answer {
     }
 }
 
+/// An Envoy before this upstream that asks us, and lets pass what it cannot ask about.
+fn asking(domain: &'static str, upstream: &Upstream, ours: SocketAddr) -> Asking {
+    let service = Service::Tcp(ours);
+    Asking { upstream: upstream.address, domain, service, secret: None, deny: false, more: "" }
+}
+
 async fn get(address: SocketAddr, path: &str) -> Answer {
     let asked = async {
         let stream = TcpStream::connect(address).await.unwrap();
@@ -114,19 +118,19 @@ async fn it_admits_and_limits_by_the_references_files() {
     let setup = Setup { file: Some(FILE), style: HeaderStyle::X, ..Setup::default() };
     let (rls, _) = setup.service(ManualClock::new().into()).await;
     let (ours, serving) = listen(rls).await;
-    let envoy = Envoy::start("files", upstream.address, ours, "").await;
-    let first = get(envoy.address, "/a").await;
+    let envoy = Envoy::start(&asking("files", &upstream, ours)).unwrap();
+    let first = get(envoy.address(), "/a").await;
     assert_eq!((first.status, first.body.as_ref()), (StatusCode::OK, b"hello".as_slice()));
     assert_eq!((first.header("x-ratelimit-limit"), first.header("x-ratelimit-remaining")), (Some("3"), Some("2")));
     assert_eq!(first.header("retry-after"), None);
-    assert_eq!(statuses(envoy.address, "/a", 3).await, [200, 200, 429]);
-    let refused = get(envoy.address, "/a").await;
+    assert_eq!(statuses(envoy.address(), "/a", 3).await, [200, 200, 429]);
+    let refused = get(envoy.address(), "/a").await;
     assert_eq!(refused.header("x-envoy-ratelimited"), Some("true"));
     assert_eq!(refused.header("x-ratelimit-remaining"), Some("0"));
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=3_600).contains(&wait), "{wait}");
-    assert_eq!(statuses(envoy.address, "/b", 1).await, [200]);
-    assert_eq!(statuses(envoy.address, "/closed", 2).await, [429, 429]);
+    assert_eq!(statuses(envoy.address(), "/b", 1).await, [200]);
+    assert_eq!(statuses(envoy.address(), "/closed", 2).await, [429, 429]);
     assert_eq!(upstream.asked(), 4);
     serving.abort();
 }
@@ -143,9 +147,9 @@ async fn it_shows_a_rules_own_reply() {
     let rules = vec![Rule { on_limit, ..rule("total", per_minute(1)) }];
     let (rls, _) = Setup { rules, ..Setup::default() }.service(ManualClock::new().into()).await;
     let (ours, serving) = listen(rls).await;
-    let envoy = Envoy::start("edge", upstream.address, ours, "").await;
-    assert_eq!(statuses(envoy.address, "/a", 1).await, [200]);
-    let refused = get(envoy.address, "/a").await;
+    let envoy = Envoy::start(&asking("edge", &upstream, ours)).unwrap();
+    assert_eq!(statuses(envoy.address(), "/a", 1).await, [200]);
+    let refused = get(envoy.address(), "/a").await;
     assert_eq!(
         (refused.status, refused.body.as_ref()),
         (StatusCode::TOO_MANY_REQUESTS, br#"{"busy":true}"#.as_slice())
@@ -161,9 +165,9 @@ async fn it_spends_hits() {
     let setup = Setup { file: Some(FILE), ..Setup::default() };
     let (rls, _) = setup.service(ManualClock::new().into()).await;
     let (ours, serving) = listen(rls).await;
-    let envoy = Envoy::start("files", upstream.address, ours, "hits_addend: {number: 2}").await;
-    assert_eq!(statuses(envoy.address, "/a", 2).await, [200, 429]);
-    assert_eq!(statuses(envoy.address, "/b", 2).await, [200, 429]);
+    let envoy = Envoy::start(&Asking { more: "hits_addend: {number: 2}", ..asking("files", &upstream, ours) }).unwrap();
+    assert_eq!(statuses(envoy.address(), "/a", 2).await, [200, 429]);
+    assert_eq!(statuses(envoy.address(), "/b", 2).await, [200, 429]);
     serving.abort();
 }
 
@@ -179,9 +183,9 @@ async fn it_gives_hits_back() {
                       - request_headers: {header_name: \":path\", descriptor_key: path}
                       hits_addend: {number: 2, is_negative_hits: true}
                       apply_on_stream_done: true";
-    let envoy = Envoy::start("files", upstream.address, ours, more).await;
+    let envoy = Envoy::start(&Asking { more, ..asking("files", &upstream, ours) }).unwrap();
     for _ in 0..4 {
-        let answer = get(envoy.address, "/a").await;
+        let answer = get(envoy.address(), "/a").await;
         assert_eq!((answer.status, answer.header("x-ratelimit-remaining")), (StatusCode::OK, Some("1")));
         let given_back = async {
             while left(&sluice, "/a") < 3 {
@@ -209,20 +213,20 @@ async fn it_lives_through_our_absence() {
     let setup = Setup { file: Some(FILE), ..Setup::default() };
     let (rls, _) = setup.service(ManualClock::new().into()).await;
     let (ours, serving) = listen(rls.clone()).await;
-    let open = Envoy::start("files", upstream.address, ours, "").await;
-    let closed = Envoy::start_denying("files", upstream.address, ours).await;
-    assert_eq!(statuses(open.address, "/a", 1).await, [200]);
-    assert_eq!(statuses(closed.address, "/a", 1).await, [200]);
+    let open = Envoy::start(&asking("files", &upstream, ours)).unwrap();
+    let closed = Envoy::start(&Asking { deny: true, ..asking("files", &upstream, ours) }).unwrap();
+    assert_eq!(statuses(open.address(), "/a", 1).await, [200]);
+    assert_eq!(statuses(closed.address(), "/a", 1).await, [200]);
     serving.abort();
     let _ = serving.await;
-    assert_eq!(statuses(open.address, "/a", 5).await, [200; 5]);
-    assert_eq!(statuses(closed.address, "/a", 3).await, [500; 3]);
+    assert_eq!(statuses(open.address(), "/a", 5).await, [200; 5]);
+    assert_eq!(statuses(closed.address(), "/a", 3).await, [500; 3]);
     let again = tokio::spawn(accept(TcpListener::bind(ours).await.unwrap(), rls));
     // Two of the three were spent before. Envoy may need a moment to notice.
     let mut recovered = Vec::new();
     let all = async {
         while recovered.len() < 2 {
-            let status = get(closed.address, "/a").await.status.as_u16();
+            let status = get(closed.address(), "/a").await.status.as_u16();
             if status == 500 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             } else {
@@ -232,6 +236,6 @@ async fn it_lives_through_our_absence() {
     };
     timeout(HANGING, all).await.unwrap();
     assert_eq!(recovered, [200, 429]);
-    assert_eq!(statuses(open.address, "/b", 4).await, [200, 200, 200, 429]);
+    assert_eq!(statuses(open.address(), "/b", 4).await, [200, 200, 200, 429]);
     again.abort();
 }

@@ -1,0 +1,44 @@
+//! What proxies stand before: it says hello to everybody.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// An upstream, gone when dropped.
+pub struct Upstream {
+    pub address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Upstream {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(greet(stream));
+            }
+        });
+        Self { address, serving }
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// Answers requests without a body until no more come.
+async fn greet(stream: TcpStream) {
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if line.is_empty() && write.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await.is_err() {
+            return;
+        }
+    }
+}
