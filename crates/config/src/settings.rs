@@ -570,6 +570,8 @@ pub struct Server {
     pub max_keys: u32,
     /// How long everything may take.
     pub timeouts: Timeouts,
+    /// For how long it goes on serving when it has said that it will stop.
+    pub drain: Duration,
 }
 
 impl Default for Server {
@@ -590,6 +592,7 @@ impl Default for Server {
             max_held: 100_000,
             max_keys: 1_000_000,
             timeouts: Timeouts { idle: Duration::from_secs(3_600), ..Timeouts::default() },
+            drain: Duration::ZERO,
         }
     }
 }

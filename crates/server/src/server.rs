@@ -74,6 +74,7 @@ pub struct Server {
     listeners: Vec<(Vec<Socket>, Behind)>,
     threads: NonZeroUsize,
     patience: Duration,
+    drain: Duration,
 }
 
 impl Server {
@@ -107,7 +108,7 @@ impl Server {
                 listeners.push((process.listen_unix(&base.join(path), threads)?, Behind { entrance, speaking }));
             }
         }
-        Ok(Self { desk, doorway, listeners, threads, patience: server.timeouts.stop })
+        Ok(Self { desk, doorway, listeners, threads, patience: server.timeouts.stop, drain: server.drain })
     }
 
     /// How it fares, from now on.
@@ -121,7 +122,7 @@ impl Server {
     }
 
     fn start_telling(self, tell: Tell) -> Result<Running, ServerError> {
-        let Self { desk, doorway, listeners, threads, patience } = self;
+        let Self { desk, doorway, listeners, threads, patience, drain } = self;
         let addresses =
             listeners.iter().map(|(sockets, _)| sockets.first().and_then(Socket::address)).collect::<Vec<_>>();
         let entrances: Vec<_> = listeners.iter().map(|(_, behind)| Arc::clone(&behind.entrance)).collect();
@@ -147,7 +148,7 @@ impl Server {
         let shares = spread(listeners, threads);
         let threads =
             Threads::start("server", shares, &doorway, Idle::LetsOthersRun, work).map_err(ServerError::Thread)?;
-        Ok(Running { vitals: Vitals { desk: of_desk, door: of_door }, addresses, entrances, threads })
+        Ok(Running { vitals: Vitals { desk: of_desk, door: of_door }, addresses, entrances, threads, drain })
     }
 }
 
@@ -193,6 +194,7 @@ pub struct Running {
     addresses: Vec<Option<SocketAddr>>,
     entrances: Vec<Arc<Entrance>>,
     threads: Threads,
+    drain: Duration,
 }
 
 impl Running {
@@ -212,11 +214,27 @@ impl Running {
         reload_certificates(&self.entrances).await
     }
 
+    /// Whether it goes on for a while when it is told to stop.
+    pub const fn drains(&self) -> bool {
+        !self.drain.is_zero()
+    }
+
+    /// Says that it will stop, and goes on serving for as long as the settings say: those who look after many servers
+    /// need a while to send clients elsewhere. Dropped, it is done.
+    pub async fn drain(&self) {
+        if self.drains() {
+            let desk = &self.vitals.desk;
+            desk.drain().await;
+            desk.clock().sleep(self.drain).await;
+        }
+    }
+
     /// Stops: nobody new is let in, what was asked is answered.
     pub fn stop(self, how: Stop) -> Report {
         let desk = self.vitals.desk;
         // Where that cannot be told, it is stopped all the same.
-        drop(on_the_spot(async move { desk.drain().await }));
+        drop(on_the_spot(async { desk.drain().await }));
+        desk.leave();
         self.threads.end(how)
     }
 }

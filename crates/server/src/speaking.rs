@@ -123,6 +123,11 @@ impl Desk {
         self.rls.drain().await;
     }
 
+    /// Ends what would go on for ever.
+    pub(crate) fn leave(&self) {
+        self.rls.leave();
+    }
+
     /// Serves a connection as one of the guests.
     pub(crate) fn serve(
         self: &Arc<Self>,

@@ -114,6 +114,11 @@ impl Services {
         bad
     }
 
+    /// The decision server, if its clients are to learn first that it will stop.
+    pub(super) fn draining(&self) -> Option<&sluicegate_server::Running> {
+        self.server.as_ref().filter(|server| server.drains())
+    }
+
     /// Stops all of it, at the same time.
     pub(super) fn stop(self, how: Stop) -> Report {
         let Self { gateway, server, admin, .. } = self;

@@ -5,7 +5,7 @@ use std::io;
 use sluicegate_listen::{Notice, Process};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::error;
+use tracing::{error, info};
 
 use super::services::Services;
 
@@ -40,16 +40,17 @@ impl Signals {
     }
 
     /// Waits until the process is to stop. SIGUSR1 opens the access log anew, SIGHUP reads rules and certificates
-    /// again, SIGUSR2 starts the program anew at the same sockets.
+    /// again, SIGUSR2 starts the program anew at the same sockets. Told to stop, it goes on for as long as clients need
+    /// to learn of it; told once more, it does not.
     pub(super) fn attend(self, services: &Services, process: &Process) -> Stopped {
         let Self { runtime, mut terminate, mut interrupt, mut reopen, mut reload, mut restart } = self;
         runtime.block_on(async {
             tokio::spawn(services.keeper().clone().follow());
             tokio::spawn(sluicegate_admin::tell_refusals(services.sluice().clone()));
-            loop {
+            let how = loop {
                 tokio::select! {
-                    _ = terminate.recv() => return Stopped::Told("told to stop"),
-                    _ = interrupt.recv() => return Stopped::Told("interrupted"),
+                    _ = terminate.recv() => break "told to stop",
+                    _ = interrupt.recv() => break "interrupted",
                     _ = reopen.recv() => services.reopen_log(),
                     _ = reload.recv() => {
                         process.tell(Notice::Reloading);
@@ -64,7 +65,18 @@ impl Signals {
                         Err(error) => error!("{error}"),
                     },
                 }
+            };
+            if let Some(server) = services.draining() {
+                info!(
+                    "{how}: whoever asks for the server's health is told so; until server.drain is over it serves on"
+                );
+                tokio::select! {
+                    () = server.drain() => {}
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
             }
+            Stopped::Told(how)
         })
     }
 }

@@ -6,6 +6,7 @@
 mod support;
 
 mod bad_files;
+mod draining;
 mod envoy;
 mod killed;
 mod load;

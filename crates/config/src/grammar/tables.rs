@@ -563,6 +563,9 @@ pub(crate) static SERVER: Section = Section {
              Memory for them is taken when the first of them comes.";
         "timeouts": Shape::Section(&gateway::TIMEOUTS), ABSENT, "{ idle: 1h }",
             "How long clients may take. `idle` is an hour unless said otherwise: clients keep connections.";
+        "drain": Shape::Duration, Default("0s"), "5s",
+            "For how long it goes on serving, new connections too, when it is told to stop and has said so to those who \
+             ask for its health. Load balancers need so long to send clients elsewhere. A restart does not wait.";
     },
 };
 

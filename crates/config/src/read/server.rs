@@ -1,5 +1,8 @@
 //! `server`.
 
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
 use super::beside::file_path;
 use super::fields::Fields;
 use super::gateway::listen::certificate;
@@ -11,7 +14,10 @@ use crate::grammar::Shape;
 use crate::settings::{Server, Service};
 
 /// What one request may have, in bytes.
-const REQUEST: std::ops::RangeInclusive<u64> = 1 << 10..=64 << 20;
+const REQUEST: RangeInclusive<u64> = 1 << 10..=64 << 20;
+
+/// The longest that it may go on when it is told to stop.
+const LONGEST_DRAIN: Duration = Duration::from_secs(600);
 
 /// Reads `server`.
 pub(crate) fn server(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Server {
@@ -40,6 +46,7 @@ pub(crate) fn server(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Serv
         max_held: fields.count32("max_held").unwrap_or(usual.max_held),
         max_keys: fields.count32("max_keys").unwrap_or(usual.max_keys),
         timeouts: fields.section("timeouts").map_or(usual.timeouts, |it| timeouts(&it, usual.timeouts)),
+        drain: fields.get("drain").and_then(|it| drain(&it)).unwrap_or(usual.drain),
     }
 }
 
@@ -66,6 +73,19 @@ fn service(item: Item<'_>, listeners: &mut Vec<Listener>) -> Option<Service> {
         return None;
     }
     Some(service)
+}
+
+fn drain(item: &Item<'_>) -> Option<Duration> {
+    let drain = item.duration()?;
+    if drain > LONGEST_DRAIN {
+        item.context.report(
+            Finding::error(item.span(), "`drain` is too long")
+                .label("whoever wants it stopped would think that it hangs")
+                .help("give it 10m at most; load balancers look every few seconds"),
+        );
+        return None;
+    }
+    Some(drain)
 }
 
 fn max_request(item: &Item<'_>) -> Option<u32> {

@@ -21,7 +21,18 @@ const NAMES: [&str; 3] = ["", "ratelimit", "envoy.service.ratelimit.v3.RateLimit
 pub(super) struct Beside {
     routes: Routes,
     health: HealthReporter,
-    draining: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
+}
+
+/// How far a server is on its way out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It serves.
+    Serving,
+    /// It serves, and has said that it will stop.
+    Draining,
+    /// It stops.
+    Leaving,
 }
 
 impl Beside {
@@ -38,37 +49,52 @@ impl Beside {
             .add_service(described().build_v1()?.max_decoding_message_size(max_request))
             .add_service(described().build_v1alpha()?.max_decoding_message_size(max_request))
             .prepare();
-        Ok(Self { routes, health, draining: watch::Sender::new(false) })
+        Ok(Self { routes, health, phase: watch::Sender::new(Phase::Serving) })
     }
 
-    /// Tells clients whether to come.
-    pub(super) async fn tell(&self, status: ServingStatus) {
+    /// Tells clients to come.
+    pub(super) async fn welcome(&self) {
+        self.tell(ServingStatus::Serving).await;
+    }
+
+    /// Tells clients to go elsewhere, once.
+    pub(super) async fn drain(&self) {
+        if !self.is_draining() {
+            self.tell(ServingStatus::NotServing).await;
+            self.phase.send_replace(Phase::Draining);
+        }
+    }
+
+    /// Ends what would go on for ever, after the last that watchers hear.
+    pub(super) fn leave(&self) {
+        self.phase.send_replace(Phase::Leaving);
+    }
+
+    async fn tell(&self, status: ServingStatus) {
         for name in NAMES {
             self.health.set_service_status(name, status).await;
         }
-        // After the last that watchers hear: then what they wait for ends.
-        self.draining.send_replace(status != ServingStatus::Serving);
     }
 
     pub(super) fn is_draining(&self) -> bool {
-        *self.draining.borrow()
+        *self.phase.borrow() != Phase::Serving
     }
 
     /// Answers a call of theirs, or says that there is no such call. What would go on for ever, such as the watching
-    /// of our health, ends when we drain.
+    /// of our health, ends when we leave.
     pub(super) fn answer(
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<AnswerBody>> + Send + 'static {
         let answering = self.routes.clone().call(request);
-        let mut draining = self.draining.subscribe();
-        let drained = async move {
+        let mut phase = self.phase.subscribe();
+        let left = async move {
             // That nobody can say so any more is the same.
-            drop(draining.wait_for(|is_draining| *is_draining).await);
+            drop(phase.wait_for(|phase| *phase == Phase::Leaving).await);
         };
         async move {
             match answering.await {
-                Ok(response) => response.map(|body| AnswerBody::Tonic(body, Box::pin(drained))),
+                Ok(response) => response.map(|body| AnswerBody::Tonic(body, Box::pin(left))),
                 Err(error) => refuse(Status::internal(error.to_string())),
             }
         }

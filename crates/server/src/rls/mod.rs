@@ -42,7 +42,6 @@ use crate::domains::DomainsInForce;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::adhoc::AdHoc;
 use sluicegate_http::{HeaderStyle, Renderer};
-use tonic_health::ServingStatus;
 
 use crate::Secret;
 use beside::Beside;
@@ -97,7 +96,7 @@ impl Rls {
     ) -> Result<Self, tonic_reflection::server::Error> {
         let Terms { domains, secret, style, max_request, pause, max_checks } = terms;
         let beside = Beside::new(max_request)?;
-        beside.tell(ServingStatus::Serving).await;
+        beside.welcome().await;
         let renderer = Renderer::new(style);
         Ok(Self(Arc::new(Shared {
             sluice,
@@ -138,6 +137,11 @@ impl Rls {
 
     /// Tells clients to go elsewhere; those that come are still served.
     pub(crate) async fn drain(&self) {
-        self.0.beside.tell(ServingStatus::NotServing).await;
+        self.0.beside.drain().await;
+    }
+
+    /// Lets go of those who watch.
+    pub(crate) fn leave(&self) {
+        self.0.beside.leave();
     }
 }

@@ -7,7 +7,7 @@ use sluicegate_listen::Stop;
 
 use crate::support::folder::Folder;
 use crate::support::resp::{Reply, Resp};
-use crate::support::rls::{Failed, NOT_SERVING, Rls};
+use crate::support::rls::{Failed, NOT_SERVING, Rls, SERVING};
 use crate::support::served::Served;
 use crate::support::soon;
 use crate::support::web::Web;
@@ -85,6 +85,49 @@ async fn commands_that_were_read_are_answered_whole() {
     let report = served.stop(Stop::Close).await;
     assert_eq!(report.aborted, 0);
     assert!(soon("the client hears of it", asking).await.unwrap() > 0);
+}
+
+/// Load balancers look every few seconds. What they would send here meanwhile is served, as it is not theirs to know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn until_it_has_drained_it_serves_everybody() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &RULES.replace("threads: 2", "threads: 2, drain: 10m"));
+    let places = [0, 1, 2].map(|nth| served.place(nth));
+    let mut watcher = Rls::to(&places[0]).await.unwrap();
+    let mut health = watcher.watch("ratelimit").await.unwrap();
+    assert_eq!(health.next().await, Ok(Some(SERVING)));
+    {
+        let mut draining = std::pin::pin!(served.running.drain());
+        let told = tokio::select! {
+            () = &mut draining => panic!("ten minutes are not over"),
+            told = health.next() => told,
+        };
+        assert_eq!(told, Ok(Some(NOT_SERVING)));
+        // Who comes only now is served, and told to go elsewhere by whatever asks for that.
+        let mut late = Rls::to(&places[0]).await.unwrap();
+        assert_eq!(late.health("ratelimit").await, Ok(NOT_SERVING));
+        assert!(late.ask("edge", &[("a", "b")]).await.unwrap().0);
+        let mut web = Web::to(&places[1]).await.unwrap();
+        assert_eq!(web.get("/healthcheck").await.unwrap().status, 500);
+        let checked = web.post("/v1/check", "{}").await.unwrap();
+        assert_eq!((checked.status, checked.is_last()), (200, false));
+        Resp::to(&places[2]).await.unwrap().ask(&["PING"]).await.unwrap();
+        assert_eq!(watcher.health("").await, Ok(NOT_SERVING), "it is still served");
+    }
+    let stopping = tokio::spawn(served.stop(Stop::Close));
+    let end = health.next().await;
+    assert!(matches!(end, Ok(None) | Err(Failed(..))), "{end:?}");
+    assert_eq!(soon("it stops", stopping).await.unwrap().aborted, 0);
+}
+
+/// Unless it is said otherwise, nobody who wants it stopped has to wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_time_to_drain_it_stops_at_once() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, RULES);
+    soon("it has drained", served.running.drain()).await;
+    assert_eq!(Web::to(&served.place(1)).await.unwrap().get("/healthcheck").await.unwrap().status, 200);
+    assert_eq!(served.stop(Stop::Close).await.aborted, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
