@@ -48,6 +48,12 @@ impl Secret {
         Ok(Self(secret.into()))
     }
 
+    /// A secret of a test's own.
+    #[cfg(test)]
+    pub(crate) fn of(secret: &str) -> Self {
+        Self(secret.as_bytes().into())
+    }
+
     /// Whether this is it. How long that takes does not tell where it differs.
     pub fn is(&self, shown: &[u8]) -> bool {
         let differs = self.0.iter().enumerate().fold(0, |differs, (index, byte)| {

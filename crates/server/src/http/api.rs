@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::Full;
 use sluicegate_config::settings::Server;
@@ -22,6 +22,9 @@ use super::read::{self, Form};
 use super::route::{self, Route};
 use super::{body, check, pages, permits, reserve};
 use crate::secret::Secret;
+
+/// What shows the secret where `Authorization` is somebody else's, as at forward auth.
+pub(super) const SECRET: HeaderName = HeaderName::from_static("x-sluicegate-secret");
 
 /// Decisions over HTTP. Clones are the same.
 #[derive(Clone)]
@@ -161,15 +164,23 @@ impl Api {
     /// Refuses whoever does not show the secret.
     fn authorize(&self, call: &Parts) -> Result<(), Problem> {
         let Some(secret) = &self.shared.secret else { return Ok(()) };
-        let mut shown = call.headers.get_all(header::AUTHORIZATION).into_iter();
-        let shown = shown.next().filter(|_| shown.next().is_none()).and_then(|line| bearer(line.as_bytes()));
+        let only = |name: &HeaderName| {
+            let mut lines = call.headers.get_all(name).into_iter();
+            lines.next().filter(|_| lines.next().is_none()).map(HeaderValue::as_bytes)
+        };
+        // Where our own header is there, the other one is the client's.
+        let shown = match call.headers.contains_key(SECRET) {
+            true => only(&SECRET).map(<[u8]>::trim_ascii),
+            false => only(&header::AUTHORIZATION).and_then(bearer),
+        };
         match shown {
             Some(shown) if secret.is(shown) => Ok(()),
             Some(_) => {
                 Err(Problem::new(Kind::Unauthorized, "this is not the secret: send the one in the `secret` file"))
             }
             None => {
-                let detail = "no secret was shown: send it as `Authorization: Bearer SECRET`";
+                let detail =
+                    "no secret was shown: send it as `Authorization: Bearer SECRET`, or as `X-Sluicegate-Secret`";
                 Err(Problem::new(Kind::Unauthorized, detail))
             }
         }

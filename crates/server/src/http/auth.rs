@@ -1,15 +1,16 @@
 //! `/v1/auth`: forward auth, as nginx, Traefik and Caddy ask.
 //!
 //! The proxy asks about a request by a call with the request's headers, and says in further headers which
-//! request that is. There are two ways to say it:
+//! request that is. There are three ways to say it:
 //!
 //! | proxy | method | target | host |
 //! |---|---|---|---|
 //! | Traefik `forwardAuth`, Caddy `forward_auth` | `X-Forwarded-Method` | `X-Forwarded-Uri` | `X-Forwarded-Host` |
 //! | nginx `auth_request` | `X-Original-Method` | `X-Original-URI` | `Host` |
+//! | ingress-nginx `auth-url` | `X-Original-Method` | `X-Original-URL` | in that URL |
 //!
 //! A proxy replaces the headers it uses, and passes on all others as the client sent them. So a call that
-//! uses both ways is refused: one of them is the client's, and nobody knows which. Who is no trusted proxy
+//! uses several ways is refused: one of them is the client's, and nobody knows which. Who is no trusted proxy
 //! is refused altogether.
 //!
 //! The decision is the status: 200 or the refusal. The answer waits where a rule has a queue, as the request
@@ -31,6 +32,7 @@ use sluicegate_http::attributes::sent;
 use sluicegate_http::identity::Forwarding;
 use sluicegate_http::{Protocol, Renderer, normal_path};
 
+use super::api::SECRET;
 use super::problem::{Kind, Problem, shown};
 
 /// What a refusal's status would have been, where it is another.
@@ -41,12 +43,13 @@ const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
 const ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
+const ORIGINAL_URL: HeaderName = HeaderName::from_static("x-original-url");
 
 /// What forward auth needs.
 pub(super) struct Auth {
     pub(super) forwarding: Forwarding,
     pub(super) renderer: Renderer,
-    /// Whether `Authorization` is for us, and not the client's.
+    /// Whether whoever asks must show a secret.
     pub(super) has_secret: bool,
 }
 
@@ -132,30 +135,52 @@ struct Original<'r> {
 
 impl<'r> Original<'r> {
     fn of(headers: &'r HeaderMap, has_secret: bool) -> Result<Self, Problem> {
-        let is_there = |names: [&HeaderName; 2]| names.iter().any(|name| headers.contains_key(*name));
-        let forwarded = is_there([&FORWARDED_METHOD, &FORWARDED_URI]);
-        let original = is_there([&ORIGINAL_METHOD, &ORIGINAL_URI]);
+        let is_there = |name: &HeaderName| headers.contains_key(name);
+        let forwarded = is_there(&FORWARDED_METHOD) || is_there(&FORWARDED_URI);
+        let (uri, url) = (is_there(&ORIGINAL_URI), is_there(&ORIGINAL_URL));
+        let original = uri || url || is_there(&ORIGINAL_METHOD);
+        let needed = |name: &HeaderName| {
+            let missing = || Problem::new(Kind::Invalid, format!("`{name}` is missing: have the proxy send it"));
+            single(headers, name)?.filter(|value| !value.is_empty()).ok_or_else(missing)
+        };
+        let host = |name: &HeaderName| Ok::<_, Problem>(single(headers, name)?.unwrap_or_default());
         let (method, target, host) = match (forwarded, original) {
-            (true, true) => {
-                let detail = "the request is told twice, by X-Forwarded-* and by X-Original-*: have the proxy clear \
-                              those it does not set";
-                return Err(Problem::new(Kind::Untrusted, detail));
+            (true, true) => return Err(told_twice("X-Forwarded-* and by X-Original-*")),
+            (false, true) if uri && url => return Err(told_twice("X-Original-URI and by X-Original-URL")),
+            (true, false) => (needed(&FORWARDED_METHOD)?, needed(&FORWARDED_URI)?, host(&FORWARDED_HOST)?),
+            (false, true) if url => {
+                let (host, target) = host_and_target(needed(&ORIGINAL_URL)?)?;
+                (needed(&ORIGINAL_METHOD)?, target, host)
             }
-            (true, false) => (FORWARDED_METHOD, FORWARDED_URI, FORWARDED_HOST),
-            (false, true) => (ORIGINAL_METHOD, ORIGINAL_URI, header::HOST),
+            (false, true) => (needed(&ORIGINAL_METHOD)?, needed(&ORIGINAL_URI)?, host(&header::HOST)?),
             (false, false) => {
                 let detail = "the request is not told: have the proxy send X-Forwarded-Method and X-Forwarded-Uri, or \
                               X-Original-Method and X-Original-URI";
                 return Err(Problem::new(Kind::Invalid, detail));
             }
         };
-        let needed = |name: &HeaderName| {
-            let missing = || Problem::new(Kind::Invalid, format!("`{name}` is missing: have the proxy send it"));
-            single(headers, name)?.filter(|value| !value.is_empty()).ok_or_else(missing)
-        };
-        let (method, target) = (needed(&method)?, needed(&target)?);
-        Ok(Self { method, target, host: single(headers, &host)?.unwrap_or_default(), headers, has_secret })
+        Ok(Self { method, target, host, headers, has_secret })
     }
+
+    /// Whether a header of the call is not the client's: it shows the secret to us.
+    fn is_ours(&self, name: &str) -> bool {
+        let shows = if self.headers.contains_key(SECRET) { SECRET } else { header::AUTHORIZATION };
+        self.has_secret && name.eq_ignore_ascii_case(shows.as_str())
+    }
+}
+
+fn told_twice(ways: &str) -> Problem {
+    let detail = format!("the request is told twice, by {ways}: have the proxy clear those it does not set");
+    Problem::new(Kind::Untrusted, detail)
+}
+
+/// The host of a whole URL, and what follows it.
+fn host_and_target(url: &str) -> Result<(&str, &str), Problem> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.and_then(|rest| rest.split_at_checked(rest.find('/')?)).ok_or_else(|| {
+        let detail = format!("`{ORIGINAL_URL}` is {}: have the proxy send scheme, host and path", shown(url));
+        Problem::new(Kind::Invalid, detail)
+    })
 }
 
 /// The one line of a header. Of several, one is the client's.
@@ -179,7 +204,7 @@ impl Attributes for Original<'_> {
             if name.eq_ignore_ascii_case(header::HOST.as_str()) {
                 return Some(Cow::Borrowed(self.host));
             }
-            if self.has_secret && name.eq_ignore_ascii_case(header::AUTHORIZATION.as_str()) {
+            if self.is_ours(name) {
                 return None;
             }
         }

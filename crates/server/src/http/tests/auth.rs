@@ -6,6 +6,7 @@ use http_body_util::Full;
 use sluicegate_config::settings::Server;
 
 use super::{Answer, Subject};
+use crate::secret::Secret;
 
 fn asked(path: &str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
     let mut request = Request::builder().uri(path);
@@ -15,8 +16,13 @@ fn asked(path: &str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
     request.body(Full::default()).unwrap()
 }
 
+/// The settings of a server that believes a proxy.
+fn trusting() -> Server {
+    Server { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..Server::default() }
+}
+
 fn subject() -> Subject {
-    Subject::with(&Server { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..Server::default() })
+    Subject::with(&trusting())
 }
 
 async fn ask(subject: &Subject, headers: &[(&str, &str)]) -> Answer {
@@ -44,9 +50,17 @@ const NGINX: &[(&str, &str)] = &[
     ("x-forwarded-for", "203.0.113.9, 10.0.0.7"),
 ];
 
+const INGRESS: &[(&str, &str)] = &[
+    ("host", "auth.internal"),
+    ("x-original-method", "GET"),
+    ("x-original-url", "https://shop.example/files/a?b=https://other.example/"),
+    ("x-auth-request-redirect", "/files/a?b"),
+    ("x-forwarded-for", "203.0.113.9"),
+];
+
 #[tokio::test]
-async fn the_three_proxies_are_understood() {
-    for shape in [TRAEFIK, CADDY, NGINX] {
+async fn the_proxies_are_understood() {
+    for shape in [TRAEFIK, CADDY, NGINX, INGRESS] {
         let subject = subject();
         for left in [1, 0] {
             let allowed = ask(&subject, shape).await;
@@ -119,6 +133,10 @@ async fn a_client_cannot_speak_through_the_proxy() {
         (NGINX, ("x-forwarded-uri", "/harmless")),
         (NGINX, ("x-forwarded-method", "POST")),
         (NGINX, ("x-original-uri", "/harmless")),
+        (NGINX, ("x-original-url", "http://shop.example/harmless")),
+        (INGRESS, ("x-original-uri", "/harmless")),
+        (INGRESS, ("x-original-url", "http://shop.example/harmless")),
+        (INGRESS, ("x-forwarded-uri", "/harmless")),
     ] {
         let headers = [shape, &[added]].concat();
         let problem = ask(&subject, &headers).await.problem();
@@ -135,6 +153,48 @@ async fn a_client_cannot_speak_through_the_proxy() {
         assert_eq!(ask(&subject, &spoofed).await.status, status);
     }
     assert_eq!(ask(&subject, TRAEFIK).await.status, 429, "the same client");
+}
+
+/// The host is the one that the client asked for, not the one that we are called by.
+#[tokio::test]
+async fn a_whole_url_tells_the_host() {
+    let rules = "rules: [{ name: per-host, key: \"header['host']\", limits: [1/1h] }]";
+    let subject = Subject::of(rules, &trusting(), None);
+    let of = |url: &'static str| [("host", "shop.example"), ("x-original-method", "GET"), ("x-original-url", url)];
+    for (url, status) in [
+        ("http://shop.example/", 200),
+        ("https://shop.example/x", 429),
+        ("https://other.example/", 200),
+        ("https://other.example/shop.example/", 429),
+    ] {
+        assert_eq!(ask(&subject, &of(url)).await.status, status, "{url}");
+    }
+    for bad in ["/files/a", "shop.example/", "ftp://shop.example/", "https://", "https://shop.example"] {
+        assert_eq!(ask(&subject, &of(bad)).await.problem().0, 400, "{bad}");
+    }
+}
+
+/// A proxy that shows the secret in our own header leaves the client's `Authorization` to the rules.
+#[tokio::test]
+async fn rules_see_what_the_client_shows_and_not_what_the_proxy_does() {
+    let rules = "rules: [{ name: per-token, key: \"header['authorization']\", limits: [1/1h] }, \
+                 { name: secret, key: \"header['x-sluicegate-secret']\", limits: [1/1h] }]";
+    let subject = Subject::of(rules, &trusting(), Some(Secret::of("open-sesame")));
+    let request = |more: &[(&'static str, &'static str)]| [&TRAEFIK[..4], more].concat();
+    for (shown, status) in [
+        (vec![("x-sluicegate-secret", "open-sesame"), ("authorization", "Bearer alice")], 200),
+        (vec![("x-sluicegate-secret", "open-sesame"), ("authorization", "Bearer alice")], 429),
+        (vec![("x-sluicegate-secret", " open-sesame "), ("authorization", "Bearer bob")], 200),
+        // In the common header it is ours, and no client's.
+        (vec![("authorization", "Bearer open-sesame")], 200),
+        (vec![("authorization", "Bearer open-sesame")], 200),
+        (vec![("x-sluicegate-secret", "wrong"), ("authorization", "Bearer open-sesame")], 401),
+        (vec![("x-sluicegate-secret", "open-sesame"), ("x-sluicegate-secret", "open-sesame")], 401),
+        (vec![("authorization", "Bearer carol")], 401),
+        (vec![], 401),
+    ] {
+        assert_eq!(ask(&subject, &request(&shown)).await.status, status, "{shown:?}");
+    }
 }
 
 #[tokio::test]

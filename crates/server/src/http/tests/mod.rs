@@ -23,6 +23,7 @@ use sluicegate_engine::clock::ManualClock;
 use sluicegate_http::HeaderStyle;
 
 use super::Api;
+use crate::secret::Secret;
 
 const RULES: &str = r#"
 lists:
@@ -64,11 +65,16 @@ impl Subject {
     }
 
     fn with(settings: &Server) -> Self {
+        Self::of(RULES, settings, None)
+    }
+
+    /// By other rules, for whoever shows the secret if there is one.
+    fn of(rules: &str, settings: &Server, secret: Option<Secret>) -> Self {
         let clock = ManualClock::new();
-        let loaded = sluicegate_config::parse("rules.yaml", RULES).unwrap().settings;
+        let loaded = sluicegate_config::parse("rules.yaml", rules).unwrap().settings;
         let builder = Sluice::builder().rules(loaded.rules).lists(loaded.lists.conditions());
         let sluice = builder.clock(clock.clone()).memory(1 << 22).build().unwrap();
-        let api = Api::new(sluice.clone(), settings, HeaderStyle::Ietf, None);
+        let api = Api::new(sluice.clone(), settings, HeaderStyle::Ietf, secret);
         Self { clock, sluice, api }
     }
 

@@ -1,7 +1,6 @@
 //! Paths, methods, the secret, and what describes it all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use serde_json::Value;
 use sluicegate_config::settings::Server;
@@ -176,11 +175,8 @@ async fn other_paths_and_methods_are_told_what_there_is() {
 #[tokio::test]
 async fn whatever_decides_or_knows_wants_the_secret() {
     let mut subject = Subject::new();
-    let file = std::env::temp_dir().join(format!("sluicegate-http-secret-{}", std::process::id()));
-    fs::write(&file, "open sesame\n").unwrap();
-    let secret = Secret::read(&file).unwrap();
-    fs::remove_file(&file).unwrap();
-    subject.api = Api::new(subject.sluice.clone(), &Server::default(), HeaderStyle::Ietf, Some(secret));
+    let secret = Some(Secret::of("open sesame"));
+    subject.api = Api::new(subject.sluice.clone(), &Server::default(), HeaderStyle::Ietf, secret);
 
     for (path, methods) in ROUTES.into_iter().chain([("/nowhere", "GET")]) {
         for method in methods.replace('*', "GET").split(", ") {

@@ -5,7 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::rls::proto::{Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, Unit};
 use crate::rls::question::MOST_ENTRIES;
@@ -15,14 +16,14 @@ const MOST_DESCRIPTORS: usize = 10_000;
 
 /// Reads a request.
 pub(super) fn request(body: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
-    serde_json::from_slice::<Request>(body).map(Into::into)
+    serde_json::from_slice::<Object<Request>>(body).map(|Object(request)| request.into())
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
     domain: Option<String>,
-    descriptors: Option<Bounded<Descriptor, MOST_DESCRIPTORS>>,
+    descriptors: Option<Bounded<Object<Descriptor>, MOST_DESCRIPTORS>>,
     #[serde(alias = "hitsAddend")]
     hits_addend: Option<Number<u32>>,
 }
@@ -30,8 +31,8 @@ struct Request {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Descriptor {
-    entries: Option<Bounded<Pair, MOST_ENTRIES>>,
-    limit: Option<Override>,
+    entries: Option<Bounded<Object<Pair>, MOST_ENTRIES>>,
+    limit: Option<Object<Override>>,
     #[serde(alias = "hitsAddend")]
     hits_addend: Option<Number<u64>>,
     #[serde(alias = "isNegativeHits")]
@@ -69,7 +70,7 @@ impl From<Descriptor> for RateLimitDescriptor {
     fn from(descriptor: Descriptor) -> Self {
         Self {
             entries: all(descriptor.entries),
-            limit: descriptor.limit.map(Into::into),
+            limit: descriptor.limit.map(|Object(limit)| limit.into()),
             hits_addend: descriptor.hits_addend.map(|Number(hits)| hits),
             is_negative_hits: descriptor.is_negative_hits.unwrap_or_default(),
         }
@@ -92,8 +93,31 @@ impl From<Override> for RateLimitOverride {
     }
 }
 
-fn all<T, U: From<T>, const MOST: usize>(list: Option<Bounded<T, MOST>>) -> Vec<U> {
-    list.map(|Bounded(list)| list.into_iter().map(Into::into).collect()).unwrap_or_default()
+fn all<T, U: From<T>, const MOST: usize>(list: Option<Bounded<Object<T>, MOST>>) -> Vec<U> {
+    list.map(|Bounded(list)| list.into_iter().map(|Object(item)| item.into()).collect()).unwrap_or_default()
+}
+
+/// A message by the names of its fields. Left to itself, serde would take a list of their values for it, too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Naming<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Naming<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Naming(PhantomData)).map(Self)
+    }
 }
 
 /// A list of so many at most.
@@ -235,6 +259,10 @@ mod tests {
             "[]",
             "{",
             "null x",
+            r#"["edge", [], 1]"#,
+            r#"{"descriptors": [[[], null, 1, false]]}"#,
+            r#"{"descriptors": [{"entries": [["a", "b"]]}]}"#,
+            r#"{"descriptors": [{"limit": [1, "SECOND", 1]}]}"#,
             r#"{"domain": 1}"#,
             r#"{"domian": "edge"}"#,
             r#"{"domain": "a", "domain": "b"}"#,
