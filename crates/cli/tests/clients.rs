@@ -9,9 +9,17 @@ mod program;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use program::{Program, SECRET, installed, make_certificates, ran};
-use redis::Value;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, IntoConnectionInfo, Value};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const RULES: &str = "rules: [{ name: logins, key: account, limits: [3/1h] }]";
 
@@ -190,4 +198,37 @@ fn redis_rs() {
     let stranger = redis::Client::open(redis_rs_url(program.place("RESP"), Way::Bare, "")).unwrap();
     let told = stranger.get_connection().and_then(|mut it| redis::cmd("CL.THROTTLE").arg("a").query::<Value>(&mut it));
     assert!(told.unwrap_err().to_string().contains("NOAUTH"));
+}
+
+/// redis-rs over TLS, on a stream of its own making, as programs do that bring their own rustls.
+#[test]
+fn redis_rs_over_tls() {
+    let program = Way::Encrypted.start();
+    let at = program.place("RESP");
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(program.folder.join("ca.pem")).unwrap()).unwrap();
+    let config =
+        ClientConfig::builder_with_provider(ring::default_provider().into()).with_safe_default_protocol_versions();
+    let config = Arc::new(config.unwrap().with_root_certificates(roots).with_no_client_auth());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for protocol in ["", "?protocol=resp3"] {
+            let info = redis_rs_url(at, Way::Encrypted, protocol).into_connection_info().unwrap();
+            let stream = TcpStream::connect(at).await.unwrap();
+            let stream = TlsConnector::from(Arc::clone(&config)).connect("localhost".try_into().unwrap(), stream).await;
+            // A machine may be busy.
+            let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+            let connecting = MultiplexedConnection::new_with_config(info.redis_settings(), stream.unwrap(), config);
+            let (mut connection, reading) = connecting.await.unwrap();
+            let reading = tokio::spawn(reading);
+            let mut pipeline = redis::pipe();
+            for _ in 0..1_000 {
+                pipeline.cmd("CL.THROTTLE").arg(format!("{protocol}many")).arg(&[999, 1, 3_600]);
+            }
+            let told: Vec<Value> = pipeline.query_async(&mut connection).await.unwrap();
+            let remaining: Vec<i64> = told.iter().map(|told| numbers(told)[2]).collect();
+            assert_eq!(remaining, (0..1_000).rev().collect::<Vec<_>>());
+            reading.abort();
+        }
+    });
 }
