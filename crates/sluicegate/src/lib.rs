@@ -212,8 +212,8 @@ pub use sluicegate_tower as tower;
 pub use sluicegate_door as door;
 
 pub use sluicegate_engine::{
-    Acquire, Batch, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass, Rate,
-    Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
+    Acquire, Batch, Builder, Decision, Held, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass,
+    Rate, Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
 };
 pub use sluicegate_engine::{algorithm, clock, fleet, gate, limit, rule, sluice, time};
 
