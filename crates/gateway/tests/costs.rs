@@ -77,7 +77,7 @@ fn an_upload_that_comes_to_nothing_costs_what_was_sent() {
     let server = {
         let came = Arc::clone(&came);
         Scripted::new(move |caller| {
-            if caller.read_until("so far") {
+            if caller.read_until(|came| came.ends_with(b"so far")) {
                 came.fetch_add(1, Ordering::SeqCst);
             }
             caller.wait_for_end();

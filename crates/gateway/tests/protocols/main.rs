@@ -5,7 +5,6 @@
 mod support;
 
 mod answers;
-mod certificate;
 mod real_clients;
 mod scripted;
 mod streaming;

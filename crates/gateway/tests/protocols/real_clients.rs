@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Response;
 use sluicegate_engine::clock::ClockHandle;
 
-use super::certificate::Folder;
+use super::support::certificate::Folder;
 use super::support::raw::Client;
 use super::support::upstream::Upstream;
 use super::support::{Served, before};

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use sluicegate_engine::clock::ClockHandle;
 
-use super::certificate::Folder;
+use super::support::certificate::Folder;
 use super::support::{Served, before, until};
 
 const RULES: &str = "rules: [{ name: two, match: /limited, key: client.ip, limits: [{ concurrency: 2 }] }]";

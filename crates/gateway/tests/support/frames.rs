@@ -18,6 +18,26 @@ pub const CONTINUATION: u8 = 9;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 
+/// With what a server begins: its settings, and that it has heard the client's.
+pub const GREETING: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
+
+/// How many requests there are in what a client has sent from the beginning.
+pub fn heads(came: &[u8]) -> usize {
+    const PREFACE: usize = 24;
+    let (mut heads, mut rest) = (0, came.get(PREFACE..).unwrap_or_default());
+    while let [a, b, c, kind, ..] = *rest {
+        heads += usize::from(kind == HEADERS);
+        rest = rest.get(9 + u32::from_be_bytes([0, a, b, c]) as usize..).unwrap_or_default();
+    }
+    heads
+}
+
+/// A whole answer of a server.
+pub fn answer(stream: u32, text: &str) -> Vec<u8> {
+    // `:status 200`
+    [frame(HEADERS, END_HEADERS, stream, b"\x88"), frame(DATA, END_STREAM, stream, text.as_bytes())].concat()
+}
+
 /// A frame as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {

@@ -1,6 +1,7 @@
 //! A gateway from a rule file, programs behind it, and clients before it, all over real sockets.
 #![allow(dead_code, unreachable_pub, reason = "not every test needs everything")]
 
+pub mod certificate;
 pub mod file;
 pub mod frames;
 pub mod nginx;

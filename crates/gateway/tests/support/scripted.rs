@@ -121,14 +121,19 @@ impl Caller {
         true
     }
 
-    /// Reads until this has come. `false` if the connection ends first.
-    pub fn read_until(&mut self, last: &str) -> bool {
-        while !self.ahead.ends_with(last.as_bytes()) {
+    /// Reads until what has come is enough. `false` if the connection ends first.
+    pub fn read_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> bool {
+        while !enough(&self.ahead) {
             if !self.more() {
                 return false;
             }
         }
         true
+    }
+
+    /// Forgets what has come so far.
+    pub fn forget(&mut self) {
+        self.ahead.clear();
     }
 
     /// Sends bytes. A client that has gone does not matter.

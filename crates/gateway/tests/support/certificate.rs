@@ -5,13 +5,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder with a certificate; gone when dropped.
-pub(crate) struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
     /// A listener with this certificate, as a rule file says it.
-    pub(crate) const LISTEN: &str = "listen: { address: 127.0.0.1:0, tls: { certificate: a.pem, key: a.key } }";
+    pub const LISTEN: &str = "listen: { address: 127.0.0.1:0, tls: { certificate: a.pem, key: a.key } }";
 
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let nth = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = Self(std::env::temp_dir().join(format!("sluicegate-protocols-{}-{nth}", std::process::id())));
@@ -24,12 +24,12 @@ impl Folder {
         folder
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// What clients have to trust.
-    pub(crate) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         self.0.join("a.pem").display().to_string()
     }
 }
