@@ -179,7 +179,7 @@ impl Lane {
         if self.upstream.settings().protocol == UpstreamProtocol::Http2 {
             // On the heap, here and below: what is rarely needed must not be moved about with every request.
             let request = &mut outgoing.request;
-            let answer = Box::pin(self.shared[server.position()].send(server, request, due, alarm)).await?;
+            let answer = Box::pin(self.shared[server.position()].send(server, request, may_repeat, due, alarm)).await?;
             let (head, body) = answer.into_parts();
             return Ok((head.status, head.headers.into(), From::Http2(body)));
         }
