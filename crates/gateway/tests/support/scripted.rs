@@ -100,25 +100,30 @@ impl Drop for Scripted {
 impl Caller {
     /// Reads a request with its body, if that has a length. `false` if the connection ends first.
     pub fn request(&mut self) -> bool {
+        self.request_line().is_some()
+    }
+
+    /// The same, with its first line.
+    pub fn request_line(&mut self) -> Option<String> {
         let end = loop {
             match self.ahead.windows(4).position(|window| window == b"\r\n\r\n") {
                 Some(end) => break end + 4,
-                None if !self.more() => return false,
+                None if !self.more() => return None,
                 None => {}
             }
         };
         let head = String::from_utf8_lossy(&self.ahead[..end]).to_ascii_lowercase();
         let first = String::from_utf8_lossy(&self.ahead[..end]).lines().next().unwrap_or_default().to_owned();
-        self.known.requests.lock().push(first);
+        self.known.requests.lock().push(first.clone());
         let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
         let whole = end + length.unwrap_or(0_usize);
         while self.ahead.len() < whole {
             if !self.more() {
-                return false;
+                return None;
             }
         }
         self.ahead.drain(..whole);
-        true
+        Some(first)
     }
 
     /// Reads until what has come is enough. `false` if the connection ends first.
