@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use sluicegate_flash_sale::State;
+use sluicegate_flash_sale::shop::Step;
 use sluicegate_testkit::servers::{MariaDb, RabbitMq, RedisServer};
 
 use crate::process::{Buyers, Process};
@@ -26,7 +27,7 @@ async fn a_consumer_is_killed_with_orders_in_its_journal() {
     let folder = Folder::new();
     let at_a_standstill = options(&folder, "3/1h", &[]);
     let shop = Process::start(&with_items(&at_a_standstill));
-    let mut buyers = Buyers::new();
+    let mut buyers = Buyers::new(Step::Queue);
     buyers.until_accepted(shop.url(), 10).await;
     while buyers.books(shop.url()).await.sold < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -52,7 +53,7 @@ async fn a_shop_is_killed_in_the_rush_again_and_again() {
     let folder = Folder::new();
     let options = options(&folder, "50/s", &[]);
     let mut shop = Process::start(&with_items(&options));
-    let mut buyers = Buyers::new();
+    let mut buyers = Buyers::new(Step::Queue);
     for round in 0..6 {
         for _ in 0..2 {
             buyers.next(shop.url()).await;
@@ -81,7 +82,7 @@ async fn one_of_two_is_killed(more: &[(&str, &str)]) {
     let options = options(&folder, "8/s", more);
     let one = Process::start(&with_items(&options));
     let other = Process::start(&options);
-    let mut buyers = Buyers::new();
+    let mut buyers = Buyers::new(Step::Queue);
     for many in 1..=7 {
         buyers.until_accepted(if many % 2 == 0 { one.url() } else { other.url() }, many).await;
     }
@@ -114,6 +115,36 @@ async fn one_of_two_is_killed_on_mariadb_and_rabbitmq() {
         .await;
 }
 
+/// Also where nothing is queued: one of two dies with a purchase in its hands, in its transaction, between the database and
+/// the cache, or with the one permit of the fleet; the other sells the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_is_killed_in_every_other_step() {
+    let redis = RedisServer::start().unwrap();
+    let url = redis.url();
+    for step in Step::ALL.into_iter().filter(|step| *step != Step::Queue) {
+        let folder = Folder::new();
+        let options = options(&folder, "50/s", &[("--cache", &url), ("--limits", &url), ("--queue", &url)]);
+        let one = Process::start(&with_items(&options));
+        let other = Process::start(&options);
+        let mut buyers = Buyers::new(step);
+        for many in 1..=5 {
+            buyers.until_accepted(if many % 2 == 0 { one.url() } else { other.url() }, many).await;
+        }
+        let url = one.url().to_owned();
+        let killing = async {
+            tokio::time::sleep(Duration::from_micros(1_500)).await;
+            one.kill();
+        };
+        tokio::join!(buyers.next(&url), killing);
+
+        let books = buyers.until_all_is_sold(other.url()).await;
+        assert_eq!((books.sold, books.left, books.oversold()), (10, 0, 0), "{step}");
+        let results = buyers.results(other.url()).await;
+        // One whose shop died before it answered may have bought all the same.
+        assert!(results.len() >= 9 && results.values().all(|state| *state == State::Unpaid), "{step}: {results:?}");
+    }
+}
+
 /// One threshold for both, before one of them is killed and after: what the dead one has taken stays taken, and the
 /// other gets the whole limit.
 #[tokio::test(flavor = "multi_thread")]
@@ -123,7 +154,7 @@ async fn the_threshold_stays_one_when_one_of_two_is_killed() {
     let options = folder.options(&rules(), "40/s", &[("--cache", &url), ("--limits", &url), ("--queue", &url)]);
     let one = Process::start(&with_items(&options));
     let other = Process::start(&options);
-    let mut buyers = Buyers::new();
+    let mut buyers = Buyers::new(Step::Queue);
     let mut let_in = 0;
     // From before the first buyer to after the last: no shorter than the time in which they were let in.
     let begun = Instant::now();

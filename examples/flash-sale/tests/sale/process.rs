@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, StatusCode};
 use serde_json::json;
 use sluicegate_flash_sale::database::Books;
+use sluicegate_flash_sale::shop::Step;
 use sluicegate_flash_sale::{Order, State};
 
 /// Only a guard against hanging.
@@ -64,26 +65,27 @@ impl Drop for Process {
     }
 }
 
-/// Buyers who queue at one shop or another, and remember who was told to wait.
+/// Buyers who go to a step of one shop or another, and remember who was told that they have an item, or to wait for it.
 pub(crate) struct Buyers {
     client: Client,
+    step: Step,
     came: u32,
     pub(crate) accepted: Vec<String>,
 }
 
 impl Buyers {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(step: Step) -> Self {
         let client = Client::builder().no_proxy().timeout(GUARD).build().unwrap();
-        Self { client, came: 0, accepted: Vec::new() }
+        Self { client, step, came: 0, accepted: Vec::new() }
     }
 
     /// The next buyer. Answers what the shop said, if it said anything.
     pub(crate) async fn next(&mut self, url: &str) -> Option<StatusCode> {
         self.came += 1;
         let wish = json!({ "buyer": format!("buyer-{}", self.came) });
-        let answer = self.client.post(format!("{url}/sale/queue")).json(&wish).send().await.ok()?;
+        let answer = self.client.post(format!("{url}/sale/{}", self.step)).json(&wish).send().await.ok()?;
         let status = answer.status();
-        if status == StatusCode::ACCEPTED {
+        if matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED) {
             self.accepted.push(answer.json::<Order>().await.ok()?.id);
         }
         Some(status)
