@@ -10,6 +10,7 @@
 mod alike;
 mod envoy_parts;
 mod first_run;
+mod log_lines;
 mod page;
 mod session;
 

@@ -97,6 +97,20 @@ impl Session {
         }
     }
 
+    /// What the program that was started last has said.
+    pub(crate) fn log(&self) -> String {
+        self.back(&self.beside.last().unwrap().log())
+    }
+
+    /// Waits until it says so.
+    pub(crate) fn until_logged(&self, words: &str) {
+        let begun = Instant::now();
+        while !self.log().contains(words) {
+            assert!(begun.elapsed() < GUARD, "it never says {words}:\n{}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The folder of examples, at this session's ports.
     fn copy(&self, from: &Path, to: &Path) {
         fs::create_dir_all(to).unwrap();
