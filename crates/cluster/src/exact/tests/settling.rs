@@ -148,3 +148,21 @@ fn settling_never_leaves_more_than_taking_the_actual_cost_at_first() {
         })
         .unwrap();
 }
+
+/// The log has no entries for what was charged beyond its limit: what comes back might be that.
+#[test]
+fn an_overdrawn_log_keeps_what_is_given_back() {
+    let mut store = Store::start();
+    let log = Limit::sliding_log(10, Duration::from_secs(1)).unwrap();
+    let unit = unit(&prepared(&[log]));
+    let left = |store: &mut Store, now| store.ask(&Unit { cost: 0, ..unit.clone() }, now).status.remaining;
+    store.ask(&Unit { cost: 1, ..unit.clone() }, FAR);
+    store.end(&[end(&unit, FAR, 1, 15)], FAR);
+    store.end(&[end(&unit, 0, 3, 0)], FAR);
+    assert_eq!(left(&mut store, FAR), 0);
+    let later = FAR + 1_000_001;
+    assert_eq!(left(&mut store, later), 10);
+    store.ask(&Unit { cost: 4, ..unit.clone() }, later);
+    store.end(&[end(&unit, 0, 3, 0)], later);
+    assert_eq!(left(&mut store, later), 9, "a debt is over with its window");
+}
