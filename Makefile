@@ -49,6 +49,7 @@ bench-gateway: setup-bench ## Measure the gateway beside nginx (target/bench/gat
 .PHONY: bench-server
 bench-server: setup-bench ## Measure the decision server beside empty services (target/bench/server.json)
 	@scripts/redis-cell
+	@scripts/throttlecrab
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- server
 

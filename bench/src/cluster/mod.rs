@@ -5,6 +5,6 @@
 pub(crate) mod exact;
 pub(crate) mod lease;
 mod node;
-mod plain;
+pub(crate) mod plain;
 
 pub(crate) use self::node::{Bucket, run_node};

@@ -5,6 +5,9 @@ use sluicegate_testkit::servers::RedisServer;
 use super::Bucket;
 use crate::programs::redis_benchmark::Asking;
 
+/// Keys: one. Arguments: tokens per second, tokens in a full bucket, tokens wanted.
+pub(crate) const PLAIN: &str = include_str!("plain.lua");
+
 /// The script on a server, ready to be asked.
 pub(crate) struct Plain<'a> {
     server: &'a RedisServer,
@@ -14,7 +17,7 @@ pub(crate) struct Plain<'a> {
 
 impl<'a> Plain<'a> {
     pub(crate) fn new(server: &'a RedisServer, bucket: Bucket) -> Self {
-        let sha = server.command(&["SCRIPT", "LOAD", include_str!("plain.lua")]).expect("redis-cli runs");
+        let sha = server.command(&["SCRIPT", "LOAD", PLAIN]).expect("redis-cli runs");
         assert!(sha.len() == 40, "the script does not load: {sha}");
         Self { server, sha, bucket }
     }

@@ -5,6 +5,9 @@ use std::process::Command;
 
 use sluicegate_testkit::servers::RedisServer;
 
+use crate::cluster::plain::PLAIN;
+use crate::programs::folder::Folder;
+use crate::programs::program::{Program, free_port};
 use crate::programs::redis_benchmark::Asking;
 use crate::programs::rounds::medians;
 use crate::programs::sluicegate;
@@ -14,6 +17,8 @@ use crate::runner::Scale;
 const KEYS: u32 = 1_000_000;
 /// Where `scripts/redis-cell` puts the module.
 const CELL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/redis-cell-0.2.2.so");
+/// Where `scripts/throttlecrab` puts the server.
+const CRAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/throttlecrab-server-0.4.40");
 
 pub(crate) fn one_at_a_time(scale: Scale) -> Vec<Row> {
     beside("resp-p1", 1, scale.size(500_000), scale)
@@ -28,16 +33,22 @@ fn beside(case: &'static str, pipelined: u32, calls: u32, scale: Scale) -> Vec<R
     let redis = RedisServer::start().expect("a Redis");
     let cell = fs::exists(CELL).unwrap_or(false).then(|| RedisServer::start_with(&["--loadmodule", CELL]));
     let cell = cell.map(|started| started.expect("a Redis with redis-cell"));
+    let crab = fs::exists(CRAB).unwrap_or(false).then(throttlecrab);
+    let scripted = RedisServer::start().expect("a Redis for the script");
     let mut sides = vec![Side::throttle("", ours.port()), Side::count("Redis INCR", redis.port())];
     sides.extend(cell.as_ref().map(|redis| Side::throttle("redis-cell 0.2.2", redis.port())));
+    sides.extend(crab.as_ref().map(|server| Side::crab("throttlecrab 0.4.40", server.port())));
+    sides.push(Side::script("the usual Lua script", &scripted));
     let asking = Asking { clients: 50, pipelined, keys: KEYS, calls };
     for side in &sides {
         side.prove_it_answers();
         // Not counted: most keys are new to it.
-        Asking { pipelined: 16, calls: KEYS, ..asking }.per_second(side.port, side.call);
+        Asking { pipelined: 16, calls: KEYS / side.part, ..asking }.per_second(side.port, &side.words());
     }
     let rounds = if scale.quick { 3 } else { 5 };
-    let figures = medians(rounds, &sides, |side| asking.per_second(side.port, side.call));
+    let figures = medians(rounds, &sides, |side| {
+        Asking { calls: calls / side.part, ..asking }.per_second(side.port, &side.words())
+    });
     sides.iter().for_each(Side::prove_it_answers);
     let row = |(side, theirs): (&Side, &f64)| Row {
         case,
@@ -50,42 +61,66 @@ fn beside(case: &'static str, pipelined: u32, calls: u32, scale: Scale) -> Vec<R
     sides.iter().zip(&figures).skip(1).map(row).collect()
 }
 
+/// throttlecrab's server, speaking the Redis protocol alone, with room for all keys from the start.
+fn throttlecrab() -> Program {
+    let port = free_port();
+    Program::start("throttlecrab", port, Folder::new(), |_| {
+        let mut command = Command::new(CRAB);
+        command.args(["--redis", "--redis-host", "127.0.0.1", "--redis-port", &port.to_string()]);
+        command.args(["--store-capacity", &KEYS.to_string(), "--log-level", "error"]);
+        command
+    })
+}
+
 /// A server, and what it is asked.
 struct Side {
     peer: &'static str,
     port: u16,
-    call: &'static [&'static str],
+    call: Vec<String>,
     /// Whether this is an answer to it, in the form in which redis-cli shows it.
     is_right: fn(&str) -> bool,
     /// What ours must reach beside it.
     goal: Option<Goal>,
+    /// It is asked this part of the calls.
+    part: u32,
 }
 
 impl Side {
-    const fn throttle(peer: &'static str, port: u16) -> Self {
-        Self {
-            peer,
-            port,
-            call: &["CL.THROTTLE", "key:__rand_int__", "100", "100", "60"],
-            // Not limited, of 101.
-            is_right: |answer| answer.starts_with("0\n101\n"),
-            goal: None,
-        }
+    fn of(peer: &'static str, port: u16, call: &[&str], is_right: fn(&str) -> bool) -> Self {
+        Self { peer, port, call: call.iter().map(|word| (*word).to_owned()).collect(), is_right, goal: None, part: 1 }
     }
 
-    const fn count(peer: &'static str, port: u16) -> Self {
-        Self {
-            peer,
-            port,
-            call: &["INCR", "key:__rand_int__"],
-            is_right: |answer| answer.trim().parse::<u64>().is_ok_and(|count| count > 0),
-            goal: Goal::ratio(1.0),
-        }
+    fn throttle(peer: &'static str, port: u16) -> Self {
+        // Not limited, of 101.
+        Self::of(peer, port, &["CL.THROTTLE", "key:__rand_int__", "100", "100", "60"], |it| it.starts_with("0\n101\n"))
+    }
+
+    /// The same limit as throttlecrab has it: its burst counts the first, and 1 stands for leave. It takes its time with
+    /// pipelined calls, and gets fewer of them.
+    fn crab(peer: &'static str, port: u16) -> Self {
+        let call = ["THROTTLE", "key:__rand_int__", "101", "100", "60"];
+        Self { part: 10, ..Self::of(peer, port, &call, |answer| answer.starts_with("1\n101\n")) }
+    }
+
+    /// The same limit as a script keeps it: tokens per second, a full bucket, and how many are wanted.
+    fn script(peer: &'static str, redis: &RedisServer) -> Self {
+        let sha = redis.command(&["SCRIPT", "LOAD", PLAIN]).expect("redis-cli runs");
+        let call = ["EVALSHA", &sha, "1", "key:__rand_int__", "1.6667", "101", "1"];
+        Self::of(peer, redis.port(), &call, |it| it.starts_with("1\n"))
+    }
+
+    fn count(peer: &'static str, port: u16) -> Self {
+        let counted = |answer: &str| answer.trim().parse::<u64>().is_ok_and(|count| count > 0);
+        Self { goal: Goal::ratio(1.0), ..Self::of(peer, port, &["INCR", "key:__rand_int__"], counted) }
+    }
+
+    fn words(&self) -> Vec<&str> {
+        self.call.iter().map(String::as_str).collect()
     }
 
     /// Asks once, and looks at the answer.
     fn prove_it_answers(&self) {
-        let output = Command::new("redis-cli").args(["-p", &self.port.to_string()]).args(self.call).output();
+        let output = Command::new("redis-cli").args(["-p", &self.port.to_string()]).args(&self.call).output();
         let output = output.expect("redis-cli runs; `scripts/setup bench` installs it");
         let answer = String::from_utf8_lossy(&output.stdout);
         assert!((self.is_right)(&answer), "{} at {}: {answer}", self.call[0], self.port);
