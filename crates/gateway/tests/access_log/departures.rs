@@ -1,10 +1,11 @@
 //! Clients that leave, and servers that fail: what is noted then.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sluicegate_engine::clock::ManualClock;
+use socket2::{Domain, Socket, Type};
 
 use super::file::LogFile;
 use super::support::file::gateway;
@@ -104,7 +105,10 @@ fn who_left_amid_the_answer_had_its_status() {
 
 #[test]
 fn servers_that_fail_are_named() {
-    let deserted = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Taken, so that nobody else gets it, and nobody listens.
+    let taken = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    taken.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let deserted = taken.local_addr().unwrap().as_socket().unwrap();
     let broken = Scripted::new(|caller| {
         caller.request();
     });
