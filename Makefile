@@ -68,7 +68,7 @@ bench-adaptive: setup ## Play overload before ours and other laws (docs/adaptive
 	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload
 
 .PHONY: fuzz
-fuzz: setup ## Feed the readers of the decision server random input, FUZZ_SECONDS each (needs nightly and cargo-fuzz)
+fuzz: setup ## Feed the readers of the decision server random input, FUZZ_SECONDS each (needs nightly)
 	@scripts/fuzz
 
 .PHONY: check
