@@ -67,6 +67,10 @@ bench-overload: setup ## Measure the gateway before a program that is asked for 
 bench-adaptive: setup ## Play overload before ours and other laws (docs/adaptive-bench.md, docs/adaptive)
 	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload
 
+.PHONY: bench-adaptive-seeds
+bench-adaptive-seeds: setup ## Play every gate of ours on ten other sets of seeds, and print what comes of it (minutes)
+	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload -- seeds
+
 .PHONY: fuzz
 fuzz: setup ## Feed the readers of the decision server random input, FUZZ_SECONDS each (needs nightly)
 	@scripts/fuzz

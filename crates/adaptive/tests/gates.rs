@@ -10,7 +10,8 @@
 //! | drift of the limit over 30 minutes of overload | < 10 % |
 //! | highest class served at 5 times (its share: half of the capacity) | >= 99.9 % |
 //!
-//! All with the rule's defaults. The seeds are those that it was tuned on; `other_seeds` plays the same on others.
+//! All with the rule's defaults. The seeds are those that it was tuned on; `make bench-adaptive-seeds` plays the same on
+//! others.
 
 #[path = "gates/ours.rs"]
 mod ours;
@@ -172,41 +173,6 @@ fn a_cold_start_is_forgotten() {
         let (goodput, p99) = (stories.goodput_share(10.0..28.0), stories.percentile(10.0..28.0, 0.99) / usual);
         assert!(goodput >= 0.95, "{}: goodput {goodput:.3}", shape.name);
         assert!(p99 <= 3.0, "{}: p99 {p99:.2}", shape.name);
-    }
-}
-
-/// The worst, the middle and the best of ten sets of seeds that nothing was tuned on, of every gate. It takes minutes:
-/// `cargo test -p sluicegate-adaptive --test gates -- --ignored --nocapture`.
-#[test]
-#[ignore = "plays every gate ten times"]
-fn other_seeds() {
-    for shape in Shape::ALL {
-        let usual = shape.usual_p99(3);
-        let mut rows: Vec<(String, Vec<f64>)> = Vec::new();
-        let mut note = |name: &str, value: f64| match rows.iter_mut().find(|row| row.0 == name) {
-            Some(row) => row.1.push(value),
-            None => rows.push((name.to_owned(), vec![value])),
-        };
-        for nth in 1..=10 {
-            let trial = |seeds| ours(seeds).from_seed(1_000_000 * nth);
-            for load in [1.2, 1.5, 2.0, 3.0, 5.0] {
-                let stories = trial(3).steady(&shape, load);
-                note(&format!("goodput at {load}"), stories.goodput_share(SPAN));
-                note("p99", stories.percentile(SPAN, 0.99) / usual);
-                if load == 5.0 {
-                    note("highest class", stories.served(Class::Vip, SPAN));
-                }
-            }
-            note("refused", trial(6).steady(&shape, 0.8).refused(SPAN));
-            note("settled", trial(1).settling(&shape).unwrap_or(f64::INFINITY));
-            note("back", trial(1).back(&shape).unwrap_or(f64::INFINITY));
-            note("drift", trial(1).drift(&shape).unwrap_or(f64::INFINITY));
-        }
-        for (name, mut values) in rows {
-            values.sort_by(f64::total_cmp);
-            let (least, middle, most) = (values[0], values[values.len() / 2], values[values.len() - 1]);
-            println!("{:16} {name:15} {least:.4} {middle:.4} {most:.4}", shape.name);
-        }
     }
 }
 

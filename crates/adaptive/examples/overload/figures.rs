@@ -6,10 +6,10 @@ use sluicegate_testkit::overload::trial::{Shape, Stories, Trial, cold_start, ram
 use crate::Law;
 
 const SEEDS: u64 = 3;
-const SPAN: std::ops::Range<f64> = 5.0..28.0;
+pub(crate) const SPAN: std::ops::Range<f64> = 5.0..28.0;
 
 /// The loads in the table of gates.
-const OVERLOADS: [f64; 5] = [1.2, 1.5, 2.0, 3.0, 5.0];
+pub(crate) const OVERLOADS: [f64; 5] = [1.2, 1.5, 2.0, 3.0, 5.0];
 
 /// One figure and whether it passes its gate.
 pub(crate) struct Figure {

@@ -6,6 +6,12 @@
 //! ```text
 //! make bench-adaptive
 //! ```
+//!
+//! With `seeds` it writes nothing, and prints every gate of ours on seeds that nothing was tuned on:
+//!
+//! ```text
+//! make bench-adaptive-seeds
+//! ```
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
@@ -15,6 +21,10 @@ mod ours;
 mod page;
 mod plot;
 mod plots;
+mod seeds;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+mod tests;
 
 use std::error::Error;
 use std::fs;
@@ -44,6 +54,18 @@ const LAWS: [Law; 7] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
+    match std::env::args().nth(1).as_deref() {
+        None => write(),
+        Some("seeds") => {
+            seeds::print();
+            Ok(())
+        }
+        Some(other) => Err(format!("'{other}' is not known: there is only 'seeds'").into()),
+    }
+}
+
+/// The page and its plots.
+fn write() -> Result<(), Box<dyn Error>> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let pictures = docs.join("adaptive");
     fs::create_dir_all(&pictures)?;
@@ -51,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(pictures.join(name), picture)?;
         println!("docs/adaptive/{name}");
     }
-    fs::write(docs.join("adaptive-bench.md"), page::write())?;
+    fs::write(docs.join("adaptive-bench.md"), page::write(page::gates, page::events))?;
     println!("docs/adaptive-bench.md");
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use sluicegate_testkit::overload::trial::Shape;
 
-use crate::LAWS;
 use crate::figures::{self, EVENTS, Figure, GATES};
+use crate::{LAWS, Law};
 
 const HEAD: &str = "\
 # Self-tuning concurrency beside its peers
@@ -21,16 +21,17 @@ from the fifth second on: kratos' smoothed CPU needs about sixteen to notice, an
 
 How to read it:
 
-- Ours was tuned on these scenarios, on other seeds than these; the others run as they come, and could be tuned too. What
-  every gate gives on ten sets of seeds that nothing was tuned on is printed by
-  `cargo test -p sluicegate-adaptive --test gates -- --ignored --nocapture`. All are met there. In ten
-  sets more, one step of \"bimodal\" missed, by a half second whose p99 is more than a tenth below what it is in the end.
+- Ours was tuned on these scenarios, on other seeds than these; the others run as they come, and could be tuned too.
+  What every gate gives on ten sets of seeds that nothing was tuned on is printed by `make bench-adaptive-seeds`. All
+  are met there. In ten sets more, one step of \"bimodal\" missed, by a half second whose p99 is more than a tenth below
+  what it is in the end.
 - Sentinel's system rule compares the load average before it looks at who is inside, and with CPU alone refuses everybody.
   Here it looks at who is inside while the CPU is busy, which is kinder than the original.
 - Events count from some seconds after the change. In between ours loses too: when the dependency slows down, a quarter of
   the requests is refused for two seconds; when all work takes twice as long, a tenth of what was possible is lost in the
-  first three seconds, to an experiment; and a cold start of many workers (M/M/64) has half of what was possible for ten
-  seconds, because the first experiment withdraws places of which there are too few already. After a cold start one run in
+  first three seconds, to an experiment; and a cold start of many workers (M/M/64) has seven tenths of what was possible
+  in its first ten seconds, because their number has to be found twice. One of few workers has twice the places for a
+  moment, which are tried first: those who come then take up to fourteen times the usual. After a cold start one run in
   thirty or so goes on for some seconds with two to three times the places it needs.
 - \"Back\" means that nobody is refused and p99 is at most a quarter over the usual: half a second of answers does not tell
   a tenth from chance.
@@ -62,12 +63,23 @@ The limit in half an hour of twofold overload (work of 40 ms):
 ![Limit over time in half an hour of overload](adaptive/overload.svg)
 ";
 
-fn row(page: &mut String, name: &str, figures: &[Figure]) {
-    let _ = write!(page, "| {name} |");
+fn row(name: &str, figures: &[Figure]) -> String {
+    let mut row = format!("| {name} |");
     for Figure { text, met } in figures {
-        let _ = write!(page, " {text} {} |", if *met { "✓" } else { "✗" });
+        let _ = write!(row, " {text} {} |", if *met { "✓" } else { "✗" });
     }
-    page.push('\n');
+    row.push('\n');
+    row
+}
+
+/// The row of a law in the table of gates.
+pub(crate) fn gates(law: Law, shape: &Shape) -> String {
+    row(law.name, &figures::gates(law, shape))
+}
+
+/// The row of a law in the table of events.
+pub(crate) fn events(law: Law) -> String {
+    row(law.name, &figures::events(law))
 }
 
 fn heading(page: &mut String, columns: impl Iterator<Item = &'static str>) {
@@ -83,8 +95,8 @@ fn legend(page: &mut String, columns: &[(&str, &str)]) {
     page.push('\n');
 }
 
-/// All of it.
-pub(crate) fn write() -> String {
+/// All of it, with these rows.
+pub(crate) fn write(gates: impl Fn(Law, &Shape) -> String, events: impl Fn(Law) -> String) -> String {
     let mut page = HEAD.to_owned();
     page.push_str("## Gates\n\n✓ is a gate met, ✗ one missed.\n\n");
     legend(&mut page, &GATES);
@@ -92,7 +104,7 @@ pub(crate) fn write() -> String {
         let _ = writeln!(page, "### {}\n", shape.name);
         heading(&mut page, GATES.iter().map(|gate| gate.0));
         for law in LAWS {
-            row(&mut page, law.name, &figures::gates(law, &shape));
+            page.push_str(&gates(law, &shape));
         }
         page.push('\n');
     }
@@ -103,7 +115,7 @@ pub(crate) fn write() -> String {
     legend(&mut page, &EVENTS);
     heading(&mut page, EVENTS.iter().map(|event| event.0));
     for law in LAWS {
-        row(&mut page, law.name, &figures::events(law));
+        page.push_str(&events(law));
     }
     page.push_str(PICTURES);
     page

@@ -23,7 +23,8 @@
 //! times that came from the crowd get shorter; a slow dependency's stay, and then more places are right, not fewer. So
 //! one is made
 //!
-//! - when overload begins and nothing is known yet;
+//! - when overload begins and nothing is known yet, unless twice the places, which are tried first (`growth.rs`), show that
+//!   there is no queue;
 //! - when the throughput of a full house falls or rises by much: something else holds now;
 //! - now and then in lasting overload, at shaken intervals: soon if the last one found something new, more and more
 //!   seldom while they confirm what is known. Those have one stage and take a quarter of the throughput for two tenths
@@ -122,6 +123,10 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_millis(1_200);
 /// From so many answers on it is known how many there are per second.
 const SOME_ANSWERS: f64 = 60.0;
+/// How many times as many places are tried first of all in overload, when nothing is known yet.
+const FIRST_GROWTH: f64 = 2.0;
+/// But only if a queue of so many more, should it be one, is gone in so many seconds.
+const SOON_GONE: f64 = 0.5;
 /// The time between experiments in lasting overload, at first.
 const OFTEN: Duration = Duration::from_millis(500);
 
@@ -159,6 +164,8 @@ pub struct AutoLaw {
     cut: Option<Cut>,
     /// More places on trial.
     growth: Option<Growth>,
+    /// Whether more places have been of no use.
+    outgrown: bool,
     /// Answers per second in calm, lately; nothing if there was no calm.
     calm_pace: f64,
     /// Whether one has found something since it was last calm.
@@ -216,6 +223,7 @@ impl AutoLaw {
             experiment: None,
             cut: None,
             growth: None,
+            outgrown: false,
             calm_pace: 0.0,
             tried: false,
             slower: false,
@@ -299,8 +307,13 @@ impl AutoLaw {
         let pace = self.pace.now();
         let Some(unloaded) = self.unloaded else {
             // What it shall be compared with has to be more than chance.
-            if self.crowd.pace().1 >= SOME_ANSWERS {
-                self.begin_experiment(now, window);
+            let (pace, known_from) = self.crowd.pace();
+            if known_from >= SOME_ANSWERS {
+                match self.outgrown || window.time() > SOON_GONE {
+                    // The first windows of all begin before anybody can have been answered.
+                    false => self.begin_growth(now, window, FIRST_GROWTH * self.limit, pace.max(window.pace)),
+                    true => self.begin_experiment(now, window),
+                }
             }
             return;
         };
