@@ -2,7 +2,10 @@
 //!
 //! The server does one piece of work at a time, for a fixed time each, so that what it can do per second is known; all
 //! others wait in it for as long as it takes, as they do in servers with a thread for each request. What is measured is
-//! compared with that, in wide bands: the machine may be busy with other things.
+//! compared with that, in wide bands: the worker, the gateway, the load and a thread for every request share whatever cores
+//! there are with all that runs besides, and every millisecond that the worker is not run looks like a weaker server. So this
+//! holds that the parts work together, refuse and say why; how well they do is measured by `make bench-overload` on a
+//! machine that is left alone, and played exactly in virtual time by the gates of `crates/adaptive`.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
