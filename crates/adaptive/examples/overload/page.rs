@@ -23,9 +23,8 @@ How to read it:
 
 - Ours was tuned on these scenarios, on other seeds than these; the others run as they come, and could be tuned too.
   What every gate gives on ten sets of seeds that nothing was tuned on is printed by `make bench-adaptive-seeds`. All
-  are met there but one: in one set of \"20 per second\", where a fifth of a percent is a few requests, 99.8 % of the
-  highest class were served. In ten sets more, one step of \"bimodal\" missed, by a half second whose p99 is more than
-  a tenth below what it is in the end.
+  are met there. In ten sets more, one step of \"bimodal\" missed, by a half second whose p99 is more than a tenth below
+  what it is in the end.
 - Sentinel's system rule compares the load average before it looks at who is inside, and with CPU alone refuses everybody.
   Here it looks at who is inside while the CPU is busy, which is kinder than the original.
 - Events count from some seconds after the change. In between ours loses too: when the dependency slows down, a quarter of

@@ -126,7 +126,7 @@ const SOME_ANSWERS: f64 = 60.0;
 /// How many times as many places are tried first of all in overload, when nothing is known yet.
 const FIRST_GROWTH: f64 = 2.0;
 /// But only if a queue of so many more, should it be one, is gone in so many seconds.
-const SOON_GONE: f64 = 0.5;
+const SOON_GONE: f64 = 0.3;
 /// The time between experiments in lasting overload, at first.
 const OFTEN: Duration = Duration::from_millis(500);
 
