@@ -14,6 +14,8 @@ use crate::page::{Block, blocks, read, root};
 /// As `make run` runs it, but for the build; its words on `$LOG`.
 const BEGIN: &str = r#"
 cargo() { [[ "$*" == "run --release --locked -p sluicegate-cli -- run" ]] && exec "$PROGRAM" "${@:7}"; }
+# The tests may be run by make, which this one is no part of.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 run=$(make --file "$ROOT/Makefile" --dry-run --old-file=setup CARGO=cargo run)
 (eval "$run") 2>"$LOG" &
 for _ in {1..3000}; do

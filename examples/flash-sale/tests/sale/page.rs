@@ -63,6 +63,8 @@ impl Terminal {
         let mut child = shell.arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (typed, said) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let mut terminal = Self { child, typed, said, folder };
+        // The tests may be run by make, which this one is no part of.
+        terminal.answer("unset MAKEFLAGS MFLAGS MAKELEVEL");
         // What `make` does first is look whether the machine has everything.
         terminal.answer("make() { command make -f \"$ROOT/Makefile\" -o setup \"$@\"; }");
         terminal
