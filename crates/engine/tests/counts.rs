@@ -172,7 +172,8 @@ proptest! {
         let (mut rate, mut estimate) = (false, false);
         for step in steps {
             let permits = |asked: u64| {
-                let cost = if estimate { 2 } else { asked };
+                // Who asks for nothing only looks, whatever a request is thought to cost.
+                let cost = if estimate && asked > 0 { 2 } else { asked };
                 if rate { cost.min(1) } else { cost }
             };
             match step {
