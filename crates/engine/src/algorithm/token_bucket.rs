@@ -132,7 +132,7 @@ impl Algorithm for TokenBucket {
         }
     }
 
-    /// What is out on reservations stays out, as everywhere: see [`TokenBucket::arrival`].
+    /// What is out on reservations stays out, as everywhere.
     fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
         state[0] = Gcra::give_back(self.arrival(state, ticks(now)), self.bucket.span(amount));
     }
