@@ -4,8 +4,8 @@
 //! sent after it. A time is counted from when the request was due, not from when it could be sent, so a side that lags is
 //! charged for all it delays.
 //!
-//! One thread does it all. A thread for each connection would switch tasks twice for every request, and take more of the
-//! processor than the sides that are measured.
+//! One thread does it all: a thread for each connection would switch tasks twice for every request, on the processors of
+//! those that are measured.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
