@@ -25,6 +25,6 @@ pub use admin::{Admin, OpenError, Running};
 pub use metrics::otlp::OtlpError;
 pub use refusals::tell_refusals;
 pub use sources::{
-    ConnectionReading, GatewayReading, LimitReading, ServerReading, Sources, UpstreamReading, store_name,
+    ConnectionReading, GatewayReading, LimitReading, LogReading, ServerReading, Sources, UpstreamReading, store_name,
 };
 pub use tokens::TokensError;

@@ -77,8 +77,21 @@ pub struct GatewayReading {
     /// Requests answered so far, by the class of their status: `answered[0]` of 1xx, `answered[4]` of 5xx. Empty where
     /// nobody counts them.
     pub answered: Vec<u64>,
+    /// Connections that have moved from one of its threads to another so far.
+    pub moved: u64,
+    /// Its access log, if it keeps one.
+    pub log: Option<LogReading>,
     /// Where its requests go.
     pub upstreams: Vec<UpstreamReading>,
+}
+
+/// How an access log is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LogReading {
+    /// Lines that are lost because the disk did not keep up.
+    pub lost: u64,
+    /// Writes that failed.
+    pub failures: u64,
 }
 
 impl GatewayReading {

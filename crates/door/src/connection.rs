@@ -46,6 +46,12 @@ impl Connection {
         self.peer
     }
 
+    /// On which core the last of what the other end sent came in: the other end's own, if it is of this machine, or that
+    /// which hears the network for it. `None` where the system does not tell.
+    pub fn core(&self) -> Option<usize> {
+        self.stream.core()
+    }
+
     /// Has the other end told, when it is dropped, that it was broken off, and not that it has ended. What was not sent
     /// by then is not sent.
     pub fn reset_when_dropped(&self) {

@@ -66,6 +66,15 @@ impl Socket {
         }
     }
 
+    /// On which core what comes is received, if the system tells.
+    pub(crate) fn core(&self) -> Option<usize> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Tcp(stream) => SockRef::from(stream).cpu_affinity().ok(),
+            _ => None,
+        }
+    }
+
     /// The socket for calls that wait for nothing, whatever the runtime knows of it.
     pub(crate) fn as_it_is(&self) -> SockRef<'_> {
         whichever!(self, stream => SockRef::from(stream))

@@ -25,6 +25,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(thread: Arc<Thread>, origin: Origin) -> Arc<Self> {
+        thread.itself().woke();
         Arc::new(Self { thread, origin, alarm: Mutex::new(None) })
     }
 
@@ -36,6 +37,12 @@ impl Client {
     /// Keeps an alarm for the next request.
     pub(crate) fn keep_alarm(&self, alarm: LazyAlarm) {
         *self.alarm.lock() = Some(alarm);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.thread.itself().slept();
     }
 }
 

@@ -21,6 +21,7 @@ use thiserror::Error;
 
 use crate::identity::{self, IdentityError};
 use crate::log::{AccessLog, LogError};
+use crate::neighbours::Neighbours;
 use crate::places;
 use crate::route::{RouteError, Router};
 use crate::shared::Shared;
@@ -86,6 +87,7 @@ impl Gateway {
         let forwarding = identity::forwarding(gateway);
         let entrances = gateway.listen.iter().map(|it| Entrance::new(it, forwarding.trusted(), base).map(Arc::new));
         let entrances = entrances.collect::<Result<Vec<_>, _>>()?;
+        let threads = gateway.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(cores);
         let shared = Arc::new(Shared {
             router: Router::new(&gateway.routes)?,
             places: places::of(gateway, &upstreams),
@@ -94,6 +96,7 @@ impl Gateway {
             workers: doorway.workers(),
             log: gateway.access_log.as_ref().map(AccessLog::open).transpose()?,
             timeouts: gateway.timeouts,
+            neighbours: Neighbours::new(threads.get()),
             tallies: Tallies::default(),
             longest_head: gateway.max_head as usize,
             forwarding,
@@ -101,7 +104,6 @@ impl Gateway {
             sluice,
             upstreams,
         });
-        let threads = gateway.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(cores);
         let addresses: Vec<SocketAddr> = gateway.listen.iter().map(|listener| listener.address).collect();
         let sockets = process.listen(&addresses, threads)?;
         Ok(Self { shared, doorway, listeners: sockets.into_iter().zip(entrances).collect(), threads })
@@ -122,13 +124,13 @@ impl Gateway {
         let entrances: Vec<_> = self.listeners.iter().map(|(_, entrance)| Arc::clone(entrance)).collect();
         let watching = Arc::new(Mutex::new(Some((entrances.clone(), tell))));
         let shared = Arc::clone(&self.shared);
-        let work = move |_, doors, stopped| {
+        let work = move |number, doors, stopped| {
             let shared = Arc::clone(&shared);
             // The first thread looks after what is not done for any one client.
             if let Some((entrances, tell)) = watching.lock().take() {
                 watch_over(&shared, &entrances, &tell);
             }
-            Thread::new(shared).run(doors, stopped)
+            Thread::new(shared, number).run(doors, stopped)
         };
         let threads =
             Threads::start("gateway", spread(self.listeners, self.threads), &self.doorway, Idle::Sleeps, work);
@@ -173,9 +175,14 @@ impl Vitals {
         self.shared.tallies.sum().1
     }
 
-    /// How the access log fares: lines lost because the disk was too slow, and writes that failed.
-    pub fn log_losses(&self) -> (u64, u64) {
-        self.shared.log.as_ref().map_or((0, 0), |log| (log.lost(), log.failures()))
+    /// Connections that have moved to another thread so far, to be nearer to their clients.
+    pub fn moved(&self) -> u64 {
+        self.shared.neighbours.moved()
+    }
+
+    /// How the access log fares, if there is one: lines lost because the disk was too slow, and writes that failed.
+    pub fn log_losses(&self) -> Option<(u64, u64)> {
+        self.shared.log.as_ref().map(|log| (log.lost(), log.failures()))
     }
 }
 

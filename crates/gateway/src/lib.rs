@@ -13,6 +13,7 @@ mod identity;
 mod inbound;
 mod lane;
 mod log;
+mod neighbours;
 mod places;
 mod route;
 mod shared;

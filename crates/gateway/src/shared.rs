@@ -11,6 +11,7 @@ use sluicegate_http::attributes::AttributeSources;
 use sluicegate_http::identity::Forwarding;
 
 use crate::log::AccessLog;
+use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::tally::Tallies;
 use crate::upstream::Upstreams;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     /// Where requests are noted, if anywhere.
     pub(crate) log: Option<AccessLog>,
     pub(crate) timeouts: Timeouts,
+    /// Its threads, as they see each other.
+    pub(crate) neighbours: Neighbours,
     /// What all threads have answered.
     pub(crate) tallies: Tallies,
     /// How many bytes the head of a request may have.

@@ -15,6 +15,7 @@ use crate::inbound::{Dormitory, Visit};
 use crate::lane::Lane;
 use crate::log::LogThread;
 use crate::log::request_id::RequestIds;
+use crate::neighbours::Neighbour;
 use crate::shared::Shared;
 use crate::tally::Tally;
 
@@ -35,8 +36,8 @@ pub(crate) struct Thread {
     pub(crate) tally: Arc<Tally>,
     /// Its connections.
     pub(crate) guests: Guests,
-    /// Where those sleep of which nothing is expected; `None` where the system has no such place.
-    pub(crate) dormitory: Option<Dormitory>,
+    /// Which of the gateway's threads it is.
+    pub(crate) number: usize,
 }
 
 /// The access log as one thread has it.
@@ -46,11 +47,21 @@ pub(crate) struct ThreadLog {
 }
 
 impl Thread {
-    pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn new(shared: Arc<Shared>, number: usize) -> Arc<Self> {
         let lanes = shared.upstreams.all().iter().map(|it| Lane::new(Arc::clone(it), shared.clock.clone())).collect();
         let log = shared.log.as_ref().map(|log| ThreadLog { lines: log.thread(), ids: RequestIds::new() });
         let tally = shared.tallies.add();
-        Arc::new(Self { shared, lanes, log, tally, guests: Guests::default(), dormitory: Dormitory::new() })
+        Arc::new(Self { shared, lanes, log, tally, guests: Guests::default(), number })
+    }
+
+    /// This thread, as others see it.
+    pub(crate) fn itself(&self) -> &Neighbour {
+        self.shared.neighbours.at(self.number)
+    }
+
+    /// Where its connections sleep; `None` where the system has no such place.
+    pub(crate) fn dormitory(&self) -> Option<&Dormitory> {
+        self.itself().dormitory.as_ref()
     }
 
     /// Serves at all its listeners until told to stop, and then until everybody has been answered, or the time

@@ -41,8 +41,20 @@ impl Report {
 }
 
 /// The connections of one thread that are being served. Clones are the same.
-#[derive(Clone, Debug, Default)]
-pub struct Guests(Arc<Mutex<Present>>);
+#[derive(Clone, Debug)]
+pub struct Guests {
+    present: Arc<Mutex<Present>>,
+    closing: watch::Sender<()>,
+    /// Never looked at: whoever has a copy of it sees the change, however late it is made.
+    closed: watch::Receiver<()>,
+}
+
+impl Default for Guests {
+    fn default() -> Self {
+        let (closing, closed) = watch::channel(());
+        Self { present: Arc::default(), closing, closed }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Present {
@@ -80,6 +92,11 @@ enum Role {
 }
 
 impl Guests {
+    /// How one of them hears that its thread stops: this changes.
+    pub fn closing(&self) -> watch::Receiver<()> {
+        self.closed.clone()
+    }
+
     /// Serves one more.
     pub fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
         self.add(Role::Guest, serving);
@@ -91,7 +108,7 @@ impl Guests {
     }
 
     fn add(&self, role: Role, future: impl Future<Output = ()> + Send + 'static) {
-        let mut guests = self.0.lock();
+        let mut guests = self.present.lock();
         guests.note_gone();
         guests.all.spawn(async move {
             future.await;
@@ -101,20 +118,20 @@ impl Guests {
 
     /// Waits until all have gone, and answers how many guests have gone since it was last asked.
     async fn gone(&self) -> usize {
-        std::future::poll_fn(|context| self.0.lock().poll_gone(context)).await;
+        std::future::poll_fn(|context| self.present.lock().poll_gone(context)).await;
         self.gone_so_far()
     }
 
     /// How many guests have gone since it was last asked.
     fn gone_so_far(&self) -> usize {
-        let mut guests = self.0.lock();
+        let mut guests = self.present.lock();
         guests.note_gone();
         std::mem::take(&mut guests.gone)
     }
 
     /// Ends all, and answers how many there were.
     async fn cut_off(&self) -> usize {
-        self.0.lock().all.abort_all();
+        self.present.lock().all.abort_all();
         self.gone().await
     }
 }
@@ -134,10 +151,9 @@ where
     D: Send + 'static,
     F: Fn(Connection, &D, &Arc<Host>, &watch::Receiver<()>) + Clone + Send + 'static,
 {
-    let (closing, closed) = watch::channel(());
     let mut accepting = JoinSet::new();
     for (door, behind) in doors {
-        let (let_in, closed) = (let_in.clone(), closed.clone());
+        let (let_in, closed) = (let_in.clone(), guests.closing());
         let let_in = move |connection, host: &Arc<Host>| let_in(connection, &behind, host, &closed);
         accepting.spawn(accept(door, stop.clone(), let_in));
     }
@@ -145,7 +161,7 @@ where
     drop(stop.wait_for(|stop| *stop != Stop::Serve).await);
     // Those who left before are nobody's affair any more.
     guests.gone_so_far();
-    closing.send_replace(());
+    guests.closing.send_replace(());
     let mut report = Report::default();
     let mut left = async || {
         // Those who waited in line at the door come in until it has closed.

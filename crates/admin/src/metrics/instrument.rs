@@ -176,10 +176,16 @@ instruments! {
         "Connections that the gateway gave a place";
     GATEWAY_REFUSED: Counter "sluicegate.gateway_connections_refused" [Things("{connection}")]
         "Connections that the gateway had no place for";
+    GATEWAY_MOVED: Counter "sluicegate.gateway_connections_moved" [Things("{connection}")]
+        "Connections that moved to another thread of the gateway, to be nearer to their clients";
     GATEWAY_IN_FLIGHT: Gauge "sluicegate.gateway_in_flight" [Things("{request}")]
         "Requests that the gateway serves now";
     GATEWAY_REQUESTS: Counter "sluicegate.gateway_requests" [Things("{request}")]
         "Requests that the gateway answered, by the class of the status";
+    ACCESS_LOG_LOST: Counter "sluicegate.access_log_lost" [Things("{line}")]
+        "Lines of the access log that are lost because the disk did not keep up";
+    ACCESS_LOG_FAILURES: Counter "sluicegate.access_log_failures" [Things("{write}")]
+        "Writes of the access log that failed";
     UPSTREAM_SERVERS: Gauge "sluicegate.upstream_servers" [Things("{server}")]
         "Servers of an upstream, by whether they get requests";
     UPSTREAM_IN_FLIGHT: Gauge "sluicegate.upstream_in_flight" [Things("{request}")]

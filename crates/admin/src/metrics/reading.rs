@@ -282,9 +282,14 @@ fn machine(readings: &Readings, to: &mut Gathered) {
 
 fn gateway(reading: &GatewayReading, to: &mut Gathered) {
     connections(&reading.connections, [&i::GATEWAY_CONNECTIONS, &i::GATEWAY_ENTERED, &i::GATEWAY_REFUSED], to);
+    to.one(&i::GATEWAY_MOVED, Value::Whole(reading.moved));
     to.one(&i::GATEWAY_IN_FLIGHT, Value::Whole(reading.in_flight));
     let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(&reading.answered);
     to.family(&i::GATEWAY_REQUESTS, classes.map(|(class, count)| point("status", class, *count)));
+    if let Some(log) = reading.log {
+        to.one(&i::ACCESS_LOG_LOST, Value::Whole(log.lost));
+        to.one(&i::ACCESS_LOG_FAILURES, Value::Whole(log.failures));
+    }
     let servers = reading.upstreams.iter().flat_map(|upstream| {
         [("up", upstream.up), ("down", upstream.down)].map(|(state, count)| Point {
             labels: vec![("upstream", upstream.name.clone()), ("state", state.to_owned())],

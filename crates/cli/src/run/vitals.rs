@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sluicegate::Sluice;
 use sluicegate::adaptive::pilot::{Pilot, Steering};
 use sluicegate::adaptive::signals::Machine;
-use sluicegate_admin::{ConnectionReading, GatewayReading, LimitReading, ServerReading, UpstreamReading};
+use sluicegate_admin::{ConnectionReading, GatewayReading, LimitReading, LogReading, ServerReading, UpstreamReading};
 use sluicegate_gateway::{Health, UpstreamStatus, Vitals};
 use sluicegate_server::LimitCounts;
 
@@ -15,6 +15,8 @@ pub(super) fn of_gateway(vitals: Vitals) -> Arc<dyn Fn() -> GatewayReading + Sen
         connections: ConnectionReading::from(vitals.door()),
         in_flight: vitals.under_way(),
         answered: vitals.answered().to_vec(),
+        moved: vitals.moved(),
+        log: vitals.log_losses().map(|(lost, failures)| LogReading { lost, failures }),
         upstreams: vitals.upstreams().into_iter().map(upstream).collect(),
     })
 }

@@ -45,8 +45,6 @@ pub(crate) struct Dormitory {
 struct Beds {
     /// By the numbers of their sockets, which are small and given out anew.
     by_socket: Vec<Option<Box<Sleeper>>>,
-    /// How connections of this thread hear that it stops.
-    closing: Option<watch::Receiver<()>>,
     /// Whether nobody looks after sleepers any more.
     are_closed: bool,
 }
@@ -72,8 +70,8 @@ impl Dormitory {
         Some(Self { watch, beds: Mutex::default() })
     }
 
-    /// Takes a connection in; gives it back if it cannot sleep here. `closing` is the same for all connections of a thread.
-    pub(super) fn take_in(&self, sleeper: Sleeper, closing: &watch::Receiver<()>) -> Option<Sleeper> {
+    /// Takes a connection in, of this thread or of another; gives it back if it cannot sleep here.
+    pub(super) fn take_in(&self, sleeper: Sleeper) -> Option<Sleeper> {
         let socket = sleeper.connection.as_fd();
         let Ok(bed) = usize::try_from(socket.as_raw_fd()) else { return Some(sleeper) };
         let mut beds = self.beds.lock();
@@ -85,7 +83,6 @@ impl Dormitory {
         if beds.by_socket.len() <= bed {
             beds.by_socket.resize_with(bed + 1, || None);
         }
-        beds.closing.get_or_insert_with(|| closing.clone());
         beds.by_socket[bed] = Some(Box::new(sleeper));
         None
     }
@@ -101,7 +98,7 @@ impl Dormitory {
 
     /// Looks after the sleepers of a thread until it stops; then all of them are woken, to be served a last time.
     pub(crate) async fn attend(thread: Arc<Thread>, mut stop: watch::Receiver<Stop>) {
-        let Some(dormitory) = &thread.dormitory else { return };
+        let Some(dormitory) = thread.dormitory() else { return };
         let Some(calls) = dormitory.calls() else { return };
         let mut stopped = pin!(stop.wait_for(|stop| *stop != Stop::Serve));
         let mut round = thread.shared.clock.sleep(ROUND);
@@ -122,8 +119,7 @@ impl Dormitory {
         }
         let closed = Beds { are_closed: true, ..Beds::default() };
         let last = std::mem::replace(&mut *dormitory.beds.lock(), closed);
-        let Some(closing) = last.closing else { return };
-        last.by_socket.into_iter().flatten().for_each(|sleeper| dormitory.wake(*sleeper, closing.clone(), &thread));
+        last.by_socket.into_iter().flatten().for_each(|sleeper| dormitory.wake(*sleeper, &thread));
     }
 
     /// Wakes some of those who have something to say; answers whether there were any.
@@ -135,25 +131,23 @@ impl Dormitory {
         }
         for call in &calls {
             let bed = usize::try_from(call.data.u64()).unwrap_or(usize::MAX);
-            let mut beds = self.beds.lock();
-            let sleeper = beds.by_socket.get_mut(bed).and_then(Option::take);
-            if let (Some(sleeper), Some(closing)) = (sleeper, beds.closing.clone()) {
-                drop(beds);
+            let sleeper = self.beds.lock().by_socket.get_mut(bed).and_then(Option::take);
+            if let Some(sleeper) = sleeper {
                 // A crowd that leaves at once is not woken for it.
                 let heard = call.flags;
                 if heard.intersects(LEAVING) && sleeper.connection.has_left() {
                     continue;
                 }
-                self.wake(*sleeper, closing, thread);
+                self.wake(*sleeper, thread);
             }
         }
         !calls.is_empty()
     }
 
     /// Goes on with a connection. One that the system has lost is closed.
-    fn wake(&self, sleeper: Sleeper, closing: watch::Receiver<()>, thread: &Arc<Thread>) {
+    fn wake(&self, sleeper: Sleeper, thread: &Arc<Thread>) {
         let is_unwatched = epoll::delete(&self.watch, sleeper.connection.as_fd()).is_ok();
-        if is_unwatched && let Ok(visit) = Visit::woken(sleeper, closing, thread) {
+        if is_unwatched && let Ok(visit) = Visit::woken(sleeper, thread) {
             thread.guests.spawn(visit.serve_on());
         }
     }

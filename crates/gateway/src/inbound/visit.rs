@@ -27,6 +27,7 @@ use crate::body::Upload;
 use crate::client::{Client, ClientService};
 use crate::exchange::{self, Begun, Tunnel};
 use crate::failure::Failure;
+use crate::neighbours::{Bearings, Neighbour};
 use crate::thread::Thread;
 use crate::turns::after_others;
 
@@ -47,6 +48,7 @@ pub(crate) struct Visit {
     pub(super) closing: watch::Receiver<()>,
     pub(super) host: Arc<Host>,
     pub(super) client: Arc<Client>,
+    bearings: Bearings,
 }
 
 /// What the first bytes are.
@@ -70,6 +72,8 @@ enum Next {
 /// What comes after a busy time.
 enum After {
     Rest,
+    /// The thread of this number, which is nearer to the client.
+    Elsewhere(usize),
     /// Another protocol.
     Switched(Box<Tunnel>),
     Over,
@@ -114,15 +118,17 @@ impl Visit {
     ) -> Self {
         let alarm = LazyAlarm::new(client.thread.shared.clock.clone());
         let deadlines = Deadlines::new(host.patience(), alarm, since);
-        Self { wire: Arc::new(Mutex::new(ClientWire::new(stream))), deadlines, closing, host, client }
+        let wire = Arc::new(Mutex::new(ClientWire::new(stream)));
+        Self { wire, deadlines, closing, host, client, bearings: Bearings::default() }
     }
 
     /// A client that has slept.
-    pub(super) fn woken(sleeper: Sleeper, closing: watch::Receiver<()>, thread: &Arc<Thread>) -> io::Result<Self> {
+    pub(super) fn woken(sleeper: Sleeper, thread: &Arc<Thread>) -> io::Result<Self> {
         let Sleeper { connection, address, since, resting } = sleeper;
         let client = thread.client(SocketAddr::new(address, 0), false);
         let host = Arc::clone(resting.host());
-        let mut visit = Self::new(Stream::Plain(connection.wake()?), client, host, closing, since);
+        let stream = Stream::Plain(connection.wake()?);
+        let mut visit = Self::new(stream, client, host, thread.guests.closing(), since);
         visit.deadlines.await_since(Awaited::Request, since);
         Ok(visit)
     }
@@ -130,15 +136,36 @@ impl Visit {
     /// Goes to sleep, or gives itself back if it cannot. `None` also if it is broken: then it is over.
     fn lie_down(self) -> Option<Self> {
         let thread = Arc::clone(&self.client.thread);
-        let Some(dormitory) = &thread.dormitory else { return Some(self) };
-        if self.deadlines.is_closing() || !self.wire.lock().can_sleep() {
+        self.lie_down_at(thread.itself())
+    }
+
+    /// Moves to another thread, or gives itself back if it should not, or cannot. It sleeps there until its next request
+    /// comes, which may be at once.
+    fn move_to(self, number: usize) -> Option<Self> {
+        let shared = Arc::clone(&self.client.thread.shared);
+        let there = shared.neighbours.at(number);
+        if !shared.neighbours.is_fair(self.client.thread.number, number) {
             return Some(self);
         }
-        let Self { wire, deadlines, closing, host, client } = self;
+        let stays = self.lie_down_at(there);
+        if stays.is_none() {
+            there.took_in();
+        }
+        stays
+    }
+
+    fn lie_down_at(self, thread: &Neighbour) -> Option<Self> {
+        let Some(dormitory) = &thread.dormitory else { return Some(self) };
+        // Over HTTP/2, the body of a request that was answered may be in somebody's hands for a moment longer.
+        let is_sole = Arc::strong_count(&self.wire) == 1;
+        if self.deadlines.is_closing() || !is_sole || !self.wire.lock().can_sleep() {
+            return Some(self);
+        }
+        let Self { wire, deadlines, host, client, .. } = self;
         let connection = Arc::into_inner(wire)?.into_inner().sleep()?;
         let (address, since, resting) = (client.origin.address, deadlines.since(), host.rest());
-        let sleepless = dormitory.take_in(Sleeper { connection, address, since, resting }, &closing)?;
-        Self::woken(sleepless, closing, &thread).ok()
+        let sleepless = dormitory.take_in(Sleeper { connection, address, since, resting })?;
+        Self::woken(sleepless, &client.thread).ok()
     }
 
     /// Serves it until it ends, takes too long, or the gateway stops.
@@ -173,6 +200,10 @@ impl Visit {
                     self = awake;
                     self.wire.lock().bytes.rest();
                     resting = Some(self.host.rest());
+                }
+                After::Elsewhere(number) => {
+                    let Some(stays) = self.move_to(number) else { return };
+                    self = stays;
                 }
                 After::Switched(tunnel) => return Box::pin(self.go_on_in(tunnel)).await,
                 After::Over => return self.wire.lock().leave(),
@@ -272,7 +303,14 @@ impl Visit {
                 }
             };
             match sent {
-                Sent::GoesOn => self.deadlines.await_now(Awaited::Request),
+                Sent::GoesOn => {
+                    self.deadlines.await_now(Awaited::Request);
+                    let thread = &self.client.thread;
+                    let core = || self.wire.lock().core();
+                    if let Some(nearer) = self.bearings.answered(&thread.shared.neighbours, thread.number, core) {
+                        return After::Elsewhere(nearer);
+                    }
+                }
                 Sent::Switched(tunnel) => return After::Switched(tunnel),
                 Sent::Unread => {
                     self.linger().await;
@@ -285,7 +323,7 @@ impl Visit {
 
     /// The next request, if there is one.
     async fn next(&mut self, closes: &mut Closes<'_>) -> Next {
-        let Self { wire, deadlines, closing, host, client } = self;
+        let Self { wire, deadlines, closing, host, client, .. } = self;
         let longest = client.thread.shared.longest_head;
         let mut seen = 0;
         poll_fn(|context| {

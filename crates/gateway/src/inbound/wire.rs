@@ -78,6 +78,15 @@ impl ClientWire {
         self.bytes.is_idle() && matches!(self.bytes.io(), Stream::Plain(_))
     }
 
+    /// On which core what the client sends comes in; `None` where that is not known, or is of no use: nobody could go
+    /// there.
+    pub(super) fn core(&self) -> Option<usize> {
+        match self.bytes.io() {
+            Stream::Plain(connection) if self.can_sleep() => connection.core(),
+            _ => None,
+        }
+    }
+
     /// Puts the connection to sleep; `None` if it [cannot](Self::can_sleep), or is broken.
     pub(super) fn sleep(self) -> Option<Asleep> {
         match self.bytes.into_parts().0 {

@@ -12,13 +12,15 @@ use super::{Kept, Subject, TOKENS, WRITE, call};
 use crate::metrics::checker::{Exposed, read};
 use crate::metrics::instrument::{ALL, Instrument, Kind};
 use crate::metrics::{self, Format};
-use crate::{ConnectionReading, GatewayReading, LimitReading, ServerReading, Sources, UpstreamReading};
+use crate::{ConnectionReading, GatewayReading, LimitReading, LogReading, ServerReading, Sources, UpstreamReading};
 
 fn served(sources: &mut Sources) {
     sources.gateway = Some(Arc::new(|| GatewayReading {
         connections: ConnectionReading { open: 4, queued: 1, entered: 9, refused: 2 },
         in_flight: 3,
         answered: vec![0, 5, 0, 1, 0],
+        moved: 6,
+        log: Some(LogReading { lost: 8, failures: 1 }),
         upstreams: vec![UpstreamReading { name: "shop".to_owned(), up: 2, down: 1, in_flight: 3, failures: 1 }],
     }));
     sources.server = Some(Arc::new(|| ServerReading { requests: vec![("rls", 7)], ..Default::default() }));
@@ -60,7 +62,10 @@ async fn metrics_are_as_scrapers_want_them() {
         ("sluicegate_rules_version", &[], 1.0),
         ("sluicegate_reloads", &[("result", "success")], 0.0),
         ("sluicegate_last_reload_successful", &[], 1.0),
+        ("sluicegate_gateway_connections_moved", &[], 6.0),
         ("sluicegate_gateway_in_flight", &[], 3.0),
+        ("sluicegate_access_log_lost", &[], 8.0),
+        ("sluicegate_access_log_failures", &[], 1.0),
         ("sluicegate_gateway_requests", &[("status", "2xx")], 5.0),
         ("sluicegate_upstream_servers", &[("upstream", "shop"), ("state", "down")], 1.0),
         ("sluicegate_server_requests", &[("protocol", "rls")], 7.0),
