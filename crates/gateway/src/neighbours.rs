@@ -50,7 +50,7 @@ impl Neighbours {
     }
 
     /// Whether a connection may move from one thread to another.
-    pub(crate) fn is_fair(&self, from: usize, to: usize) -> bool {
+    fn is_fair(&self, from: usize, to: usize) -> bool {
         is_fair(self.at(from).awake(), self.at(to).awake())
     }
 
@@ -100,9 +100,9 @@ impl Neighbour {
 }
 
 /// Whether one may go from a thread that has so many to one that has so many. Dealt out by chance, they would differ by
-/// this much in every third case.
+/// twice this much in every third case; but those on their way have left here, and have not woken there.
 const fn is_fair(from: usize, to: usize) -> bool {
-    to <= from + (from + to).isqrt()
+    to <= from + (from + to).isqrt() / 2
 }
 
 /// Where a connection's client is, as seen from the thread that serves it.
@@ -144,7 +144,7 @@ impl Bearings {
     fn look(&mut self, neighbours: &Neighbours, here: usize, client: Option<usize>) -> Option<usize> {
         let nearer = client.and_then(|core| neighbours.nearer(here, core));
         let before = std::mem::replace(&mut self.nearer, nearer);
-        nearer.filter(|_| before == nearer)
+        nearer.filter(|there| before == nearer && neighbours.is_fair(here, *there))
     }
 }
 
@@ -187,6 +187,8 @@ mod tests {
         ] {
             assert_eq!(bearings.look(&neighbours, 0, client), expected);
         }
+        neighbours.at(1).woke();
+        assert_eq!(bearings.look(&neighbours, 0, Some(1)), None, "it would be one of two there, and here the only one");
     }
 
     #[test]
@@ -210,7 +212,7 @@ mod tests {
             while from > 0 && is_fair(from, to) {
                 (from, to) = (from - 1, to + 1);
             }
-            let chance = (from + to).isqrt() + 2;
+            let chance = (from + to).isqrt() / 2 + 2;
             assert!(to <= before.max(from + chance), "{from} and {to} of at most {before}");
         }
         assert!(!is_fair(10, 20) && is_fair(20, 10) && is_fair(10, 10));

@@ -42,7 +42,10 @@ pub(crate) struct Journal {
     /// Of the answer, once it has begun.
     status: Option<StatusCode>,
     response_bytes: u64,
+    /// How long it has stood in lines that it has left.
     wait: Duration,
+    /// Since when it stands in one.
+    in_line: Option<Timestamp>,
     sent: Option<Timestamp>,
     upstream: Option<String>,
     server: Option<Arc<Server>>,
@@ -67,10 +70,11 @@ impl Journal {
         request.headers_mut().insert(&X_REQUEST_ID, id.header().clone());
         let header = |name: HeaderName| request.headers().get(name).cloned();
         let shared = &client.thread.shared;
+        let begun = shared.clock.now();
         Some(Box::new(Self {
             id,
             time: SystemTime::now(),
-            begun: shared.clock.now(),
+            begun,
             address: client.origin.client(&shared.forwarding, request.headers()),
             method: request.method().clone(),
             target: request.uri().clone(),
@@ -82,6 +86,7 @@ impl Journal {
             status: None,
             response_bytes: 0,
             wait: Duration::ZERO,
+            in_line: Some(begun),
             sent: None,
             upstream: None,
             server: None,
@@ -97,11 +102,23 @@ impl Journal {
         }))
     }
 
-    /// The rules have decided, after this wait.
+    /// It waits for its turn, if it did not already.
+    pub(super) fn waits(&mut self) {
+        self.in_line.get_or_insert_with(|| self.client.thread.shared.clock.now());
+    }
+
+    /// It has its turn, or will have none.
+    pub(super) fn has_turn(&mut self) {
+        let now = self.client.thread.shared.clock.now();
+        self.wait += self.in_line.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
+    }
+
+    /// The rules have decided; `waited`: not at once.
     pub(super) fn decided(&mut self, outcome: &Outcome, waited: bool) {
         if waited {
-            self.wait = self.client.thread.shared.clock.now().saturating_since(self.begun);
+            self.has_turn();
         }
+        self.in_line = None;
         let position = match outcome.cause() {
             Cause::Limit(rule) | Cause::Ban(rule) | Cause::Strain(rule) => Some(rule),
             _ => outcome.decisions().find(|(_, said)| !said.shadow).map(|(_, said)| said.rule),
@@ -144,6 +161,7 @@ impl Journal {
     }
 
     pub(super) fn failed(&mut self, failure: &Failure) {
+        self.in_line = None;
         self.verdict = Some(Verdict::Failed(failure.word()));
     }
 
@@ -166,10 +184,10 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
+        // Who is over while it waits stood in line to the last.
+        self.has_turn();
         let Some(log) = &self.client.thread.log else { return };
         let duration = self.client.thread.shared.clock.now().saturating_since(self.begun);
-        // Who was over before the rules had decided stood in line to the last.
-        let wait = if self.verdict.is_some() { self.wait } else { duration };
         let target = self.target.path_and_query().map_or("*", http::uri::PathAndQuery::as_str);
         log.lines.write(&Line {
             time: self.time,
@@ -187,7 +205,7 @@ impl Drop for Journal {
             status: self.status.map_or(ABANDONED, |status| status.as_u16()),
             response_bytes: self.response_bytes,
             duration,
-            wait,
+            wait: self.wait,
             served_by: self.upstream.as_deref().map(|upstream| ServedBy {
                 upstream,
                 server: self.server.as_ref().map(|server| server.url()),

@@ -16,15 +16,16 @@ mod journal;
 mod upgrade;
 
 use std::borrow::Cow;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use sluicegate_engine::Outcome;
 use sluicegate_engine::gate::Ending;
 use sluicegate_engine::rule::{self, Side};
 use sluicegate_engine::sluice::{Admission, Waved};
+use sluicegate_engine::{Outcome, Pass};
 use sluicegate_http::attributes::HttpAttributes;
 use sluicegate_http::headers::Fields;
 use sluicegate_http::{Protocol, Renderer, normal_path};
@@ -175,7 +176,7 @@ async fn answered(
         Found::OtherMethod => return Err(other_method(shared, request)),
         Found::Nothing => return Err(Failure::NoRoute),
     };
-    held.turn = shared.workers.turn().await.map_err(|_| Failure::Busy)?;
+    held.turn = turn(shared, journal).await?;
     let mut answer = match place {
         Place::Answer(answer) => {
             held.note(Ending::Well);
@@ -189,6 +190,21 @@ async fn answered(
     };
     answer.fields = Some(fields);
     Ok(answer)
+}
+
+/// Waits until the request may be worked on.
+async fn turn(shared: &Shared, journal: &mut Option<Box<Journal>>) -> Result<Option<Pass>, Failure> {
+    let mut waiting = pin!(shared.workers.turn());
+    let turn = poll_fn(|context| {
+        let turn = waiting.as_mut().poll(context);
+        match journal {
+            Some(journal) if turn.is_pending() => journal.waits(),
+            Some(journal) => journal.has_turn(),
+            None => {}
+        }
+        turn
+    });
+    turn.await.map_err(|_| Failure::Busy)
 }
 
 fn note(journal: &mut Option<Box<Journal>>, outcome: &Outcome, waited: bool) {

@@ -139,14 +139,11 @@ impl Visit {
         self.lie_down_at(thread.itself())
     }
 
-    /// Moves to another thread, or gives itself back if it should not, or cannot. It sleeps there until its next request
-    /// comes, which may be at once.
+    /// Moves to another thread, or gives itself back if it cannot. It sleeps there until its next request comes, which may
+    /// be at once.
     fn move_to(self, number: usize) -> Option<Self> {
         let shared = Arc::clone(&self.client.thread.shared);
         let there = shared.neighbours.at(number);
-        if !shared.neighbours.is_fair(self.client.thread.number, number) {
-            return Some(self);
-        }
         let stays = self.lie_down_at(there);
         if stays.is_none() {
             there.took_in();

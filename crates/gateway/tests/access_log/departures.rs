@@ -85,6 +85,40 @@ fn who_left_the_line_was_neither_allowed_nor_sent_on() {
     assert_eq!((&line["wait"], &line["target"]), (&json!(1.5), &json!("/2")));
 }
 
+/// Where no more are worked on at once than `in_flight` says, that line is waited in, too.
+#[test]
+fn waiting_to_be_worked_on_is_waiting() {
+    let (log, server) = (LogFile::new(), silent());
+    let clock = ManualClock::new();
+    let fields = format!("{}\nin_flight: 1", fields(&log, &[server.at]));
+    let served = Served::with_clock(&gateway(&fields, ""), clock.clone());
+    let waiting = || served.running().vitals().door().counts().requests_waiting;
+    let mut clients = [(); 3].map(|()| Client::connect(served.at));
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(format!("GET /{number} HTTP/1.1\r\nHost: shop\r\n\r\n"));
+        until("one is worked on", || server.requests().len() == 1);
+        until("the others wait", || waiting() == number);
+    }
+    let [first, second, third] = clients;
+    clock.advance(Duration::from_millis(1_500));
+    drop(first);
+    until("the second is worked on", || server.requests().len() == 2);
+    clock.advance(Duration::from_millis(500));
+    drop(third);
+    until("nobody waits", || waiting() == 0);
+    drop(second);
+    let told = |line: &Value| ["target", "wait", "duration"].map(|name| line[name].clone());
+    let lines: Vec<_> = log.objects(3).iter().map(told).collect();
+    assert_eq!(
+        lines,
+        [
+            [json!("/0"), json!(0.0), json!(1.5)],
+            [json!("/2"), json!(2.0), json!(2.0)],
+            [json!("/1"), json!(1.5), json!(2.0)]
+        ]
+    );
+}
+
 #[test]
 fn who_left_amid_the_answer_had_its_status() {
     let log = LogFile::new();
