@@ -61,7 +61,7 @@ impl Auth {
         call: &Parts,
         peer: SocketAddr,
     ) -> Result<Response<Full<Bytes>>, Problem> {
-        let refuse_with = refuse_with(call.uri.query())?;
+        let refuse_with = refuse_with(own_query(call))?;
         let mut admission = self.admit(sluice, call, peer)?;
         let outcome = match admission.take() {
             Some(outcome) => outcome,
@@ -109,6 +109,13 @@ impl Auth {
         }
         answer
     }
+}
+
+/// What the proxy itself says behind the `?`. Caddy asks with the client's query unless it is told another, and says in
+/// `X-Forwarded-Uri` which that is.
+fn own_query(call: &Parts) -> Option<&str> {
+    let of_client = call.headers.get(FORWARDED_URI).and_then(|uri| Some(uri.to_str().ok()?.split_once('?')?.1));
+    call.uri.query().filter(|query| Some(*query) != of_client)
 }
 
 /// The status to refuse with, if the proxy understands only some: `?refuse=403`.

@@ -1,8 +1,12 @@
-//! The real nginx, that asks about each request with `auth_request`.
+//! The real nginx, that asks about each request with `auth_request`, and the real Caddy with `forward_auth`.
 
+use sluicegate_listen::Stop;
+
+use crate::support::caddy::Caddy;
 use crate::support::folder::Folder;
 use crate::support::nginx::Nginx;
 use crate::support::served::Served;
+use crate::support::upstream::Upstream;
 use crate::support::web::Web;
 
 const RULES: &str = "
@@ -91,4 +95,62 @@ async fn what_a_client_makes_up_does_not_count() {
     for headers in spoofed {
         assert_eq!(web.call("GET", "/files/a", headers, "").await.unwrap().status, 429, "{headers:?}");
     }
+}
+
+/// With the site that the documentation has, before an upstream.
+async fn caddy(served: &Served, upstream: &Upstream) -> Caddy {
+    let page = include_str!("../../../../docs/http-api.md");
+    let (_, from) = page.split_once("```caddyfile\n").expect("the page has a site");
+    let (site, _) = from.split_once("```").expect("which ends");
+    let (at, behind) = (served.addresses()[0].to_string(), upstream.address.to_string());
+    assert!(site.contains("127.0.0.1:8082") && site.contains("127.0.0.1:9001"), "{site}");
+    Caddy::with(&site.replace("127.0.0.1:8082", &at).replace("127.0.0.1:9001", &behind)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caddy_asks_about_each_request_and_sends_refusals_on() {
+    let folder = Folder::new();
+    let (served, upstream) = (Served::start(&folder, RULES), Upstream::start().await);
+    let caddy = caddy(&served, &upstream).await;
+    let mut web = Web::to(&caddy.place()).await.unwrap();
+    for _ in 0..2 {
+        let answer = web.get("/files/a?b=c").await.unwrap();
+        assert_eq!((answer.status, answer.body.as_ref()), (200, b"hello".as_slice()));
+    }
+    let refused = web.get("/files/a").await.unwrap();
+    assert_eq!((refused.status, refused.header("ratelimit-remaining")), (429, Some("0")));
+    assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
+    assert_eq!(refused.json()["violated-policies"], serde_json::json!(["files"]));
+    assert_eq!(web.get("/other?refuse=teapot").await.unwrap().status, 200);
+    // Caddy hands the client's query on: it says nothing to the decision server.
+    for path in ["//files/a", "/files/./a", "/x/../files/a", "/%66iles/a", "/files/a?x", "/files/a?refuse=401"] {
+        assert_eq!(web.get(path).await.unwrap().status, 429, "{path}");
+    }
+    for status in [200, 429] {
+        assert_eq!(web.call("POST", "/a", &[], "").await.unwrap().status, status);
+    }
+    for (tier, status) in [("gold", 200), ("gold", 429), ("tin", 200)] {
+        assert_eq!(web.call("GET", "/tiers", &[("x-tier", tier)], "").await.unwrap().status, status);
+    }
+    // What a client makes up does not count. Where it says what nginx would, it shuts out itself.
+    for (headers, status) in [
+        ([("x-forwarded-for", "203.0.113.9"), ("x-real-ip", "203.0.113.9")], 429),
+        ([("x-forwarded-uri", "/other"), ("x-forwarded-method", "PUT")], 429),
+        ([("x-forwarded-host", "other"), ("x-forwarded-proto", "https")], 429),
+        ([("x-original-uri", "/other"), ("x-original-method", "PUT")], 403),
+    ] {
+        assert_eq!(web.call("GET", "/files/a", &headers, "").await.unwrap().status, status, "{headers:?}");
+    }
+}
+
+/// Without the decision server nobody passes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caddy_lets_nobody_pass_when_nobody_decides() {
+    let folder = Folder::new();
+    let (served, upstream) = (Served::start(&folder, RULES), Upstream::start().await);
+    let caddy = caddy(&served, &upstream).await;
+    let mut web = Web::to(&caddy.place()).await.unwrap();
+    assert_eq!(web.get("/other").await.unwrap().status, 200);
+    served.stop(Stop::Close).await;
+    assert_eq!(web.get("/other").await.unwrap().status, 502);
 }

@@ -39,6 +39,22 @@ async fn all_answer(places: &[Place; 3], account: &str) {
     assert_eq!(resp.ask(&["CL.THROTTLE", account, "3", "1", "3600"]).await.unwrap().numbers(), [0, 4, 3, -1, 3600]);
 }
 
+/// Threads that look for more before they sleep answer the same, wake when something comes, and stop when they should.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_that_stay_awake_for_a_while_answer_the_same() {
+    let folder = Folder::new();
+    let services = "rls: 127.0.0.1:0, http: 127.0.0.1:0, resp: 127.0.0.1:0";
+    let served = Served::start(&folder, &format!("server: {{ {services}, threads: 1, busy_poll: 200us }}\n{RULES}"));
+    let places = [0, 1, 2].map(|nth| served.place(nth));
+    for account in ["alice", "bob", "carol"] {
+        all_answer(&places, account).await;
+    }
+    let open = Resp::to(&places[2]).await.unwrap();
+    let report = served.stop(Stop::Close).await;
+    assert_eq!(report.aborted, 0);
+    drop(open);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_the_network_and_over_unix_sockets_it_is_one_server() {
     let folder = Folder::new();

@@ -2,6 +2,7 @@
 //! other program would.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test uses a part of it")]
 
+pub mod caddy;
 pub mod folder;
 pub mod made;
 pub mod nginx;
