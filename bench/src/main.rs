@@ -134,7 +134,7 @@ enum Command {
 /// What to measure, and how much of it.
 #[derive(Args)]
 struct Choice {
-    /// Only cases whose name begins so; may be repeated
+    /// Only the case of this name, or those whose name begins so; may be repeated
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<String>,
     /// A tenth of the size and fewer rounds: to see that it works, not to quote
@@ -235,10 +235,13 @@ fn measure(all: &[Case], notes: &str, choice: &Choice, json: PathBuf) -> Result<
             return Err(format!("no case begins with `{name}`; there are {}", known.join(", ")).into());
         }
     }
+    // `resp-p1` is a case, and what `resp-p16` begins with.
+    let is_case = |name: &String| all.iter().any(|(case, _)| case == name);
     let started = Instant::now();
     let mut rows = Vec::new();
     for (case, run) in all {
-        if wanted.is_empty() || wanted.iter().any(|name| case.starts_with(name.as_str())) {
+        let is_meant = |name: &String| if is_case(name) { case == name } else { case.starts_with(name.as_str()) };
+        if wanted.is_empty() || wanted.iter().any(is_meant) {
             let case_started = Instant::now();
             rows.extend(run(Scale { quick: choice.quick }));
             println!("{case}: measured in {:.1} s", case_started.elapsed().as_secs_f64());

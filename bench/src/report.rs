@@ -149,8 +149,10 @@ after a drop from three times to half, until nobody is held back any more. The l
 /// What the reader of the decision server's table needs to know.
 pub(crate) const SERVER_NOTES: &str = "\
 Median of several interleaved rounds, all on one machine. resp: redis-benchmark with 50 clients and 10^6 keys drawn at
-random, one call or 16 under way on each connection; ours decides (CL.THROTTLE, all admitted) on as many threads as
-there are cores, Redis counts (INCR) on its one and keeps nothing on disk; redis-cell is shown where it could be built.
+random, one call or 16 under way on each connection; ours decides (CL.THROTTLE, all admitted), Redis counts (INCR) on
+its one thread and keeps nothing on disk. resp-p1: ours has one thread, too, which looks for more for 50 us before it
+sleeps (threads: 1, busy_poll: 50us); in resp-p1-usual and resp-p16 it has as many as there are cores, which sleep at
+once. redis-cell and throttlecrab are shown where they could be built.
 rls: h2load with 4 connections of 64 streams; http-check: wrk with 64 connections. There, ours decides by a rule that is
 never reached and tells what is left; the peer reads the same request and answers the same to everybody; two threads
 each.";

@@ -20,16 +20,29 @@ const CELL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/redis-c
 /// Where `scripts/throttlecrab` puts the server.
 const CRAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/throttlecrab-server-0.4.40");
 
+/// One thread, as Redis has one, which looks for more before it sleeps; beside it, ours as it comes.
 pub(crate) fn one_at_a_time(scale: Scale) -> Vec<Row> {
-    beside("resp-p1", 1, scale.size(500_000), scale)
+    beside("resp-p1", "threads: 1, busy_poll: 50us", Some("resp-p1-usual"), 1, scale.size(500_000), scale)
 }
 
 pub(crate) fn sixteen_at_a_time(scale: Scale) -> Vec<Row> {
-    beside("resp-p16", 16, scale.size(2_000_000), scale)
+    beside("resp-p16", "", None, 16, scale.size(2_000_000), scale)
 }
 
-fn beside(case: &'static str, pipelined: u32, calls: u32, scale: Scale) -> Vec<Row> {
-    let ours = sluicegate::run(|port| format!("server: {{ resp: 127.0.0.1:{port} }}\n"));
+/// Measures ours with these settings beside the others; where there is a name for it, also ours without them.
+fn beside(
+    case: &'static str,
+    settings: &str,
+    usual_case: Option<&'static str>,
+    pipelined: u32,
+    calls: u32,
+    scale: Scale,
+) -> Vec<Row> {
+    let with = |settings: &str| {
+        let settings = settings.to_owned();
+        sluicegate::run(move |port| format!("server: {{ resp: 127.0.0.1:{port}, {settings} }}\n"))
+    };
+    let (ours, usual) = (with(settings), usual_case.map(|_| with("")));
     let redis = RedisServer::start().expect("a Redis");
     let cell = fs::exists(CELL).unwrap_or(false).then(|| RedisServer::start_with(&["--loadmodule", CELL]));
     let cell = cell.map(|started| started.expect("a Redis with redis-cell"));
@@ -39,6 +52,7 @@ fn beside(case: &'static str, pipelined: u32, calls: u32, scale: Scale) -> Vec<R
     sides.extend(cell.as_ref().map(|redis| Side::throttle("redis-cell 0.2.2", redis.port())));
     sides.extend(crab.as_ref().map(|server| Side::crab("throttlecrab 0.4.40", server.port())));
     sides.push(Side::script("the usual Lua script", &scripted));
+    sides.extend(usual.as_ref().map(|usual| Side::throttle("itself as it comes", usual.port())));
     let asking = Asking { clients: 50, pipelined, keys: KEYS, calls };
     for side in &sides {
         side.prove_it_answers();
@@ -50,15 +64,20 @@ fn beside(case: &'static str, pipelined: u32, calls: u32, scale: Scale) -> Vec<R
         Asking { calls: calls / side.part, ..asking }.per_second(side.port, &side.words())
     });
     sides.iter().for_each(Side::prove_it_answers);
-    let row = |(side, theirs): (&Side, &f64)| Row {
+    let row = |case, ours, (side, theirs): (&Side, &f64), goal| Row {
         case,
         peer: side.peer,
         unit: Unit::PerSecond,
-        ours: figures[0],
+        ours,
         theirs: *theirs,
-        goal: side.goal,
+        goal,
     };
-    sides.iter().zip(&figures).skip(1).map(row).collect()
+    let peers = || sides.iter().zip(&figures).skip(1);
+    let mut rows: Vec<Row> = peers().map(|it| row(case, figures[0], it, it.0.goal)).collect();
+    if let (Some(case), Some(usual)) = (usual_case, figures.last()) {
+        rows.extend(peers().next().map(|it| row(case, *usual, it, None)));
+    }
+    rows
 }
 
 /// throttlecrab's server, speaking the Redis protocol alone, with room for all keys from the start.
@@ -99,7 +118,7 @@ impl Side {
     /// pipelined calls, and gets fewer of them.
     fn crab(peer: &'static str, port: u16) -> Self {
         let call = ["THROTTLE", "key:__rand_int__", "101", "100", "60"];
-        Self { part: 10, ..Self::of(peer, port, &call, |answer| answer.starts_with("1\n101\n")) }
+        Self { part: 40, ..Self::of(peer, port, &call, |answer| answer.starts_with("1\n101\n")) }
     }
 
     /// The same limit as a script keeps it: tokens per second, a full bucket, and how many are wanted.

@@ -558,6 +558,8 @@ pub struct Server {
     pub connections: Connections,
     /// How many threads serve; `None`: one for each core.
     pub threads: Option<u32>,
+    /// For how long each of them looks for more before it sleeps; `None`: it sleeps at once.
+    pub busy_poll: Option<Duration>,
     /// Which proxies that ask by forward auth say who the client is.
     pub trusted_proxies: Vec<IpNet>,
     /// The most bytes of one request.
@@ -583,6 +585,7 @@ impl Default for Server {
             ratelimit: None,
             connections: Connections::default(),
             threads: None,
+            busy_poll: None,
             trusted_proxies: vec![
                 IpNet::from(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
                 IpAddr::V6(Ipv6Addr::LOCALHOST).into(),

@@ -10,6 +10,8 @@ use sluicegate_engine::clock::ClockHandle;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
+use crate::lookout::{Lively, Lookout};
+
 /// How a server stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Stop {
@@ -47,12 +49,14 @@ pub struct Guests {
     closing: watch::Sender<()>,
     /// Never looked at: whoever has a copy of it sees the change, however late it is made.
     closed: watch::Receiver<()>,
+    /// What stays awake for them.
+    lookout: Option<Arc<Lookout>>,
 }
 
 impl Default for Guests {
     fn default() -> Self {
         let (closing, closed) = watch::channel(());
-        Self { present: Arc::default(), closing, closed }
+        Self { present: Arc::default(), closing, closed, lookout: None }
     }
 }
 
@@ -92,6 +96,13 @@ enum Role {
 }
 
 impl Guests {
+    /// Has the thread that this is called in look for more for so long after each thing that one of them does, before it
+    /// sleeps.
+    #[must_use]
+    pub fn awaited_for(self, patience: Duration) -> Self {
+        Self { lookout: Some(Lookout::begin(patience)), ..self }
+    }
+
     /// How one of them hears that its thread stops: this changes.
     pub fn closing(&self) -> watch::Receiver<()> {
         self.closed.clone()
@@ -99,7 +110,10 @@ impl Guests {
 
     /// Serves one more.
     pub fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
-        self.add(Role::Guest, serving);
+        match &self.lookout {
+            Some(lookout) => self.add(Role::Guest, Lively::new(serving, lookout)),
+            None => self.add(Role::Guest, serving),
+        }
     }
 
     /// Does something for guests, and is waited for as they are, but is not one of them.

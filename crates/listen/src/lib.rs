@@ -9,6 +9,7 @@
 mod entrance;
 mod hall;
 mod inherited;
+mod lookout;
 mod process;
 mod proxy_line;
 mod renewals;

@@ -75,6 +75,7 @@ pub struct Server {
     threads: NonZeroUsize,
     patience: Duration,
     drain: Duration,
+    busy_poll: Option<Duration>,
 }
 
 impl Server {
@@ -108,7 +109,8 @@ impl Server {
                 listeners.push((process.listen_unix(&base.join(path), threads)?, Behind { entrance, speaking }));
             }
         }
-        Ok(Self { desk, doorway, listeners, threads, patience: server.timeouts.stop, drain: server.drain })
+        let (patience, drain, busy_poll) = (server.timeouts.stop, server.drain, server.busy_poll);
+        Ok(Self { desk, doorway, listeners, threads, patience, drain, busy_poll })
     }
 
     /// How it fares, from now on.
@@ -122,7 +124,7 @@ impl Server {
     }
 
     fn start_telling(self, tell: Tell) -> Result<Running, ServerError> {
-        let Self { desk, doorway, listeners, threads, patience, drain } = self;
+        let Self { desk, doorway, listeners, threads, patience, drain, busy_poll } = self;
         let addresses =
             listeners.iter().map(|(sockets, _)| sockets.first().and_then(Socket::address)).collect::<Vec<_>>();
         let entrances: Vec<_> = listeners.iter().map(|(_, behind)| Arc::clone(&behind.entrance)).collect();
@@ -136,7 +138,10 @@ impl Server {
                 if let Some((entrances, tell)) = watching {
                     watch_over(&desk, &entrances, &tell);
                 }
-                let (guests, clock) = (Guests::default(), desk.clock().clone());
+                let (mut guests, clock) = (Guests::default(), desk.clock().clone());
+                if let Some(patience) = busy_poll {
+                    guests = guests.awaited_for(patience);
+                }
                 let of_guests = guests.clone();
                 let let_in = move |connection, behind: &Behind, host: &_, closed: &_| {
                     let Behind { entrance, speaking } = behind;

@@ -550,6 +550,9 @@ pub(crate) static SERVER: Section = Section {
             "How many connections are held at once, over all protocols.";
         "threads": Shape::Count(1, 1024), Default("one for each core"), "2",
             "How many threads serve.";
+        "busy_poll": Shape::Duration, Default("none"), "50us",
+            "For how long each thread looks for more after the last thing it did, before it sleeps: up to 1ms. It is for \
+             machines with cores to spare. Calls are answered sooner, and the cores look busy.";
         "trusted_proxies": Shape::List(&Shape::Network), Default("this machine: 127.0.0.0/8 and ::1"), "[10.0.0.0/8]",
             "Which proxies that ask by forward auth say who the client is.";
         "max_request": Shape::Size, Default("1MiB"), "64KiB",

@@ -16,6 +16,9 @@ use crate::settings::{Server, Service};
 /// What one request may have, in bytes.
 const REQUEST: RangeInclusive<u64> = 1 << 10..=64 << 20;
 
+/// For how long a thread may stay awake for nothing: by far longer than it takes to be woken.
+const LONGEST_LOOK: Duration = Duration::from_millis(1);
+
 /// The longest that it may go on when it is told to stop.
 const LONGEST_DRAIN: Duration = Duration::from_secs(600);
 
@@ -40,6 +43,7 @@ pub(crate) fn server(fields: &Fields<'_>, listeners: &mut Vec<Listener>) -> Serv
         ratelimit: fields.get("ratelimit").and_then(|it| file_path(&it)),
         connections: fields.section("connections").map(|it| connections(&it)).unwrap_or_default(),
         threads: fields.count32("threads"),
+        busy_poll: fields.get("busy_poll").and_then(|it| busy_poll(&it)),
         trusted_proxies: trusted.unwrap_or(usual.trusted_proxies),
         max_request: fields.get("max_request").and_then(|it| max_request(&it)).unwrap_or(usual.max_request),
         max_checks: fields.count32("max_checks").unwrap_or(usual.max_checks),
@@ -73,6 +77,23 @@ fn service(item: Item<'_>, listeners: &mut Vec<Listener>) -> Option<Service> {
         return None;
     }
     Some(service)
+}
+
+fn busy_poll(item: &Item<'_>) -> Option<Duration> {
+    let patience = item.duration()?;
+    if patience.is_zero() || patience > LONGEST_LOOK {
+        item.context.report(
+            Finding::error(item.span(), "`busy_poll` is out of bounds")
+                .label(if patience.is_zero() {
+                    "no time to look for anything"
+                } else {
+                    "it would keep its cores busy for next to nothing"
+                })
+                .help("give it 1ms at most, 50us for example; leave it out to have threads sleep at once"),
+        );
+        return None;
+    }
+    Some(patience)
 }
 
 fn drain(item: &Item<'_>) -> Option<Duration> {
