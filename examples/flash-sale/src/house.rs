@@ -233,7 +233,8 @@ fn sources(read: &Settings, text: String, sluice: &Sluice, gateway: &Gateway) ->
         connections: vitals.door().into(),
         in_flight: vitals.under_way(),
         answered: vitals.answered().to_vec(),
-        upstreams: Vec::new(),
+        moved: vitals.moved(),
+        ..GatewayReading::default()
     }));
     sources
 }

@@ -162,7 +162,7 @@ impl<'r> Original<'r> {
             (false, true) => (needed(&ORIGINAL_METHOD)?, needed(&ORIGINAL_URI)?, host(&header::HOST)?),
             (false, false) => {
                 let detail = "the request is not told: have the proxy send X-Forwarded-Method and X-Forwarded-Uri, or \
-                              X-Original-Method and X-Original-URI";
+                              X-Original-Method and X-Original-URI or X-Original-URL";
                 return Err(Problem::new(Kind::Invalid, detail));
             }
         };
