@@ -13,9 +13,7 @@ use sluicegate_testkit::network;
 
 use crate::page::{Step, blocks, steps};
 use crate::program::ran;
-use crate::{read, root};
-
-const PAGE: &str = "docs/install.md";
+use crate::{Folder, PAGE, read, root};
 
 /// What stands for the machine: its root is `$ROOT`.
 const MACHINE: &str = r#"
@@ -57,15 +55,6 @@ systemctl() {
 }
 "#;
 
-/// A folder that is gone with its owner.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
 /// All files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -85,8 +74,7 @@ fn script(steps: &[Step], archive: &str) -> String {
 
 #[test]
 fn the_archive_holds_what_the_page_says_installs_and_is_removed() {
-    let folder = Folder(std::env::temp_dir().join(format!("sluicegate-install-{}", std::process::id())));
-    fs::create_dir_all(&folder.0).unwrap();
+    let folder = Folder::new("install");
     // As `make package` does, but for the build.
     let made = ran(Command::new(root().join("scripts/package"))
         .arg(env!("CARGO_BIN_EXE_sluicegate"))

@@ -1,9 +1,10 @@
 //! What a package holds beside the program, tried as its users do: completions by a shell, manual pages, the health
-//! check of the container, the units, and the file that has every setting.
+//! check of the container, the container itself, the units, and the file that has every setting.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod completions;
+mod container;
 mod full_example;
 mod health;
 mod install;
@@ -17,6 +18,26 @@ mod units;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+/// What is said about installing.
+const PAGE: &str = "docs/install.md";
+
+/// A folder of a test's own that is gone with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("sluicegate-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
