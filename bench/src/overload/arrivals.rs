@@ -39,15 +39,27 @@ pub(super) struct Course {
     lasted: Duration,
 }
 
+/// What became of those that came at one rate, when it had settled; in several rounds.
+#[derive(Default)]
+pub(super) struct Steady {
+    seen: Vec<Seen>,
+    lasted: Duration,
+}
+
 impl Arrivals {
-    pub(super) fn steady(per_second: f64, lasting: Duration) -> Self {
-        Self::stepped(per_second, lasting, per_second, Duration::ZERO)
+    /// At one rate; by another chance in each round.
+    pub(super) fn steady(per_second: f64, lasting: Duration, round: u64) -> Self {
+        Self::by_chance([(per_second, lasting), (per_second, Duration::ZERO)], round)
     }
 
     /// At one rate, then at another.
-    pub(super) fn stepped(first: f64, first_lasting: Duration, then: f64, then_lasting: Duration) -> Self {
-        // At random, as people come who do not know of each other; the same every time.
-        let mut random = 0x5eed_u64;
+    pub(super) fn stepped(first: (f64, Duration), then: (f64, Duration)) -> Self {
+        Self::by_chance([first, then], 0)
+    }
+
+    fn by_chance([(first, first_lasting), (then, then_lasting)]: [(f64, Duration); 2], round: u64) -> Self {
+        // At random, as people come who do not know of each other; the same in every run.
+        let mut random = 0x5eed_u64 + round;
         let mut gap = |rate: f64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let share = ((random >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
@@ -101,47 +113,52 @@ fn ask(port: u16, begun: Instant, dues: &[Duration], next: &AtomicUsize) -> Vec<
     seen
 }
 
-impl Course {
-    fn from(&self, from: Duration) -> impl Iterator<Item = &Seen> {
-        self.seen.iter().filter(move |seen| seen.due >= from)
+fn is_good(seen: &Seen) -> bool {
+    seen.fate == Fate::Answered && seen.took <= PATIENCE
+}
+
+impl Steady {
+    /// Pools what was seen in another round, from when on it had settled.
+    pub(super) fn add(&mut self, course: Course, from: Duration) {
+        self.seen.extend(course.seen.into_iter().filter(|seen| seen.due >= from));
+        self.lasted += course.lasted - from;
     }
 
-    fn good(&self, from: Duration) -> impl Iterator<Item = &Seen> {
-        self.from(from).filter(|seen| seen.fate == Fate::Answered && seen.took <= PATIENCE)
+    fn per_second(&self, which: impl Fn(&Seen) -> bool) -> f64 {
+        self.seen.iter().filter(|seen| which(seen)).count() as f64 / self.lasted.as_secs_f64()
     }
 
     /// Requests per second that were answered while somebody waited for it.
-    pub(super) fn goodput(&self, from: Duration) -> f64 {
-        self.good(from).count() as f64 / (self.lasted - from).as_secs_f64()
+    pub(super) fn goodput(&self) -> f64 {
+        self.per_second(is_good)
     }
 
     /// The time that 99 in 100 of the answered stayed within, in microseconds.
-    pub(super) fn p99(&self, from: Duration) -> f64 {
-        let answered = self.from(from).filter(|seen| seen.fate == Fate::Answered);
+    pub(super) fn p99(&self) -> f64 {
+        let answered = self.seen.iter().filter(|seen| seen.fate == Fate::Answered);
         let mut times: Vec<Duration> = answered.map(|seen| seen.took).collect();
         times.sort_unstable();
         times.get(times.len() * 99 / 100).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
     }
 
     /// The share of those that came to which this happened.
-    pub(super) fn share(&self, fate: Fate, from: Duration) -> f64 {
-        self.from(from).filter(|seen| seen.fate == fate).count() as f64 / self.from(from).count().max(1) as f64
+    pub(super) fn share(&self, fate: Fate) -> f64 {
+        self.seen.iter().filter(|seen| seen.fate == fate).count() as f64 / self.seen.len().max(1) as f64
     }
 
     /// How many of the highest class were answered in time, and how many came, per second.
-    pub(super) fn highest_class(&self, from: Duration) -> (f64, f64) {
-        let seconds = (self.lasted - from).as_secs_f64();
-        let of = |seen: usize| seen as f64 / seconds;
-        let good = self.good(from).filter(|seen| seen.is_first_class).count();
-        (of(good), of(self.from(from).filter(|seen| seen.is_first_class).count()))
+    pub(super) fn highest_class(&self) -> (f64, f64) {
+        (self.per_second(|seen| seen.is_first_class && is_good(seen)), self.per_second(|seen| seen.is_first_class))
     }
+}
 
+impl Course {
     /// How long after this moment goodput has reached so much, in every span from then on.
     pub(super) fn settled_after(&self, from: Duration, per_second: f64) -> Duration {
         let spans = ((self.lasted - from).as_secs_f64() / SPAN.as_secs_f64()) as u32;
         let enough = |span: &u32| {
             let (begin, end) = (from + SPAN * *span, from + SPAN * (*span + 1));
-            let good = self.good(begin).filter(|seen| seen.due < end).count();
+            let good = self.seen.iter().filter(|seen| (begin..end).contains(&seen.due) && is_good(seen)).count();
             // By chance a span has a few fewer.
             good as f64 + 2.0 * (good as f64).sqrt() >= per_second * SPAN.as_secs_f64()
         };
@@ -151,7 +168,7 @@ impl Course {
 
     /// How long after this moment somebody was held back for the last time.
     pub(super) fn last_held_back_after(&self, from: Duration) -> Duration {
-        let held_back = self.from(from).filter(|seen| seen.fate == Fate::HeldBack);
+        let held_back = self.seen.iter().filter(|seen| seen.due >= from && seen.fate == Fate::HeldBack);
         held_back.map(|seen| seen.due - from).max().unwrap_or_default()
     }
 }
