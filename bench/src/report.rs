@@ -143,8 +143,8 @@ pub(crate) const OVERLOAD_NOTES: &str = "\
 A program that computes for 4 ms per request, with a thread for each connection, has one core; the gateway with
 `adaptive: auto` and those who ask share the other. Requests come at random by the clock at a multiple of what the
 program was measured to do just before, each timed from when it was due; one in 12 is of the highest class. Every load
-comes in four rounds, in turn with the others; the rounds are pooled. Goodput: answered within a second. settled, in one
-round: after a step from half its capacity to three times, until goodput stays above nine tenths of it. back:
+comes in four rounds, in turn with the others; the rounds are pooled. Goodput: answered within a second, of what the
+program was measured to do just before and after. settled, in one round: after a step from half its capacity to three times, until goodput stays above nine tenths of it. back:
 after a drop from three times to half, until nobody is held back any more. The last row is the same without protection.";
 
 /// What the reader of the decision server's table needs to know.

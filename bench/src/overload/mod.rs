@@ -5,8 +5,8 @@
 //! it, how soon it settles after a step and is back after a drop.
 //!
 //! What the program can do changes with the machine's mood, and the time of the slowest hundredth at four fifths of it is
-//! the matter of a few crowds that came by chance. So capacity is measured anew before every load, and all loads come
-//! several times, in turn; what is compared is pooled.
+//! the matter of a few crowds that came by chance. So capacity is measured before and after every load, and all loads
+//! come several times, in turn; what is compared is pooled.
 
 mod arrivals;
 mod work;
@@ -81,7 +81,7 @@ fn capacity(worker: &Program, lasting: Duration) -> f64 {
     f64::from(done) / lasting.as_secs_f64()
 }
 
-/// One load in all rounds, and what the program could do just before each.
+/// One load in all rounds, and what the program could do just before and after each.
 #[derive(Default)]
 struct Load {
     seen: Steady,
@@ -94,7 +94,7 @@ impl Load {
         let capacity = capacity(worker, lasting / 3);
         let arrivals = Arrivals::steady(capacity * times, SETTLING + lasting, round);
         self.seen.add(arrivals.run(port), SETTLING);
-        self.capacities.push(capacity);
+        self.capacities.extend([capacity, self::capacity(worker, lasting / 3)]);
     }
 
     fn capacity(&self) -> f64 {
