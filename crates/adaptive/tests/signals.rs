@@ -94,6 +94,12 @@ fn table() -> Vec<Expected> {
         // Captured from a real one. Its groups are the tops of their hierarchies: the machine itself is asked.
         row("microvm-v1",       Some(2.0),  Some(0.01),
             known([15.99, 11.88, 7.995, 1.0, 1.0, 3.301_254 / 3.44, 0.0, 3_853_460.0 / 24_684_100.0, 45.0, 0.0])),
+        row("podman-v1",        Some(0.5),  Some(4.005_221_535),
+            known([1.23, 2.93, 2.46, 0.527_076_205 / 0.7, 73.0 / 290.0, 0.208_865 / 1.4, 5.0 / 14.0,
+                   (44_318_720.0 - 225_280.0) / 268_435_456.0, 0.0, 0.0])),
+        // The outer group is throttled more, the inner one has less memory left; who waits for a CPU is its own affair.
+        row("vm-v2",            Some(0.6),  Some(20.238_497),
+            known([1.56, 0.37, 2.6, 1.0, 1_168.0 / 2_217.0, 12.105_405 / 14.81, 142.0 / 143.0, 42_983_424.0 / 134_217_728.0, 0.0, 0.0])),
         row("docker-v1-hybrid", Some(0.5),  Some(7.3),    known([1.0,  0.5,  2.0,  0.6,  0.1,   0.4,  0.1,  0.5,   6.0,   2_500.0])),
         row("old-kernel",       Some(2.0),  Some(1.0),
             [Some(0.1), Some(0.2), Some(0.05), Some(0.1), Some(0.1), None, Some(0.0), Some(0.25), Some(3.0), Some(0.0)]),
