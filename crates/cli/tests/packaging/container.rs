@@ -1,4 +1,4 @@
-//! The image: built by `packaging/Containerfile`, and run as the page on installing says.
+//! The image: built by `packaging/Containerfile`, and run as `docs/install.md` says.
 //!
 //! What is not there is the image with Rust that the file begins with: this machine's own tools stand for it, and a `cargo`
 //! that hands out the program under test instead of building it anew for minutes. All other lines are carried out by a real

@@ -62,7 +62,7 @@ fn certificates_go_into_the_cluster() {
 }
 
 /// An authority, and two certificates by it.
-const CERTIFICATES: &str = "
+pub(crate) const CERTIFICATES: &str = "
 new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
 openssl req -x509 -days 2 -subj /CN=Tests -keyout ca.key -out ca.pem $new
 for who in server client; do

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
 
 mod alike;
+mod asides;
 mod envoy_parts;
 mod first_run;
 mod log_lines;

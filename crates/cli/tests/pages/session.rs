@@ -230,7 +230,7 @@ impl Session {
     }
 
     /// What a command answers. It must succeed.
-    fn run(&self, command: &str) -> String {
+    pub(crate) fn run(&self, command: &str) -> String {
         // Without a terminal, redis-cli leaves out what pages show of its answers.
         let typed = self.moved(command).replace("redis-cli -p", "redis-cli --no-raw -p");
         let typed = self.ids.iter().fold(typed, |typed, (shown, came)| typed.replace(shown, came));
@@ -280,7 +280,7 @@ fn goes_on(command: &str) -> bool {
 }
 
 /// A log may say more than is shown of it; an answer may not.
-fn is_as_shown(told: &str, shown: &str, is_log: bool) -> bool {
+pub(crate) fn is_as_shown(told: &str, shown: &str, is_log: bool) -> bool {
     let (told, shown) = (lasting(told), lasting(shown));
     if is_log { shown.iter().all(|line| told.iter().any(|it| it.contains(line.as_str()))) } else { told == shown }
 }
