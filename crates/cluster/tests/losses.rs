@@ -283,6 +283,61 @@ fn moved_leased() {
     moved("moved, leased", ClusterMode::Lease);
 }
 
+/// A server that hangs closes nothing and says nothing. Whoever owns its slots by then is found all the same.
+#[test]
+fn slots_of_a_server_that_hangs_are_found_where_they_went() {
+    let mut cluster = RedisCluster::start().unwrap();
+    let mut options = StoreOptions::new(Topology::Cluster, cluster.addresses());
+    options.deadline = Duration::from_millis(100);
+    let process = Process::with(&options, [with_policy(OnStoreFailure::Closed, local("total", "100000/1h"))]);
+    let is_decided = || !process.sluice.decide(&get()).is_degraded();
+    eventually("it is decided", is_decided);
+    let servers = cluster.servers();
+    let keys = servers.each_ref().map(|server| server.command(&["KEYS", "sluicegate:*:total:*"]).unwrap());
+    let home = keys.iter().position(|key| !key.is_empty()).unwrap();
+    let slot = servers[home].command(&["CLUSTER", "KEYSLOT", &keys[home]]).unwrap();
+    servers[home].pause().unwrap();
+    eventually("it is noticed", || !is_decided());
+    let [heir, witness] = [1, 2].map(|nth| &servers[(home + nth) % 3]);
+    let id = heir.command(&["CLUSTER", "MYID"]).unwrap();
+    for server in [heir, witness] {
+        assert_eq!(server.command(&["CLUSTER", "SETSLOT", slot.trim(), "NODE", id.trim()]).unwrap().trim(), "OK");
+    }
+    eventually("it is decided again", is_decided);
+    servers[home].resume().unwrap();
+}
+
+/// One server of three hangs. Permits that the other two keep are renewed, and nobody else gets them.
+#[test]
+fn permits_elsewhere_outlast_a_server_that_hangs() {
+    let mut cluster = RedisCluster::start().unwrap();
+    let mut options = StoreOptions::new(Topology::Cluster, cluster.addresses());
+    (options.deadline, options.permit_time_to_live) = (Duration::from_millis(200), Duration::from_millis(1_500));
+    let one_each = Rule::new("one-each", [Limit::concurrency(1).unwrap()]);
+    let rule = by_ip(with_policy(OnStoreFailure::Closed, one_each));
+    let [holder, other] = [0, 1].map(|_| Process::with(&options, [rule.clone()]));
+    let ips: Vec<String> = (0..30).map(|nth| format!("10.0.0.{nth}")).collect();
+    let mut held = Vec::new();
+    for ip in &ips {
+        eventually("it is held", || {
+            let outcome = holder.sluice.decide(&from(ip));
+            let is_held = outcome.is_admitted() && !outcome.is_degraded();
+            held.extend(is_held.then_some(outcome));
+            is_held
+        });
+    }
+    cluster.servers()[0].pause().unwrap();
+    let begun = std::time::Instant::now();
+    // Two lives of a permit.
+    while begun.elapsed() < 2 * options.permit_time_to_live {
+        for ip in &ips {
+            let outcome = other.sluice.decide(&from(ip));
+            assert!(!outcome.is_admitted(), "{ip} is held twice, after {:?}", begun.elapsed());
+        }
+    }
+    cluster.servers()[0].resume().unwrap();
+}
+
 /// Rules whose keys stand in different slots are taken in order, and what was taken goes back.
 #[test]
 fn all_or_nothing_across_slots() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::ledger::Ledger;
-use super::message::{Account, LeaseReply, LeaseRequest, NodeId, Run, SPENT_WRAPS};
+use super::message::{Account, LeaseReply, LeaseRequest, NodeId, Run, SPENT_WRAPS, Taken};
 use super::terms::Leasable;
 use super::wire::{LEASE, Letter, decode, encode};
 use crate::keys::StoreKey;
@@ -118,6 +118,58 @@ fn the_script_does_what_the_ledger_does() {
         }
     }
     assert!(granted > 1_000 && stale > 1_000, "{granted} {stale}");
+}
+
+/// While a rule's numbers are exchanged, processes with the old ones and the new ones speak of one key: whoever has more
+/// generous ones forgives nothing that the others have counted.
+#[test]
+fn what_was_counted_by_other_numbers_stays_counted() {
+    let server = RedisServer::start().unwrap();
+    let mut connection = connect(&server);
+    let bucket = |rate| Limit::token_bucket(Rate::per_second(rate).unwrap(), 1_000).unwrap();
+    let hour = |most| Limit::fixed_window(most, Duration::from_secs(3_600), Alignment::Epoch).unwrap();
+    for (nth, [one, other]) in [[bucket(10), bucket(1_000)], [hour(1_000), hour(100)]].into_iter().enumerate() {
+        let key = StoreKey(format!("sluicegate:{{k}}:{nth}:lease").into());
+        let mut ledger = Ledger::new(&Leasable::of(&[one]).unwrap());
+        let mut admitted = 0;
+        for sequence in 1..=5 {
+            for (node, limit, wanted, charge) in [(1, one, 1_000, 0), (2, other, 0, sequence)] {
+                let terms = Leasable::of(&[limit]).unwrap();
+                let account = Account { node: NodeId(node), epoch: 1, sequence, spent: 0, holding: 0, want: 0, charge };
+                let takes = [Run { cost: 1, count: wanted }].into_iter().filter(|run| run.count > 0).collect();
+                let request = LeaseRequest { account, takes, life: 1_000_000 };
+                let now = 1_800_000_000_000_000;
+                let expected = ledger.apply(&terms, now, &request);
+                let (reply, _) = call(&mut connection, Letter { key: &key, terms: &terms, request: &request }, now);
+                assert_eq!(reply, expected, "{limit:?}");
+                let LeaseReply::Done(answer) = reply else { panic!("stale") };
+                admitted += answer.takes.first().map_or(0, |taken| taken.admitted);
+            }
+        }
+        assert_eq!(admitted, 1_000, "{one:?} beside {other:?}");
+    }
+}
+
+/// However much more something has cost than was thought, a bucket owes all of it.
+#[test]
+fn what_is_charged_beyond_two_bursts_is_owed() {
+    let server = RedisServer::start().unwrap();
+    let mut connection = connect(&server);
+    let terms = Leasable::of(&[Limit::token_bucket(Rate::per_second(10).unwrap(), 10).unwrap()]).unwrap();
+    let key = StoreKey("sluicegate:{k}:owed:lease".into());
+    let mut ask = |sequence, charge, seconds: u64| {
+        let account = Account { node: NodeId(1), epoch: 1, sequence, spent: 0, holding: 0, want: 0, charge };
+        let takes = [Run { cost: 1, count: 1 }].into_iter().collect();
+        let request = LeaseRequest { account, takes, life: 1_000_000 };
+        let now = 1_800_000_000_000_000 + seconds * 1_000_000;
+        let (reply, _) = call(&mut connection, Letter { key: &key, terms: &terms, request: &request }, now);
+        let LeaseReply::Done(answer) = reply else { panic!("stale") };
+        answer.takes[0]
+    };
+    // Of a thousand tokens, a hundred seconds' worth, one second is the burst.
+    assert_eq!(ask(1, 1_000, 0), Taken { admitted: 0, wait: 99_100_000_000 });
+    assert_eq!(ask(2, 0, 99).admitted, 0);
+    assert_eq!(ask(3, 0, 100).admitted, 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! the [ledger](super::ledger)) or *spent*. A bucket's debt counts both, and never sinks below what is out.
 //! A window's cells count what is spent, in the cell of the moment at which the store learned of it.
 
-use super::terms::{Bound, TICKS_PER_MICRO};
+use super::terms::{Bound, EXACT, TICKS_PER_MICRO};
 
 /// What the store keeps of one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +15,15 @@ pub(super) enum Tally {
     Cells(Vec<(u64, u64)>),
 }
 
-/// Ticks that `tokens` take, never more than two full buckets: beyond that nothing changes.
+/// The most ticks that are owed: three days, or two full buckets. More could not be added up without rounding.
+const fn most_owed(interval: u64, burst: u64) -> u64 {
+    let two_bursts = 2 * interval * burst;
+    if two_bursts > EXACT { two_bursts } else { EXACT }
+}
+
+/// Ticks that `tokens` take, never more than that.
 fn span(interval: u64, burst: u64, tokens: u64) -> u64 {
-    tokens.saturating_mul(interval).min(2 * interval * burst)
+    tokens.saturating_mul(interval).min(most_owed(interval, burst))
 }
 
 impl Tally {
@@ -59,7 +65,9 @@ impl Tally {
     /// `amount` goes out.
     pub(super) fn grant(&mut self, bound: &Bound, amount: u64) {
         if let (Self::Debt(debt), Bound::Bucket { interval, burst }) = (self, bound) {
-            *debt = (*debt + span(*interval, *burst, amount)).min(2 * interval * burst);
+            let owed = (*debt + span(*interval, *burst, amount)).min(most_owed(*interval, *burst));
+            // What is owed by other numbers of the same rule may be more, and stays owed.
+            *debt = owed.max(*debt);
         }
     }
 
@@ -76,10 +84,10 @@ impl Tally {
             && amount > 0
         {
             let current = now / cell;
-            // No more than two full windows, as with buckets.
+            // No more than two full windows: beyond that nothing changes.
             let amount = amount.min(2 * limit);
             match counts.last_mut() {
-                Some((number, count)) if *number == current => *count = (*count + amount).min(2 * limit),
+                Some((number, count)) if *number == current => *count = (*count + amount).min(2 * limit).max(*count),
                 _ => counts.push((current, amount)),
             }
         }

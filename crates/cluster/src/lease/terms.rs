@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 pub(crate) const TICKS_PER_MICRO: u64 = 1_000 * TICKS_PER_NANO;
 
 /// Numbers stay below it, so that a few of them can be added in the store without rounding.
-const EXACT: u64 = 1 << 52;
+pub(super) const EXACT: u64 = 1 << 52;
 
 /// The longest a node leaves the store in peace that had nothing to give.
 const LONGEST_REST: Duration = Duration::from_millis(8);

@@ -1,13 +1,14 @@
 //! The link to a Redis Cluster: a connection to each primary, and the way from slot to primary.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::address::Address;
 use super::connection::Connection;
@@ -26,6 +27,8 @@ const NOT_NOW: Duration = Duration::from_millis(2);
 /// How long a server that could not be reached is left alone, and the least time between two looks at who
 /// owns what.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A server that is silent for so long may not own its slots any more.
+const SILENCE: Duration = Duration::from_millis(250);
 
 pub(super) struct ClusterLink {
     shared: Arc<Shared>,
@@ -112,7 +115,7 @@ impl ClusterLink {
                     return Err(error);
                 }
             };
-            let error = match connection.run(invocation, asking).await {
+            let error = match shared.heard(connection.run(invocation, asking)).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
@@ -195,6 +198,18 @@ impl Shared {
             let mut state = node.state.lock().await;
             if state.connection.as_ref().is_some_and(|connection| connection.is(lost)) {
                 state.connection = None;
+            }
+        }
+    }
+
+    /// Waits for an answer. A server that hangs says nothing and closes nothing, and its replica may have taken over
+    /// meanwhile: that is looked for while it is silent.
+    async fn heard<T>(self: &Arc<Self>, reply: impl Future<Output = T>) -> T {
+        let mut reply = pin!(reply);
+        loop {
+            match timeout(SILENCE, &mut reply).await {
+                Ok(reply) => return reply,
+                Err(_) => self.look_soon(),
             }
         }
     }

@@ -159,9 +159,14 @@ local function text_of(ledger, limits)
   return table.concat(words, ' ')
 end
 
--- Ticks that tokens take, never more than two full buckets.
+-- The most ticks that are owed: three days, or two full buckets. More could not be added up without rounding.
+local function most_owed(limit)
+  return max(2 * limit.tolerance, 4503599627370496)
+end
+
+-- Ticks that tokens take, never more than that.
 local function span(limit, tokens)
-  return min(tokens * limit.interval, 2 * limit.tolerance)
+  return min(tokens * limit.interval, most_owed(limit))
 end
 
 local function pass_to(ledger, limits, now)
@@ -206,7 +211,8 @@ local function grant(ledger, limits, amount)
   for i, limit in ipairs(limits) do
     if limit.bucket then
       local tally = ledger.tallies[i]
-      tally.debt = min(tally.debt + span(limit, amount), 2 * limit.tolerance)
+      -- What is owed by other numbers of the same rule may be more, and stays owed.
+      tally.debt = max(tally.debt, min(tally.debt + span(limit, amount), most_owed(limit)))
     end
   end
 end
@@ -227,7 +233,7 @@ local function spend(ledger, limits, now, amount)
       local tally, current = ledger.tallies[i], quotient(now, limit.cell)
       local newest, most = #tally.cells, 2 * limit.most
       if newest > 0 and tally.cells[newest] == current then
-        local count = min(tally.counts[newest] + min(amount, most), most)
+        local count = max(tally.counts[newest], min(tally.counts[newest] + min(amount, most), most))
         tally.used = tally.used + count - tally.counts[newest]
         tally.counts[newest] = count
       else

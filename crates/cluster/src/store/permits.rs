@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 
 use super::exact::ExactBatch;
@@ -40,12 +41,17 @@ impl Permits {
             loop {
                 tokio::time::sleep(interval).await;
                 let Some(held) = renewing.upgrade() else { return };
-                for together in held.batches(in_slots) {
-                    // What cannot be renewed now is tried again before it ends.
-                    let Ok(answer) = background.call(encode_renew(&together, None), interval).await else { continue };
-                    let Ok(renewed) = decode_renew(answer, &together) else { continue };
-                    held.forget_lost(&together, &renewed);
-                }
+                // All at once: one server of several that hangs must not hold up what others keep. What cannot be
+                // renewed now is tried again before it ends.
+                join_all(held.batches(in_slots).into_iter().map(|together| {
+                    let (held, answer) = (&held, background.call(encode_renew(&together, None), interval / 2));
+                    async move {
+                        let Ok(answer) = answer.await else { return };
+                        let Ok(renewed) = decode_renew(answer, &together) else { return };
+                        held.forget_lost(&together, &renewed);
+                    }
+                }))
+                .await;
             }
         });
         Self(held)
