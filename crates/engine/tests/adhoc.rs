@@ -118,11 +118,16 @@ fn numbers_that_cannot_be_kept_are_refused_with_the_reason() {
     assert_eq!(limits.window(b"k", 1, Duration::ZERO, 1), Err(AdHocError::ZeroRate));
     let slow = limits.bucket(b"k", u64::MAX, 1, SECOND, 1).unwrap_err();
     assert!(slow.to_string().contains("takes more than four years to fill"), "{slow}");
-    for unit in 1..=8 {
+    for unit in 2..=9 {
         assert!(limits.window(b"k", 1, secs(unit), 1).is_ok());
     }
-    let many = limits.window(b"k", 1, secs(9), 1).unwrap_err();
-    assert!(many.to_string().starts_with("windows of 9 s are one length too many: the most is 8"), "{many}");
+    let many = limits.window(b"k", 1, secs(10), 1).unwrap_err();
+    assert!(many.to_string().starts_with("windows of 10 s are one length too many: the most is 8 beside"), "{many}");
+    // Whoever brings lengths of its own takes nobody's place.
+    for named in [1, 60, 3_600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400] {
+        assert!(!limits.window(b"k", 1, secs(named), 1).unwrap().limited, "{named}");
+        assert!(limits.window(b"k", 1, secs(named), 1).unwrap().limited, "{named}");
+    }
     assert!(AdHoc::new(0, ManualClock::new()).is_err());
     assert_eq!(limits.bucket(b"k", 0, 1, SECOND, 0).unwrap().remaining, 1, "errors took something");
 }

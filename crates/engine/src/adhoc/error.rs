@@ -23,11 +23,15 @@ pub enum AdHocError {
     #[error(transparent)]
     Limit(LimitError),
     /// One length of window too many.
-    #[error("windows of {} s are one length too many: the most is {most}; use one of those already in use", .unit.as_secs_f64())]
+    #[error(
+        "windows of {} s are one length too many: the most is {most} beside those that have a name, such as a minute; use \
+         one of those, or one already in use",
+        .unit.as_secs_f64()
+    )]
     TooManyUnits {
         /// The length asked for.
         unit: Duration,
-        /// The most possible.
+        /// The most possible, beside those that have a name.
         most: usize,
     },
 }

@@ -10,7 +10,8 @@
 //! When a key's numbers change, the moment stays: who owed ten seconds owes ten seconds.
 //!
 //! **Windows** are aligned to the epoch. Each length of window is counted apart, so one key can have a limit
-//! for a minute and another for a day.
+//! for a minute and another for a day. The seven that have a name (a second, a minute, an hour, a day, a week, 30 days,
+//! 365 days) have a place each; of others there may be eight.
 //!
 //! **Memory** is fixed. A full table forgets the key that recovers soonest, and folds its state into the
 //! strict slot of its bucket, from which keys that are not known start ([`crate::limiter`] does the same). With
@@ -68,8 +69,10 @@ use crate::table::{Table, random_seed};
 use fleet::Fleet;
 use keys::{BuiltOnce, Keys};
 
-/// The most lengths of window that are counted. Envoy knows seven.
-const MOST_UNITS: usize = 8;
+/// Lengths of window that have a name, in seconds: callers who bring others cannot take their places.
+const NAMED: [u64; 7] = [1, 60, 3_600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400];
+/// The most other lengths of window that are counted.
+const MOST_OTHERS: usize = 8;
 
 /// Keys with limits whose numbers come with each call. See the [module's head](self).
 pub struct AdHoc {
@@ -78,8 +81,10 @@ pub struct AdHoc {
     /// How many buckets each table has.
     size: usize,
     buckets: BuiltOnce,
-    /// One for each length of window, in the order they were first asked for.
-    windows: [OnceLock<(Duration, BuiltOnce)>; MOST_UNITS],
+    /// One for each length of window that has a name.
+    named: [BuiltOnce; NAMED.len()],
+    /// And for each other one, in the order they were first asked for.
+    others: [OnceLock<(Duration, BuiltOnce)>; MOST_OTHERS],
     /// Who counts, if not this process alone.
     fleet: Option<Fleet>,
 }
@@ -107,7 +112,8 @@ impl AdHoc {
             seed: random_seed(),
             size: Table::buckets_for(capacity)?,
             buckets: BuiltOnce::default(),
-            windows: Default::default(),
+            named: Default::default(),
+            others: Default::default(),
             fleet: None,
         })
     }
@@ -129,8 +135,9 @@ impl AdHoc {
     }
 
     fn built(&self) -> impl Iterator<Item = &Keys> {
-        let windows = self.windows.iter().filter_map(|window| window.get()?.1.built());
-        self.buckets.built().into_iter().chain(windows)
+        let named = self.named.iter().filter_map(BuiltOnce::built);
+        let others = self.others.iter().filter_map(|window| window.get()?.1.built());
+        self.buckets.built().into_iter().chain(named).chain(others)
     }
 
     /// The keys of buckets. The table asks its plan only what holds for any numbers.
@@ -141,13 +148,15 @@ impl AdHoc {
 
     /// The keys of windows of this length.
     fn windows(&self, unit: Duration, window: FixedWindow) -> Result<&Keys, AdHocError> {
-        for place in &self.windows {
-            let (length, keys) = place.get_or_init(|| (unit, BuiltOnce::default()));
-            if *length == unit {
-                return Ok(keys.get_or_build(self.size, self.seed, || Ok(Limit::FixedWindow(window)))?);
-            }
-        }
-        Err(AdHocError::TooManyUnits { unit, most: MOST_UNITS })
+        let named = NAMED.iter().position(|seconds| Duration::from_secs(*seconds) == unit);
+        let keys = named.map(|nth| &self.named[nth]).or_else(|| {
+            self.others.iter().find_map(|place| {
+                let (length, keys) = place.get_or_init(|| (unit, BuiltOnce::default()));
+                (*length == unit).then_some(keys)
+            })
+        });
+        let keys = keys.ok_or(AdHocError::TooManyUnits { unit, most: MOST_OTHERS })?;
+        Ok(keys.get_or_build(self.size, self.seed, || Ok(Limit::FixedWindow(window)))?)
     }
 }
 
