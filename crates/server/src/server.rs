@@ -1,5 +1,6 @@
 //! A decision server from its settings to its end.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -21,6 +22,7 @@ use sluicegate_listen::{
 };
 use thiserror::Error;
 use tokio::runtime::Builder;
+use tokio::sync::mpsc;
 
 use crate::domains::DomainsInForce;
 use crate::rls::LimitCounts;
@@ -128,16 +130,20 @@ impl Server {
         let addresses =
             listeners.iter().map(|(sockets, _)| sockets.first().and_then(Socket::address)).collect::<Vec<_>>();
         let entrances: Vec<_> = listeners.iter().map(|(_, behind)| Arc::clone(&behind.entrance)).collect();
-        let watching = Arc::new(Mutex::new(Some((entrances.clone(), tell))));
+        // Each thread has one of these as long as it serves.
+        let (serves, others_serve) = mpsc::channel::<Infallible>(1);
+        let serving = Arc::new(Mutex::new(vec![serves; threads.get()]));
+        let watching = Arc::new(Mutex::new(Some((entrances.clone(), tell, others_serve))));
         let (of_desk, of_door) = (Arc::clone(&desk), doorway.handle());
         let work = move |_, doors: Vec<(FrontDoor, Behind)>, stopped| {
             let desk = Arc::clone(&desk);
-            let watching = watching.lock().take();
+            let (watching, serves) = (watching.lock().take(), serving.lock().pop());
             async move {
                 // The first thread looks after what is not done for any one client.
-                if let Some((entrances, tell)) = watching {
+                let others_serve = watching.map(|(entrances, tell, others_serve)| {
                     watch_over(&desk, &entrances, &tell);
-                }
+                    others_serve
+                });
                 let (mut guests, clock) = (Guests::default(), desk.clock().clone());
                 if let Some(patience) = busy_poll {
                     guests = guests.awaited_for(patience);
@@ -147,7 +153,13 @@ impl Server {
                     let Behind { entrance, speaking } = behind;
                     desk.serve(*speaking, connection, entrance, host, closed, &of_guests);
                 };
-                serve_until(doors, &guests, stopped, (patience, &clock), let_in).await
+                let report = serve_until(doors, &guests, stopped, (patience, &clock), let_in).await;
+                drop(serves);
+                if let Some(mut others_serve) = others_serve {
+                    // And does so until nobody is served any more: nothing is ever sent, it ends with the last of them.
+                    while others_serve.recv().await.is_some() {}
+                }
+                report
             }
         };
         let shares = spread(listeners, threads);

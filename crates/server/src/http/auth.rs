@@ -114,7 +114,12 @@ impl Auth {
 /// What the proxy itself says behind the `?`. Caddy asks with the client's query unless it is told another, and says in
 /// `X-Forwarded-Uri` which that is.
 fn own_query(call: &Parts) -> Option<&str> {
-    let of_client = call.headers.get(FORWARDED_URI).and_then(|uri| Some(uri.to_str().ok()?.split_once('?')?.1));
+    let of_client = call.headers.get(FORWARDED_URI).and_then(|uri| {
+        let uri = str::from_utf8(uri.as_bytes()).ok()?;
+        // What is behind a `#` is not asked for.
+        let uri = uri.split_once('#').map_or(uri, |(uri, _)| uri);
+        Some(uri.split_once('?')?.1)
+    });
     call.uri.query().filter(|query| Some(*query) != of_client)
 }
 

@@ -93,14 +93,14 @@ impl Call<'_> {
     /// Keeps a command for `EXEC`, if one is to come. `None`: it is to be run now.
     pub(super) fn keep(&mut self, known: Option<&Known>) -> Option<Step> {
         let queued = self.session.queued.as_mut()?;
-        if known.is_some_and(is_run_at_once) {
-            return None;
-        }
         let Some(known) = known.filter(|known| known.takes(self.command.len())) else {
             queued.spoiled = true;
             // It is answered as it would be without.
             return None;
         };
+        if is_run_at_once(known) {
+            return None;
+        }
         let kept = self.command.keep();
         queued.bytes += kept.len();
         if queued.commands.len() >= MOST || queued.bytes > self.resp.bounds.max_request {

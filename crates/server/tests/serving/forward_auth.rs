@@ -123,7 +123,9 @@ async fn caddy_asks_about_each_request_and_sends_refusals_on() {
     assert_eq!(refused.json()["violated-policies"], serde_json::json!(["files"]));
     assert_eq!(web.get("/other?refuse=teapot").await.unwrap().status, 200);
     // Caddy hands the client's query on: it says nothing to the decision server.
-    for path in ["//files/a", "/files/./a", "/x/../files/a", "/%66iles/a", "/files/a?x", "/files/a?refuse=401"] {
+    for path in
+        ["//files/a", "/files/./a", "/x/../files/a", "/%66iles/a", "/files/a?x", "/files/a?refuse=401", "/files/a?q=ü"]
+    {
         assert_eq!(web.get(path).await.unwrap().status, 429, "{path}");
     }
     for status in [200, 429] {

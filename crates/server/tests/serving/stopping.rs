@@ -51,6 +51,32 @@ async fn calls_under_way_are_answered() {
     assert_eq!(report.aborted, 0);
 }
 
+/// Whoever waits for a permit while the server stops gets it when another's time is up, on whichever thread it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn permits_end_in_time_until_nobody_waits_for_one() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, RULES);
+    let place = served.place(1);
+    let mut holder = Web::to(&place).await.unwrap();
+    assert_eq!(holder.post("/v1/permits", r#"{"rule":"jobs","ttl":"1s"}"#).await.unwrap().status, 201);
+    // Five of them, each of which gets it for a second: hardly all on the thread that is looked at.
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            let place = place.clone();
+            tokio::spawn(async move {
+                let mut web = Web::to(&place).await.unwrap();
+                web.post("/v1/permits", r#"{"rule":"jobs","ttl":"1s","wait":"15s"}"#).await.unwrap().status
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let stopping = tokio::spawn(served.stop(Stop::Close));
+    for waiting in waiting {
+        assert_eq!(soon("the answer", waiting).await.unwrap(), 201);
+    }
+    assert_eq!(soon("it stops", stopping).await.unwrap().aborted, 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_that_were_read_are_answered_whole() {
     let folder = Folder::new();
