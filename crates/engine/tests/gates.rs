@@ -332,3 +332,44 @@ fn places_are_neither_lost_nor_doubled_under_threads() {
     assert_eq!((gate.in_flight(), gate.waiting()), (0, 0));
     assert!((1..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
 }
+
+/// Whoever is refused for the rate of one gate has not used up that of another.
+#[test]
+fn a_refusal_for_one_rate_takes_nothing_from_another() {
+    let named = |name: &str, count: f64, path: &str| {
+        let when = Some(Expr::parse(&format!("path.startsWith('{path}')")).unwrap());
+        (Rule { name: name.to_owned(), when, ..guard() }, Height { count, window: SECOND })
+    };
+    let admitted = |rules: &[(Rule, Height)], paths: &[&str]| {
+        let (sluice, _clock) = sluice(rules.iter().map(|(rule, _)| rule.clone()));
+        for ((_, height), (_, gate)) in rules.iter().zip(sluice.gates()) {
+            gate.order(Orders { rate: Some(*height), ..Orders::OPEN });
+        }
+        let asked = |path: &&str| {
+            let request = Request::new("GET", *path);
+            let both = (0..100).map(|_| [sluice.decide(&request), ready(sluice.admit(&request))]);
+            both.flatten().filter(Outcome::is_admitted).count()
+        };
+        paths.iter().map(asked).collect::<Vec<_>>()
+    };
+    let (all, few) = (named("all", 100.0, "/"), named("few", 10.0, "/few"));
+    let alone = admitted(&[all.clone()], &["/other"])[0];
+    let both = admitted(&[all, few], &["/few", "/other"]);
+    assert!(both[0] > 0 && both[0] < 20, "{both:?}");
+    assert_eq!(both[0] + both[1], alone, "{both:?}");
+}
+
+/// What goes on after the answer, as the tunnel of a WebSocket does, keeps nobody out.
+#[test]
+fn a_place_can_be_left_before_the_end() {
+    let (sluice, _clock) = sluice([guard()]);
+    let gate = gate(&sluice);
+    gate.order(places(1));
+    let request = Request::new("GET", "/");
+    let mut tunnel = sluice.decide(&request);
+    assert!(tunnel.is_admitted() && !sluice.decide(&request).is_admitted());
+    tunnel.leave_gates(Ending::Well);
+    assert_eq!((gate.in_flight(), tunnel.is_held()), (0, false));
+    assert!(sluice.decide(&request).is_admitted());
+    assert_eq!(gate.take_lap().answered, 2);
+}

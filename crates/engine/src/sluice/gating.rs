@@ -55,8 +55,42 @@ impl Outcome {
         self.snapshot.state(self.checks.get(index)?.rule).gate.as_ref()
     }
 
+    /// The rate of one of several gates is used up: whoever went through another one first would use up its rate for
+    /// nothing. Answers whether it is refused there.
+    fn is_refused_by_rate(&mut self, coming: Coming) -> bool {
+        let class = self.priority();
+        let gates = |outcome: &Self| {
+            (0..outcome.checks.len())
+                .filter(|index| !outcome.checks[*index].shadow && outcome.gate(*index).is_some())
+                .count()
+        };
+        if gates(self) < 2 {
+            return false;
+        }
+        let shut = (0..self.checks.len()).find(|index| {
+            let gate = self.gate(*index).filter(|_| !self.checks[*index].shadow);
+            gate.is_some_and(|gate| matches!(gate.look(class), Err(Shut { retry_after: Some(_) })))
+        });
+        let Some(index) = shut else { return false };
+        match self.pass_gate(index, coming) {
+            Some(Err(shut)) => {
+                self.refuse_at_gate(index, shut);
+                true
+            }
+            // Somebody has made room for it just now.
+            Some(Ok(pass)) => {
+                pass.give_back();
+                false
+            }
+            None => false,
+        }
+    }
+
     /// Goes through all gates without waiting.
     pub(super) fn pass_gates(&mut self, coming: Coming) {
+        if self.is_refused_by_rate(coming) {
+            return;
+        }
         for index in 0..self.checks.len() {
             match self.pass_gate(index, coming) {
                 None => {}
@@ -135,6 +169,9 @@ impl Gating {
     /// Begins, and goes as far as it can.
     pub(super) fn begin(outcome: Outcome, clock: &ClockHandle) -> Self {
         let mut gating = Self { outcome: Some(outcome), at: 0, entering: None, clock: clock.clone() };
+        if gating.outcome.as_mut().is_some_and(|outcome| outcome.is_refused_by_rate(Coming::AtOnce)) {
+            return gating;
+        }
         gating.go_on();
         gating
     }

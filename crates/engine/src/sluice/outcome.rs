@@ -182,6 +182,13 @@ impl Outcome {
         self.passes.iter_mut().for_each(|pass| pass.note(ending));
     }
 
+    /// Notes how it went, and leaves the gates of rules that protect the process: what goes on after this is no request
+    /// that somebody works on. Who talks over a WebSocket for hours would keep a place from others. Permits stay held.
+    pub fn leave_gates(&mut self, ending: Ending) {
+        self.note(ending);
+        self.passes.clear();
+    }
+
     /// The highest class any matching rule gives the request.
     pub fn priority(&self) -> Priority {
         class_of(&self.snapshot, &self.checks)

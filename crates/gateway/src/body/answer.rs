@@ -87,6 +87,14 @@ impl Held {
         }
     }
 
+    /// Notes how the request went, and that what goes on is none.
+    pub(crate) fn leave_gates(&mut self, ending: Ending) {
+        self.note(ending);
+        if let Some(outcome) = &mut self.outcome {
+            outcome.leave_gates(ending);
+        }
+    }
+
     /// A part of the answer has passed; perhaps the last.
     fn passed(&mut self, frame: &Frame<Bytes>, has_ended: bool) {
         let Some(data) = frame.data_ref() else { return };

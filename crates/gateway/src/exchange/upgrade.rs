@@ -113,7 +113,7 @@ pub(super) async fn forward(
     if let Some(protocol) = protocol {
         headers.insert(UPGRADE, protocol);
     }
-    held.note(Ending::Well);
+    held.leave_gates(Ending::Well);
     let longest = upstream.settings().timeouts.body;
     let tunnel = Tunnel { link, held, _attempt: attempt, clock: shared.clock.clone(), longest };
     Ok(Answer::new(status, head, AnswerBody::Tunnel(Box::new(tunnel))))
