@@ -19,7 +19,7 @@ mod ours;
 use ours::Ours;
 use sluicegate_engine::rule::Auto;
 use sluicegate_testkit::overload::trial::{Shape, Stories, Trial, cold_start, ramp, slow_dependency, twice_the_work};
-use sluicegate_testkit::overload::{Class, Front, Load};
+use sluicegate_testkit::overload::{Class, Front, Load, Pace, Scenario, Server, Work};
 
 fn front(seed: u64) -> Box<dyn Front> {
     Box::new(Ours::new(Auto::default(), seed))
@@ -162,6 +162,21 @@ fn a_slow_dependency_gets_more_places() {
     for (span, least) in [(2.0..9.0, 0.99), (15.0..29.0, 0.97), (31.0..43.0, 0.99)] {
         let goodput = stories.goodput_share(span.clone());
         assert!(goodput >= least, "in {span:?}: {goodput:.3}");
+    }
+}
+
+/// Nor is one where little comes: a hundred a second, of which a third gets in while it is taken for a crowd.
+#[test]
+fn a_slow_dependency_of_few_requests_gets_more_places() {
+    for slower in [10.0, 17.5] {
+        let pace = Pace::slower_between(10.0, 40.0, slower);
+        let work = Work::Exponential { mean: 0.020 };
+        let scenario = Scenario { pace, ..Scenario::new(Server::waiting(2), work, Load::steady(1.0), 55.0) };
+        let stories = ours(3).run(&scenario);
+        for (span, least) in [(2.0..9.0, 0.99), (20.0..39.0, 0.90), (32.0..39.0, 0.98), (45.0..53.0, 0.99)] {
+            let goodput = stories.goodput_share(span.clone());
+            assert!(goodput >= least, "{slower} times slower, in {span:?}: {goodput:.3}");
+        }
     }
 }
 

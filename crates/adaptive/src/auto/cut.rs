@@ -18,6 +18,8 @@ const HELD: f64 = 0.75;
 const CLEAR: f64 = 3.0;
 /// If it is not clear by then, nothing has changed by much.
 const LONGEST: Duration = Duration::from_secs(5);
+/// With less than this share of what was answered in calm, nothing is proved.
+const BELOW_CALM: f64 = 0.85;
 /// A cut leaves this share of the places, if it should leave fewer: it may be a mistake.
 const LEFT: f64 = 1.0 / 3.0;
 /// The longest until the next experiment after a cut.
@@ -75,6 +77,11 @@ impl Cut {
         self.pace
     }
 
+    /// Answers per second since.
+    fn pace_since(&self) -> f64 {
+        self.answers / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
     /// A window went by.
     pub(super) fn add(&mut self, now: Timestamp, window: &Window) -> Outcome {
         let whole = Duration::from_secs_f64(window.lasted.min(LONGEST.as_secs_f64()));
@@ -106,6 +113,8 @@ impl AutoLaw {
         match cut.add(now, window) {
             Outcome::Open => return true,
             Outcome::Gone => {}
+            // As many as when it began, but it began when everything had become slow already: in calm there were more.
+            Outcome::Held if cut.pace_since() < BELOW_CALM * self.calm_pace => self.due = now,
             Outcome::Held => {
                 self.tried = true;
                 self.pace.was_tested();

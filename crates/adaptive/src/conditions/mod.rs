@@ -22,7 +22,7 @@
 //! five minutes stays high for minutes after the strain. With `any`, once all have.
 //!
 //! **What cannot be read** does not hold, and is said in the notice. While requests come and none is answered, there
-//! are no response times either; that is the opposite of an end, so it does not count as one.
+//! are no response times either: they are taken to be as long as that has been so.
 //!
 //! ```
 //! use std::time::Duration;
@@ -54,9 +54,10 @@ use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::gate::{Height, Notice, Orders, Passing};
-use sluicegate_engine::rule::{Ceiling, Most, Need, SignalUnit};
+use sluicegate_engine::rule::{Ceiling, Comparison, Condition, Most, Need, SignalUnit};
 
 use crate::law::{Laps, Law, Seen, Turn};
+use crate::readings::Reading;
 use crate::words;
 use capacity::Capacity;
 use watched::Watched;
@@ -93,6 +94,10 @@ pub struct Strain {
     /// Since when clearly fewer have.
     eased_since: Option<Timestamp>,
     closed_at: Option<Timestamp>,
+    /// Whether anybody tells when requests end.
+    timed: bool,
+    /// Since when requests are inside and none is answered.
+    silent_since: Option<Timestamp>,
 }
 
 /// Where a ceiling is. All states know since when.
@@ -103,7 +108,7 @@ enum State {
     /// The conditions hold, but not for long enough yet.
     Entering,
     /// The ceiling holds.
-    Limited { since: Timestamp, ceiling: Height, measured: Timestamp },
+    Limited { since: Timestamp, ceiling: Height, measured: Timestamp, least: f64 },
     /// The ceiling rises; `calm`: since when it has refused nobody.
     Recovering { since: Timestamp, ceiling: Height, calm: Option<Timestamp> },
 }
@@ -123,6 +128,8 @@ impl Strain {
             crowd: 0.0,
             eased_since: None,
             closed_at: None,
+            timed: false,
+            silent_since: None,
         }
     }
 
@@ -140,10 +147,16 @@ impl Strain {
         let Seen { now, passing, .. } = *seen;
         let readings = seen.readings.with_requests(&passing);
         let unanswered = passing.in_flight > 0 && passing.arrivals > 0.0;
+        let silent = unanswered && passing.average.is_none();
+        self.silent_since = silent.then(|| self.silent_since.unwrap_or(now));
+        let silent_for = self.silent_since.map(|since| (now - since).as_secs_f64());
         for watched in &mut self.watched {
-            let signal = watched.condition().signal;
+            let Condition { signal, comparison, enter, .. } = *watched.condition();
             let is_time = signal.unit() == SignalUnit::Seconds;
-            watched.look(now, readings.known(signal), is_time && unanswered);
+            let is_long = is_time && matches!(comparison, Comparison::Above | Comparison::AtLeast);
+            // While nobody is answered, times are at least as long as that has been so.
+            let at_least = silent_for.filter(|time| is_long && comparison.holds(*time, enter)).map(Reading::Value);
+            watched.look(now, at_least.unwrap_or_else(|| readings.known(signal)), is_time && unanswered);
         }
         let over = match self.rule.need {
             Need::All => self.watched.iter().any(Watched::is_over),
@@ -170,6 +183,13 @@ impl Strain {
             Need::All => !self.watched.is_empty() && self.watched.iter().all(each),
             Need::Any => self.watched.iter().any(each),
         }
+    }
+
+    /// How many are answered per second. Of requests that nobody tells the end of, those that were let in are all that is
+    /// known.
+    fn answers(&mut self, passing: &Passing) -> f64 {
+        self.timed |= passing.in_flight > 0 || passing.answers > 0.0;
+        if self.timed { passing.answers } else { (passing.arrivals - passing.refusals).max(0.0) }
     }
 
     /// Notes what is answered while nobody is held back, once a second.
@@ -204,12 +224,12 @@ impl Strain {
                     State::Closed
                 }
             }
-            State::Limited { since, ceiling, measured } => {
+            State::Limited { since, ceiling, measured, least } => {
                 let held = now - since >= self.hold(now);
                 if held && over_for.is_some_and(|over| over >= self.rule.exit_after) {
                     return State::Recovering { since: now, ceiling, calm: None };
                 }
-                self.measure_again(now, passing, State::Limited { since, ceiling, measured })
+                self.measure_again(now, passing, State::Limited { since, ceiling, measured, least })
             }
             State::Recovering { .. } if self.has_lasted(now) => {
                 self.relapses = self.relapses.saturating_add(1);
@@ -232,28 +252,36 @@ impl Strain {
     /// The ceiling begins to hold, at its full depth.
     fn limit(&mut self, now: Timestamp, passing: &Passing) -> State {
         (self.crowd, self.eased_since) = (passing.arrivals, None);
+        let answers = self.answers(passing);
+        let known = self.capacity.known(answers);
+        let stuck = self.silent_since.is_some_and(|since| now - since >= self.rule.enter_after);
         let ceiling = match self.rule.most {
             Most::Rate { count, window } => Height { count: count as f64, window },
-            Most::ShareOfCapacity(share) => a_second(share * self.capacity.known(passing.answers)),
+            // Nobody has come yet, or nobody can have been answered yet: a share of nothing would shut out everybody.
+            Most::ShareOfCapacity(_) if known <= 0.0 && !stuck => return State::Entering,
+            Most::ShareOfCapacity(share) => a_second(share * known),
         };
-        State::Limited { since: now, ceiling, measured: now }
+        State::Limited { since: now, ceiling, measured: now, least: known / 10.0 }
     }
 
     /// The capacity is smaller than it was thought to be if the service cannot even do what the ceiling lets in: then
-    /// what it does is measured instead. Never down to less than a tenth: answers may be missing for other reasons.
+    /// what it does is measured instead. Never down to less than a tenth of what was known when the strain began: answers
+    /// may be missing for other reasons.
     fn measure_again(&mut self, now: Timestamp, passing: &Passing, limited: State) -> State {
-        let (State::Limited { since, ceiling, measured }, Most::ShareOfCapacity(share)) = (limited, self.rule.most)
+        let (State::Limited { since, ceiling, measured, least }, Most::ShareOfCapacity(share)) =
+            (limited, self.rule.most)
         else {
             return limited;
         };
-        let too_high = passing.answers < 0.9 * per_second(ceiling) && passing.refusals > 0.0;
+        let answers = self.answers(passing);
+        let too_high = answers < 0.9 * per_second(ceiling) && passing.refusals > 0.0;
         if self.over_since.is_some() || !too_high || now - measured < SHOWS_AFTER {
             return limited;
         }
-        let capacity = passing.answers.max(self.capacity.known(0.0) / 10.0);
+        let capacity = answers.max(least);
         self.capacity.correct(capacity);
         let ceiling = Height { count: ceiling.count.min(a_second(share * capacity).count), ..ceiling };
-        State::Limited { since, ceiling, measured: now }
+        State::Limited { since, ceiling, measured: now, least }
     }
 
     /// How long the ceiling holds at least, longer if the strain has come back before and the crowd is still there.
@@ -288,6 +316,11 @@ impl Strain {
             (State::Recovering { .. }, Some(height)) => {
                 format!("recovering from {}: {}", self.why, words::at_most(height))
             }
+            (State::Entering, _)
+                if self.capacity.known(0.0) <= 0.0 && matches!(self.rule.most, Most::ShareOfCapacity(_)) =>
+            {
+                format!("{}: what can be done is not known yet", self.why)
+            }
             (State::Entering, _) => format!("{}: not for long enough yet", self.why),
             _ => self.in_words(Watched::is_unreadable),
         };
@@ -299,7 +332,8 @@ impl Strain {
 impl Law for Strain {
     fn turn(&mut self, seen: &Seen<'_>, _: &mut dyn Laps) -> Turn {
         self.look(seen);
-        self.measure(seen.now, seen.passing.answers);
+        let answers = self.answers(&seen.passing);
+        self.measure(seen.now, answers);
         self.state = self.next_state(seen.now, &seen.passing);
         let rate = self.height(seen.now);
         Turn { orders: Orders { rate, ..Orders::OPEN }, notice: self.notice(rate) }

@@ -72,6 +72,8 @@ const CALM_WEIGHT: f64 = 0.1;
 /// So far below the target, and for so long, the guard is not needed whatever it refuses.
 const WELL_BELOW: f64 = 0.15;
 const WELL_BELOW_FOR: Duration = Duration::from_secs(2);
+/// A reading that has stayed the same for so long is one.
+const UNCHANGED: Duration = Duration::from_secs(1);
 
 /// The law of a [`CpuGuard`].
 #[derive(Debug)]
@@ -136,7 +138,13 @@ impl CpuLaw {
         Self { rule, costs: Costs::default(), last: None, trim: 1.0, state: State::Closed, calm_time: None, used: None }
     }
 
-    /// Notes what was used and done since the last tick. Answers how long that was, in seconds.
+    /// Whether the time that was used has been read anew. Where nothing is used it stays the same.
+    fn is_news(&self, seen: &Seen<'_>) -> bool {
+        let Some((at, seconds)) = self.last else { return true };
+        seen.machine.cpu_seconds != Some(seconds) || seen.now - at >= UNCHANGED
+    }
+
+    /// Notes what was used and done since the last reading. Answers how long that was, in seconds.
     fn note(&mut self, seen: &Seen<'_>, cpu: Option<f64>, lap: &Lap) -> f64 {
         let Seen { now, machine, passing, .. } = *seen;
         let last = self.last;
@@ -251,7 +259,8 @@ impl Law for CpuLaw {
     fn turn(&mut self, seen: &Seen<'_>, laps: &mut dyn Laps) -> Turn {
         let Seen { passing, readings, machine, .. } = *seen;
         let signs = Signs::of(readings);
-        let seconds = self.note(seen, signs.cpu, &laps.take());
+        // The machine is read less often than this is asked: what was used is only told by two readings.
+        let seconds = if self.is_news(seen) { self.note(seen, signs.cpu, &laps.take()) } else { 0.0 };
         self.remember_calm(signs, &passing);
         let was = self.state;
         self.state = self.next_state(seen, signs);

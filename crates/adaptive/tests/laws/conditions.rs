@@ -222,6 +222,65 @@ fn a_share_of_what_is_not_known_is_of_the_present() {
     assert_eq!(turn.orders.rate.unwrap().count, 1.0, "somebody must come in");
 }
 
+/// Nothing is known, as nobody has come: who comes then is not shut out by a share of nothing.
+#[test]
+fn a_share_of_nothing_shuts_out_nobody() {
+    let mut told = Told::new(Ceiling::new([above(Signal::Cpu, 0.9)], Most::ShareOfCapacity(0.8)));
+    told.readings.set(Signal::Cpu, Some(1.0));
+    told.passing = Passing::default();
+    let turn = (0..40).map(|_| told.tick()).last().unwrap();
+    assert!(turn.orders.rate.is_none(), "{turn:?}");
+    assert_eq!(turn.notice.reason, "cpu 100% > 90%: what can be done is not known yet");
+    told.passing = Passing { arrivals: 100.0, in_flight: 5, ..Passing::default() };
+    assert!(told.tick().orders.rate.is_none(), "nobody can have been answered yet");
+    told.passing = Passing { answers: 100.0, average: Some(0.05), ..told.passing };
+    assert_eq!(told.tick().orders.rate.unwrap().count, 80.0);
+}
+
+/// Requests are checked for others, and nobody tells when they end.
+#[test]
+fn a_share_of_what_is_let_in_where_nobody_tells_of_answers() {
+    let mut told = Told::new(Ceiling::new([above(Signal::Cpu, 0.9)], Most::ShareOfCapacity(0.8)));
+    told.readings.set(Signal::Cpu, Some(0.5));
+    told.passing = Passing { arrivals: 50.0, ..Passing::default() };
+    told.states(40);
+    told.readings.set(Signal::Cpu, Some(1.0));
+    told.passing.arrivals = 200.0;
+    let turn = (0..4).map(|_| told.tick()).last().unwrap();
+    assert!(turn.orders.rate.is_some_and(|rate| rate.count >= 40.0), "{turn:?}");
+}
+
+/// For some seconds nothing is answered, for whatever reason: that says nothing about what can be done.
+#[test]
+fn an_outage_is_not_taken_for_a_capacity() {
+    let mut told = Told::new(Ceiling::new([above(Signal::Cpu, 0.9)], Most::ShareOfCapacity(0.8)));
+    told.readings.set(Signal::Cpu, Some(0.5));
+    told.passing = Passing { arrivals: 100.0, answers: 100.0, ..told.passing };
+    told.states(40);
+    told.readings.set(Signal::Cpu, Some(1.0));
+    told.states(4);
+    told.passing = Passing { answers: 0.0, refusals: 20.0, ..told.passing };
+    let turn = (0..240).map(|_| told.tick()).last().unwrap();
+    assert_eq!(turn.orders.rate.unwrap().count, 8.0, "a tenth, however long it lasts");
+}
+
+/// A service that hangs answers nobody, so there are no times to compare: they are as long as it has been silent.
+#[test]
+fn a_service_that_hangs_is_slow() {
+    let mut told = Told::new(the_example());
+    told.readings.set(Signal::Load5, Some(5.0));
+    told.passing = Passing { arrivals: 100.0, answers: 100.0, in_flight: 3, average: Some(0.03), ..told.passing };
+    assert_eq!(told.states(8), ["closed"; 8]);
+    told.passing = Passing { answers: 0.0, in_flight: 300, average: None, ..told.passing };
+    let states = told.states(8);
+    assert_eq!(states[..2], ["closed", "entering"], "a moment of silence is nothing");
+    assert_eq!(*states.last().unwrap(), "limited");
+    assert!(told.tick().notice.reason.contains("avg_rt 2s > 100ms"), "{}", told.tick().notice.reason);
+    // Where nobody is inside, nobody is waited for.
+    told.passing = Passing::default();
+    assert_eq!(*told.states(40).last().unwrap(), "closed");
+}
+
 /// Runs a law against a service for some seconds; answers how often it began to limit, and how often it fell back.
 fn entries(plant: &mut Plant, law: &mut Strain, seconds: u64, load5: f64) -> (usize, usize) {
     let (mut entries, mut falls) = (0, 0);

@@ -189,3 +189,23 @@ fn it_does_not_say_that_it_limits_before_it_knows_what_requests_cost() {
     let limited = turn(97.0);
     assert_eq!((limited.notice.state, limited.orders.rate.is_some()), ("limited", true));
 }
+
+/// The law is asked five times for each time that the machine is read: what was used in between is not all of the last
+/// moment's.
+#[test]
+fn a_reading_is_of_the_time_since_the_one_before() {
+    let mut law = CpuLaw::new(CpuGuard::default());
+    let mut readings = Readings::UNKNOWN;
+    readings.set(Signal::Cpu, Some(0.3));
+    for tick in 0..2_000u64 {
+        // 6 ms for each of 100 requests a second: three tenths of two cores.
+        let machine = MachineFacts { cores: Some(2.0), cpu_seconds: Some(0.15 * (tick / 5) as f64) };
+        // As many come for a moment as would take more than all of both.
+        let arrivals = if tick > 1_000 { 400.0 } else { 100.0 };
+        let passing = Passing { arrivals, answers: 100.0, in_flight: 1, ..Passing::default() };
+        let lap = Lap { lasted: std::time::Duration::from_millis(250), answered: 25, ..Lap::default() };
+        let now = Timestamp::from_nanos(1_000_000_000 + tick * 50_000_000);
+        let turn = law.turn(&Seen { now, passing, readings: &readings, machine }, &mut Counted(lap));
+        assert_eq!(turn.notice.state, "closed", "tick {tick}: {}", turn.notice.reason);
+    }
+}
