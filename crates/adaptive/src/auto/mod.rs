@@ -251,11 +251,9 @@ impl AutoLaw {
     fn places_for(&self, pace: f64, unloaded: f64) -> f64 {
         let at_once = pace * unloaded;
         let places = at_once + (HEADROOM * at_once + ROOM_FOR_CHANCE * at_once.sqrt()).max(QUEUE);
-        // A time that not even a request alone stays within says nothing about places.
-        let longest = self.spec.max_rt.map(|longest| longest.as_secs_f64()).filter(|longest| *longest > unloaded);
-        let Some(longest) = longest else { return places };
+        let longest = self.spec.max_rt.map_or(f64::INFINITY, |longest| longest.as_secs_f64());
         // One more than are worked on at least, or it would never be found out that there could be more.
-        places.min((pace * longest).max(at_once + at_once.sqrt().max(1.0)))
+        places.min((pace * longest.max(unloaded)).max(at_once + 1.0))
     }
 
     /// One window went by without an experiment.
