@@ -29,11 +29,12 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use self::live::{Live, Progress};
 use self::load::{Load, Target};
@@ -116,7 +117,14 @@ async fn permitted(place: &Place, permit: &Permit) -> Result<Vec<SocketAddr>, Fa
 async fn search(settings: &Settings, target: Target) -> Result<(Vec<Step>, End, Duration), String> {
     let listen = |kind| signal(kind).map_err(|error| format!("signals cannot be listened to: {error}"));
     let mut ends = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
-    target.knock().await?;
+    let [interrupted, terminated] = &mut ends;
+    tokio::select! {
+        knocked = target.knock() => {
+            knocked?;
+        }
+        _ = interrupted.recv() => return Ok((Vec::new(), End::Interrupted, Duration::ZERO)),
+        _ = terminated.recv() => return Ok((Vec::new(), End::Interrupted, Duration::ZERO)),
+    }
     let broken = |error: io::Error| format!("the load generator cannot be used: {error}");
     let load = Load::start(&Arc::new(target), settings.max_in_flight).map_err(broken)?;
     let mut live = Live::new();
@@ -132,10 +140,10 @@ async fn search(settings: &Settings, target: Target) -> Result<(Vec<Step>, End, 
             break End::Time;
         }
         let watched = Watched { settings, steps: &steps, begun, schedule, aim };
-        let Some(step) = watched.run(&load, &mut live, &mut ends).await.map_err(broken)? else {
-            break End::Interrupted;
-        };
-        steps.push(step);
+        match watched.run(&load, &mut live, &mut ends).await.map_err(broken)? {
+            Ok(step) => steps.push(step),
+            Err(end) => break end,
+        }
         if let Some(latest) = judge(&steps, settings.demands).last() {
             live.step(latest);
         }
@@ -155,19 +163,22 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Runs it, and shows how it goes on. `None` if it is interrupted; what it measured so far does not count.
-    async fn run(&self, load: &Load, live: &mut Live, ends: &mut [Signal; 2]) -> io::Result<Option<Step>> {
+    /// Runs it, and shows how it goes on. If it is interrupted, or answers are still due when the time is up, what it
+    /// measured so far does not count.
+    async fn run(&self, load: &Load, live: &mut Live, ends: &mut [Signal; 2]) -> io::Result<Result<Step, End>> {
         let step = load.run(self.schedule);
         tokio::pin!(step);
         let (judged, most) = (judge(self.steps, self.settings.demands), most_p99(self.steps, self.settings.demands));
         let (since, mut ticks) = (Instant::now(), interval(TICK));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let [interrupted, terminated] = ends;
+        let mut time_is_up = pin!(sleep(self.settings.max_time.saturating_sub(self.begun.elapsed())));
         loop {
             tokio::select! {
-                step = &mut step => return step.map(Some),
-                _ = interrupted.recv() => return Ok(None),
-                _ = terminated.recv() => return Ok(None),
+                step = &mut step => return step.map(Ok),
+                _ = interrupted.recv() => return Ok(Err(End::Interrupted)),
+                _ = terminated.recv() => return Ok(Err(End::Interrupted)),
+                () = &mut time_is_up => return Ok(Err(End::Time)),
                 _ = ticks.tick() => live.tick(&judged, most, Progress {
                     rate: self.schedule.rate,
                     aim: self.aim,
