@@ -7,8 +7,9 @@
 use std::fs;
 use std::process::Command;
 
+use crate::install::PAGE;
 use crate::page::blocks;
-use crate::{Folder, PAGE, read, root};
+use crate::{Folder, read, root};
 
 /// What the script answers where no container can run.
 const FORBIDDEN: i32 = 77;

@@ -13,7 +13,9 @@ use sluicegate_testkit::network;
 
 use crate::page::{Step, blocks, steps};
 use crate::program::ran;
-use crate::{Folder, PAGE, read, root};
+use crate::{Folder, read, root};
+
+pub(crate) const PAGE: &str = "docs/install.md";
 
 /// What stands for the machine: its root is `$ROOT`.
 const MACHINE: &str = r#"

@@ -19,9 +19,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What is said about installing.
-const PAGE: &str = "docs/install.md";
-
 /// A folder of a test's own that is gone with its owner.
 struct Folder(PathBuf);
 
