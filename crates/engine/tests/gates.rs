@@ -346,14 +346,14 @@ fn a_refusal_for_one_rate_takes_nothing_from_another() {
             gate.order(Orders { rate: Some(*height), ..Orders::OPEN });
         }
         let asked = |path: &&str| {
-            let request = Request::new("GET", *path);
+            let request = Request::new("GET", path);
             let both = (0..100).map(|_| [sluice.decide(&request), ready(sluice.admit(&request))]);
             both.flatten().filter(Outcome::is_admitted).count()
         };
         paths.iter().map(asked).collect::<Vec<_>>()
     };
     let (all, few) = (named("all", 100.0, "/"), named("few", 10.0, "/few"));
-    let alone = admitted(&[all.clone()], &["/other"])[0];
+    let alone = admitted(std::slice::from_ref(&all), &["/other"])[0];
     let both = admitted(&[all, few], &["/few", "/other"]);
     assert!(both[0] > 0 && both[0] < 20, "{both:?}");
     assert_eq!(both[0] + both[1], alone, "{both:?}");
