@@ -15,9 +15,10 @@ while place <= #holders do
   local until_now = attempt('ZSCORE', key, holder)
   if type(until_now) == 'string' and tonumber(until_now) > now then
     renewed = 1
-    -- Sooner than before, too: the clock may have been set back, and then it would outlive its holder by as much.
-    call('ZADD', key, expiry, holder)
-    call('PEXPIREAT', key, (expiry + (-expiry) % 1000) / 1000 + 1767225600000, 'GT')
+    if expiry > tonumber(until_now) then
+      call('ZADD', key, expiry, holder)
+      call('PEXPIREAT', key, (expiry + (-expiry) % 1000) / 1000 + 1767225600000, 'GT')
+    end
   end
   answer[#answer + 1] = renewed
 end
