@@ -23,7 +23,7 @@ How to read it:
 
 - Ours was tuned on these scenarios, on other seeds than these; the others run as they come, and could be tuned too.
   What every gate gives on ten sets of seeds that nothing was tuned on is printed by `make bench-adaptive-seeds`. All
-  were met there. In ten sets more, which an earlier form played, one step of \"bimodal\" missed, by a half second whose
+  were met there, before the last change to how a cut of places is judged. In ten sets more, which an earlier form played, one step of \"bimodal\" missed, by a half second whose
   p99 is more than a tenth below what it is in the end.
 - Sentinel's system rule compares the load average before it looks at who is inside, and with CPU alone refuses everybody.
   Here it looks at who is inside while the CPU is busy, which is kinder than the original.
