@@ -55,23 +55,23 @@ impl Outcome {
         self.snapshot.state(self.checks.get(index)?.rule).gate.as_ref()
     }
 
+    /// The gates of rules that do not only watch.
+    fn gates_in_force(&self) -> impl Iterator<Item = (usize, &Gate)> {
+        let in_force = (0..self.checks.len()).filter(|index| !self.checks[*index].shadow);
+        in_force.filter_map(|index| Some((index, self.gate(index)?)))
+    }
+
     /// The rate of one of several gates is used up: whoever went through another one first would use up its rate for
     /// nothing. Answers whether it is refused there.
     fn is_refused_by_rate(&mut self, coming: Coming) -> bool {
         let class = self.priority();
-        let gates = |outcome: &Self| {
-            (0..outcome.checks.len())
-                .filter(|index| !outcome.checks[*index].shadow && outcome.gate(*index).is_some())
-                .count()
-        };
-        if gates(self) < 2 {
+        let is_shut = |gate: &Gate| matches!(gate.look(class), Err(Shut { retry_after: Some(_) }));
+        if self.gates_in_force().nth(1).is_none() {
             return false;
         }
-        let shut = (0..self.checks.len()).find(|index| {
-            let gate = self.gate(*index).filter(|_| !self.checks[*index].shadow);
-            gate.is_some_and(|gate| matches!(gate.look(class), Err(Shut { retry_after: Some(_) })))
-        });
-        let Some(index) = shut else { return false };
+        let Some(index) = self.gates_in_force().find_map(|(index, gate)| is_shut(gate).then_some(index)) else {
+            return false;
+        };
         match self.pass_gate(index, coming) {
             Some(Err(shut)) => {
                 self.refuse_at_gate(index, shut);

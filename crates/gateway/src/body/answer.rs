@@ -89,9 +89,9 @@ impl Held {
 
     /// Notes how the request went, and that what goes on is none.
     pub(crate) fn leave_gates(&mut self, ending: Ending) {
-        self.note(ending);
         if let Some(outcome) = &mut self.outcome {
             outcome.leave_gates(ending);
+            self.is_noted = true;
         }
     }
 
