@@ -72,11 +72,12 @@ fn a_stated_longest_time_is_kept() {
     let mut law = AutoLaw::with_seed(spec, 1);
     pass(&mut law, 0, 20_000, busy);
     assert!((8.0..=10.0).contains(&law.limit), "{}", law.limit);
-    // One that is shorter than the work itself cannot be.
+    // One that is shorter than the work itself cannot be. One place more than are worked on is left, or nobody would ever
+    // find out that the server can do more.
     let spec = Auto { max_rt: Some(Duration::from_millis(1)), ..Auto::default() };
     let mut law = AutoLaw::with_seed(spec, 1);
     pass(&mut law, 0, 20_000, busy);
-    assert!((7.0..=9.0).contains(&law.limit), "{}", law.limit);
+    assert!((8.5..=9.5).contains(&law.limit), "{}", law.limit);
 }
 
 #[test]

@@ -2,6 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
+
+use sluicegate_engine::Sluice;
+use sluicegate_engine::gate::Orders;
 
 use super::scripted::{Scripted, head};
 use super::support::raw::Client;
@@ -121,6 +125,27 @@ fn frames_pass_both_ways_and_a_permit_is_held_until_the_end() {
         drop(client);
         until("the permit is free", || status() == 403);
     }
+}
+
+/// Twenty of them would otherwise shut out everybody behind `adaptive: auto`, for as long as they are open.
+#[test]
+fn a_place_under_strain_is_free_when_it_is_agreed_on() {
+    let server = server();
+    let rules = "rules: [{ name: protect, adaptive: auto }]";
+    let settings = sluicegate_config::parse("rules.yaml", &before(&[server.at], rules)).unwrap().settings;
+    let sluice = Sluice::builder().rules(settings.rules.clone()).build().unwrap();
+    let [(_, gate)] = &sluice.gates()[..] else { panic!("one rule with a gate") };
+    gate.order(Orders { places: Some(1), ..Orders::OPEN });
+    let served = Served::enforcing(Path::new("."), &settings, sluice.clone());
+    let mut client = Client::connect(served.at);
+    client.send(handshake("/ws/open"));
+    assert_eq!(client.answer().unwrap().status, 101);
+    assert_eq!(gate.in_flight(), 0);
+    assert_eq!(Client::connect(served.at).get("/ws/plain").status, 403);
+    // It is not over by that.
+    assert_eq!(next(&mut Ahead(&mut client)), Some((TEXT, b"welcome".to_vec())));
+    client.send(frame(TEXT, b"hello", Some([1, 2, 3, 4])));
+    assert_eq!(next(&mut Ahead(&mut client)), Some((TEXT, b"hello".to_vec())));
 }
 
 #[test]
