@@ -239,7 +239,7 @@ fn every_block_is_of_a_kind_that_some_test_covers() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(not_run <= 25, "{not_run} blocks are not run: cover some of them");
+    assert!(not_run <= 7, "{not_run} blocks are not run: cover some of them");
 }
 
 fn covered(page: &str, block: &Block, below_commands: bool) -> Result<(), &'static str> {

@@ -10,6 +10,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
+#[path = "pages/page.rs"]
+mod page;
 mod program;
 mod witness;
 
@@ -19,6 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use page::{blocks, read};
 use program::{GUARD, Program, until};
 use witness::undisturbed;
 
@@ -191,6 +194,30 @@ fn conditions_that_hold_together() {
     let (_, refused) = answers.iter().find(|(_, answer)| answer.status == 503).expect("the ceiling must come");
     assert!(refused.text.contains("'overload' holds requests back (avg_rt "), "{}", refused.text);
     assert!(refused.text.contains("in_flight ") && refused.text.contains("> 20"), "{}", refused.text);
+    is_the_document_of_the_page(refused);
     until("it recovers by itself", || admin(&program, "/v1/adaptive").1.contains("\"state\":\"closed\""));
     assert!(program.log().contains("strain"), "{}", program.log());
+}
+
+/// What the page shows, but for the readings.
+fn is_the_document_of_the_page(refused: &Answer) {
+    let shown = blocks(&read("docs/adaptive.md")).into_iter().find(|block| block.kind == "json").unwrap().text;
+    let told = refused.text.split_once("\r\n\r\n").unwrap().1;
+    let [shown, told] = [&shown[..], told].map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap());
+    let fields = |document: &serde_json::Value| document.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(fields(&told), fields(&shown));
+    for field in ["type", "title", "status"] {
+        assert_eq!(told[field], shown[field], "{field}");
+    }
+    let around = |document: &serde_json::Value| {
+        let detail = document["detail"].as_str().unwrap();
+        let (before, rest) = detail.split_once('(').unwrap();
+        let after = rest
+            .rsplit_once(": at most ")
+            .unwrap()
+            .1
+            .trim_end_matches(|it: char| it.is_ascii_digit() || " s".contains(it));
+        (before.to_owned(), after.to_owned())
+    };
+    assert_eq!(around(&told), around(&shown));
 }

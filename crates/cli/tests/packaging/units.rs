@@ -1,5 +1,6 @@
 //! The units, held to what the program and the rule file with every setting say.
 
+use crate::page::blocks;
 use crate::{read, said};
 
 /// The values of a setting, in order.
@@ -15,6 +16,18 @@ fn the_service_runs_a_command_that_exists() {
     assert_eq!(words, ["/usr/local/bin/sluicegate", "run", "/etc/sluicegate/rules.yaml"]);
     assert!(said(&["run", "--help"]).contains("[FILE]"));
     assert_eq!(values(&unit, "Type"), ["notify"]);
+}
+
+/// The gateway's page shows the least that a unit needs, which is a part of ours; that one is verified where it is installed.
+#[test]
+fn the_unit_that_the_page_shows_is_a_part_of_ours() {
+    let unit = read("packaging/systemd/sluicegate.service");
+    let shown = blocks(&read("docs/gateway.md")).into_iter().find(|block| block.kind == "ini").unwrap().text;
+    let settings: Vec<&str> = shown.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(settings.len() > 4, "{shown}");
+    for setting in settings {
+        assert!(unit.lines().any(|line| line == setting), "{setting}");
+    }
 }
 
 /// Sockets are taken by their addresses: one that the file does not name would be closed.

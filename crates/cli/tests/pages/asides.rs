@@ -18,10 +18,14 @@ fn aside(page: &str, words: &str) -> Block {
 fn running(rules: &str, prepare: impl FnOnce(&Session)) -> Session {
     let mut session = Session::begin();
     prepare(&session);
-    let files = vec![("rules.yaml".to_owned(), rules.to_owned())];
-    let commands = vec!["sluicegate run rules.yaml".to_owned()];
-    session.follow(&Step { stops: false, files, commands, answers: Vec::new(), line: 0 });
+    start(&mut session, "sluicegate run rules.yaml", ("rules.yaml", rules));
     session
+}
+
+/// Starts what goes on, with its file, in the session.
+fn start(session: &mut Session, command: &str, (name, text): (&str, &str)) {
+    let (files, commands) = (vec![(name.to_owned(), text.to_owned())], vec![command.to_owned()]);
+    session.follow(&Step { stops: false, files, commands, answers: Vec::new(), line: 0 });
 }
 
 #[test]
@@ -86,4 +90,22 @@ fn a_quota_that_is_used_up() {
     // The first of every minute is no violation.
     let answers = [ask; 3].map(|ask| session.run(ask));
     assert!(answers.iter().any(|answer| is_as_shown(answer, &shown, false)), "{answers:?}\nand never\n{shown}");
+}
+
+/// A real Prometheus, which is told only to come more often than each minute.
+#[test]
+fn prometheus_comes_with_its_token() {
+    const TOKEN: &str = "0c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f";
+    let rules = "admin: { listen: 127.0.0.1:9900, token: tokens }\nserver: { http: 127.0.0.1:8082 }\n";
+    let mut session = running(rules, |session| {
+        fs::write(session.folder().join("tokens"), format!("prometheus {TOKEN} read\n")).unwrap();
+        fs::write(session.folder().join("sluicegate-token"), TOKEN).unwrap();
+    });
+    let shown = aside("docs/operations.md", "scrape_configs:").text;
+    let often = format!("global: {{ scrape_interval: 200ms, scrape_timeout: 200ms }}\n{shown}");
+    let command =
+        "prometheus --config.file=prometheus.yml --storage.tsdb.path=series --web.listen-address=127.0.0.1:8001";
+    start(&mut session, command, ("prometheus.yml", &often));
+    let ask = "curl -s http://127.0.0.1:8001/api/v1/query?query=up | grep -o '\"[01]\"]' || true";
+    session.until_answered(ask, "\"1\"]\n");
 }

@@ -71,6 +71,18 @@ fn the_first_words_are_those_of_the_start_page() {
     }
 }
 
+/// Without a terminal `top` prints one table, with or without `--once`. With one it draws, which is tested in `top`.
+#[test]
+fn top_finds_what_runs_without_being_told_where() {
+    let typed = shown("docs/top.md", "sh", "sluicegate top  ").text;
+    let script = format!(
+        "cd \"$(mktemp -d)\"\nsluicegate() {{ \"$PROGRAM\" \"$@\"; }}\nset -e\n{typed}cat now.txt\nrm -r \"$PWD\""
+    );
+    let Some((_, told)) = asked("top", &script) else { return };
+    let rows: Vec<&str> = told.lines().filter(|line| line.contains("per-ip")).collect();
+    assert_eq!(rows.len(), 2, "a table each: {told}");
+}
+
 /// Whoever has something at port 8080 is told, and what to do.
 #[test]
 fn a_port_that_is_taken_is_named_with_the_remedy() {

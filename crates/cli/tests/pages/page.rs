@@ -124,7 +124,7 @@ pub fn steps(markdown: &str) -> Vec<Step> {
 
 /// The commands of a block, one line each, without the remarks behind them: lines that end with a backslash go on in
 /// the next. `make test` is what runs this.
-fn commands(text: &str) -> Vec<String> {
+pub fn commands(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let lines = joined.lines().map(|line| line.split("  #").next().unwrap_or(line).trim_end());
     lines.filter(|line| !line.is_empty() && *line != "make test").map(str::to_owned).collect()

@@ -1,7 +1,7 @@
 //! A reader at the terminal: types what a page shows, in a folder of its own, at ports of its own.
 //!
 //! The ports that pages name are exchanged for free ones, in the commands and in the examples' files. What goes on
-//! until it is stopped (`sluicegate run`, `nginx`, `envoy`, `python3`) runs beside the rest and is gone with the
+//! until it is stopped (`sluicegate run`, `nginx`, `envoy`, `prometheus`, `python3`) runs beside the rest and is gone with the
 //! session, or where the page says Ctrl-C: who is not told to stop one program cannot start the next at its ports.
 
 use std::fs::{self, File};
@@ -208,6 +208,7 @@ impl Session {
         let port = match command.split_whitespace().next() {
             Some("nginx") => Some(8000),
             Some("envoy") => Some(10000),
+            Some("prometheus") => Some(8001),
             Some("python3") => Some(9001),
             _ => None,
         };
@@ -274,7 +275,7 @@ fn free_port() -> u16 {
 
 /// Whether a command goes on until it is stopped.
 fn goes_on(command: &str) -> bool {
-    ["sluicegate run", "make run", "nginx ", "envoy ", "python3 -m http.server"]
+    ["sluicegate run", "make run", "nginx ", "envoy ", "prometheus ", "python3 -m http.server"]
         .iter()
         .any(|begin| command.starts_with(begin))
 }

@@ -7,8 +7,11 @@
 
 mod files;
 mod found;
+#[path = "../pages/page.rs"]
+mod page;
 mod refused;
 mod server;
+mod shown;
 mod stopped;
 mod tls;
 #[path = "../witness/mod.rs"]

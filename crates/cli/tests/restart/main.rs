@@ -4,6 +4,8 @@
 mod certificates;
 mod load;
 mod long;
+#[path = "../pages/page.rs"]
+mod page;
 mod program;
 mod protocols;
 mod rotation;

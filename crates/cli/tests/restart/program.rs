@@ -59,7 +59,12 @@ impl Program {
 
     /// Restarts it, and waits until the old process has ended.
     pub(crate) fn restart(&mut self) {
-        let old = self.succeed();
+        self.restart_by(|program| program.signal("USR2"));
+    }
+
+    /// The same, told in another way.
+    pub(crate) fn restart_by(&mut self, tell: impl FnOnce(&Self)) {
+        let old = self.succeed_by(tell);
         if old == self.first.id() {
             assert!(ended(&mut self.first).success());
         } else {
@@ -69,8 +74,12 @@ impl Program {
 
     /// Has another process take over, and answers which was the old one: that may have something left to do.
     pub(crate) fn succeed(&mut self) -> u32 {
+        self.succeed_by(|program| program.signal("USR2"))
+    }
+
+    fn succeed_by(&mut self, tell: impl FnOnce(&Self)) -> u32 {
         let told = self.log().matches("has taken over").count();
-        self.signal("USR2");
+        tell(self);
         until("another takes over", || self.log().matches("has taken over").count() == told + 1);
         let log = self.log();
         let line = log.lines().rfind(|line| line.contains("has taken over")).unwrap();

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use crate::load::Load;
+use crate::page::{blocks, read};
 use crate::program::{Program, ended, is_gone, rules, until};
 use crate::talk::{Talk, get};
 use crate::upstream::Upstream;
@@ -81,6 +84,30 @@ fn bad_rules_do_not_end_what_serves() {
     load.go_on(50);
     let (done, failed) = load.end();
     assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
+}
+
+/// As the page shows it: a file that cannot be used does not even reach the program.
+#[test]
+fn a_file_is_checked_and_then_taken_up() {
+    let blocks = blocks(&read("docs/gateway.md"));
+    let shown = &blocks.iter().find(|block| block.text.contains("kill -USR2")).unwrap().text;
+    let upstream = Upstream::start();
+    let mut program = Program::start("checked", &rules(&upstream, ""), |_| {});
+    let types_it = |program: &Program| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_sluicegate")).parent().unwrap();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("bash");
+        shell.args(["-c", shown]).env("PATH", path).env("pid", program.now.to_string());
+        shell.current_dir(&program.folder).output().unwrap().status.success()
+    };
+    let file = program.folder.join("rules.yaml");
+    let good = fs::read_to_string(&file).unwrap();
+    fs::write(&file, "rules: [").unwrap();
+    assert!(!types_it(&program));
+    assert!(!program.log().contains("the old one goes on"), "{}", program.log());
+    fs::write(&file, good + "rules: [{ name: one, match: /one, limits: [1/1h] }]\n").unwrap();
+    program.restart_by(|program| assert!(types_it(program)));
+    assert_eq!([get(program.at, "/one"), get(program.at, "/one")], [Some(200), Some(429)]);
 }
 
 #[test]
