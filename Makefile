@@ -68,7 +68,7 @@ bench-adaptive: setup ## Play overload before ours and other laws (docs/adaptive
 	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload
 
 .PHONY: bench-adaptive-seeds
-bench-adaptive-seeds: setup ## Play every gate of ours on ten other sets of seeds, and print what comes of it (minutes)
+bench-adaptive-seeds: setup ## Play every gate of ours on twenty other sets of seeds, and print what comes of it (minutes)
 	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload -- seeds
 
 .PHONY: fuzz

@@ -82,6 +82,20 @@ fn so_are_two_workers_with_twenty_requests_a_second() {
     overloaded(&Shape::LOW_RATE);
 }
 
+/// An experiment may withdraw more places than the highest class needs. These are the runs in which up to one in two
+/// hundred of it was once sent away because of that, some of them at the very moment when the places were back.
+#[test]
+fn the_highest_class_waits_out_experiments() {
+    for (shape, seeds) in
+        [(Shape::BIMODAL, [12, 35, 83]), (Shape::SHARED_BIMODAL, [71, 77, 60]), (Shape::SHARED, [12, 25, 60])]
+    {
+        for seed in seeds {
+            let vip = ours(1).from_seed(seed).steady(&shape, 5.0).served(Class::Vip, SPAN);
+            assert_eq!(vip, 1.0, "{} with seed {seed}", shape.name);
+        }
+    }
+}
+
 #[test]
 fn hardly_anybody_is_refused_without_overload() {
     for shape in Shape::ALL {

@@ -9,7 +9,7 @@ use crate::figures::{OVERLOADS, SPAN};
 use crate::{LAWS, Law};
 
 /// How many sets of seeds there are.
-const SETS: u64 = 10;
+const SETS: u64 = 20;
 /// What comes right after a start in overload, when nothing is known yet.
 const START: Range<f64> = 0.0..2.5;
 /// And somewhat longer.
@@ -25,7 +25,7 @@ type Row = (String, Vec<f64>);
 /// Prints the least, the middle and the most of every figure. It takes minutes.
 pub(crate) fn print() {
     let [ours, ..] = LAWS;
-    println!("{:16} {:15} {:>9} {:>9} {:>9}", "", "of ten sets", "least", "middle", "most");
+    println!("{:16} {:15} {:>9} {:>9} {:>9}", "", "of twenty sets", "least", "middle", "most");
     for shape in Shape::ALL {
         for (name, mut values) in rows(ours, &shape) {
             values.sort_by(f64::total_cmp);

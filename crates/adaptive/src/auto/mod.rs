@@ -57,7 +57,8 @@
 //! **Line.** Without overload, who finds no place waits as long as the rule allows; if it does not say, for twelve unloaded
 //! times, at least 100 ms and at most 1.2 s: with few requests per second the next place takes long to become free. In
 //! overload a wait only makes answers later: then the line's target is short, half of an unloaded time, for all but
-//! the highest class. During an experiment it is five of them, for places come back soon.
+//! the highest class. During an experiment it is five of them, and the highest class waits for up to twice as long as
+//! usual, for places come back soon.
 //!
 //! **A stated longest time** takes the place of 1.5 unloaded times where it is shorter. It cannot be kept by any limit if
 //! it is shorter than the unloaded time itself; that is not tried.
@@ -376,11 +377,14 @@ impl AutoLaw {
         self.experiment.as_ref().map_or(self.limit, |experiment| experiment.places()).round()
     }
 
-    /// How long requests may wait for a place: what the rule says, or as long as places take to become free.
+    /// How long requests may wait for a place: what the rule says, or as long as places take to become free. During an
+    /// experiment there may be too few even for the highest class, and soon there are enough again.
     fn patience(&self) -> Duration {
         let known = self.unloaded.or_else(|| self.last.and_then(|window| window.average)).unwrap_or(0.0);
         let worth_it = Duration::try_from_secs_f64(WORTH_A_WAIT * known).unwrap_or(LONGEST_WAIT);
-        self.spec.max_wait.unwrap_or_else(|| worth_it.clamp(SHORTEST_WAIT, LONGEST_WAIT))
+        let worth_it = worth_it.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        let usual = if self.experiment.is_some() { (2 * worth_it).min(LONGEST_WAIT) } else { worth_it };
+        self.spec.max_wait.unwrap_or(usual)
     }
 
     fn orders(&self) -> Orders {

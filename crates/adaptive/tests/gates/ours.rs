@@ -1,6 +1,6 @@
 //! Ours before a simulated server: a gate's state, turned by the law.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use sluicegate_adaptive::auto::AutoLaw;
@@ -15,7 +15,8 @@ use sluicegate_testkit::overload::{Answer, Class, Front};
 pub(crate) struct Ours {
     core: Core<u32>,
     law: AutoLaw,
-    tickets: VecDeque<(u32, u64)>,
+    /// Of those who wait, or did.
+    tickets: HashMap<u32, u64>,
     called: VecDeque<(u32, bool)>,
 }
 
@@ -40,7 +41,7 @@ impl Ours {
     /// A rule with these bounds; the seed is for the law's own chance.
     pub(crate) fn new(spec: Auto, seed: u64) -> Self {
         let law = AutoLaw::with_seed(spec, seed);
-        let mut ours = Self { core: Core::new(moment(0)), law, tickets: VecDeque::new(), called: VecDeque::new() };
+        let mut ours = Self { core: Core::new(moment(0)), law, tickets: HashMap::new(), called: VecDeque::new() };
         ours.turn(0);
         ours
     }
@@ -78,7 +79,7 @@ impl Front for Ours {
                 self.called.extend(sent_away.map(|who| (who, false)));
                 let patience = self.core.orders().line.patience;
                 let until = now + patience.as_nanos() as u64 + 1;
-                self.tickets.push_back((who, ticket));
+                self.tickets.insert(who, ticket);
                 Answer::Wait { until }
             }
         }
@@ -89,14 +90,8 @@ impl Front for Ours {
         self.call(now);
     }
 
-    /// The patience is the same for all, so who came first leaves first.
     fn leave(&mut self, now: u64, who: u32) -> bool {
-        while let Some((first, ticket)) = self.tickets.pop_front() {
-            if first == who {
-                return self.core.leave(moment(now), ticket);
-            }
-        }
-        false
+        self.tickets.remove(&who).is_some_and(|ticket| self.core.leave(moment(now), ticket))
     }
 
     fn called(&mut self) -> Option<(u32, bool)> {

@@ -25,13 +25,15 @@ const STANDS_AFTER: Duration = Duration::from_millis(100);
 struct Waiting<T> {
     ticket: u64,
     since: Timestamp,
+    /// As long as the patience lasted when it came: what is ordered later does not shorten a wait that has begun.
+    until: Timestamp,
     who: T,
 }
 
 /// How long and how many may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The longest that anybody waits.
+    /// The longest that anybody waits who comes while this holds.
     pub patience: Duration,
     /// The longest that anybody but the highest class waits while the line stands. Not less than the patience: it does
     /// not matter whether it stands, and it stays first in, first out.
@@ -109,7 +111,7 @@ impl<T> Line<T> {
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.classes[class].join(now, Waiting { ticket, since: now, who });
+        self.classes[class].join(now, Waiting { ticket, since: now, until: now + bounds.patience, who });
         Joined::Waits { ticket, sent_away }
     }
 
@@ -121,12 +123,12 @@ impl<T> Line<T> {
         })
     }
 
-    /// Sends away who has waited too long.
+    /// Sends away who has waited too long, from the head of the line on.
     pub(super) fn send_away_late(&mut self, now: Timestamp, bounds: &Bounds, mut sent_away: impl FnMut(T)) {
         for (nth, class) in self.classes.iter_mut().enumerate() {
             let stands = nth + 1 < CLASSES && class.stands(now, bounds);
-            let longest = if stands { bounds.target } else { bounds.patience };
-            while class.waiting.front().is_some_and(|it| now - it.since > longest)
+            let is_late = |it: &Waiting<T>| now > it.until || stands && now - it.since > bounds.target;
+            while class.waiting.front().is_some_and(is_late)
                 && let Some(late) = class.waiting.pop_front()
             {
                 class.sent_away_at = now;
@@ -259,6 +261,21 @@ mod tests {
         assert!(late.is_empty());
         line.send_away_late(at(101), &BOUNDS, |who| late.push(who));
         assert_eq!(late, ["vip"]);
+    }
+
+    /// Otherwise those who were let wait for longer would be sent away at the very moment when there are places again.
+    #[test]
+    fn less_patience_is_for_those_who_come_later() {
+        let mut line = Line::new();
+        let mut late = Vec::new();
+        joins(&mut line, 0, Vip, "patient");
+        let less = Bounds { patience: Duration::from_millis(30), ..BOUNDS };
+        line.send_away_late(at(90), &less, |who| late.push(who));
+        assert!(late.is_empty());
+        assert_eq!(line.next(at(90), &less).map(|(who, _)| who), Some("patient"));
+        line.join(at(90), Vip, &less, "impatient");
+        line.send_away_late(at(121), &BOUNDS, |who| late.push(who));
+        assert_eq!(late, ["impatient"]);
     }
 
     #[test]
