@@ -1,6 +1,7 @@
 //! `sluicegate run`: does what a rule file says, until it is told to stop.
 
 mod diary;
+mod files;
 mod reload;
 mod services;
 mod signals;
@@ -33,6 +34,7 @@ fn served(args: &args::Run, look: Look, mut process: Process) -> Result<(), Answ
         Some(path) => (rules::load(path, look)?, Some(path).filter(|path| *path != Path::new("-"))),
         None => (rules::built_in(FIRST_RUN).map_err(|report| Answer::bad_rules(&report, look))?, None),
     };
+    files::take_what_is_allowed();
     diary::open(read.loaded.settings.log);
     let signals = Signals::listen().map_err(|error| Answer::failed(&error.to_string()))?;
     let services = Services::start(read, file, &mut process);

@@ -341,7 +341,7 @@ mod tests {
         let error = connections_for(Some(1_000), 500, Some(1_024)).unwrap_err().to_string();
         assert_eq!(
             error,
-            "max_connections 1000 and queue 500 need 1820 files, but this process may open 1024: raise that (ulimit -n) \
+            "1000 connections and 500 in line need 1820 files, but this process may open 1024: raise that (ulimit -n) \
              or lower them"
         );
         assert!(connections_for(None, usize::MAX, Some(1_024)).is_err());

@@ -34,8 +34,8 @@ pub enum DoorError {
     },
     /// Each connection is a file to the system, and this process may not open so many.
     #[error(
-        "max_connections {max_connections} and queue {queue} need {needed} files, but this process may open {limit}: \
-         raise that (ulimit -n) or lower them"
+        "{max_connections} connections and {queue} in line need {needed} files, but this process may open {limit}: raise \
+         that (ulimit -n) or lower them"
     )]
     TooFewFiles {
         /// The connections to serve.

@@ -83,6 +83,23 @@ fn top_finds_what_runs_without_being_told_where() {
     assert_eq!(rows.len(), 2, "a table each: {told}");
 }
 
+/// Most shells begin with 1,024 open files, and ten thousand connections take more. What the machine allows is taken.
+#[test]
+fn a_shell_with_few_open_files_will_do() {
+    let Some(mut shell) = network::shell() else { return };
+    let script = "ulimit -S -n 1024\ngrep --quiet '^dashboard at' < <(\"$PROGRAM\" run 2>&1)";
+    let status = shell.args(["-c", script]).env("PROGRAM", env!("CARGO_BIN_EXE_sluicegate")).status().unwrap();
+    assert!(status.success());
+    // Where the machine does not allow it, the remedy is told.
+    let script = "ulimit -n 1024\n\"$PROGRAM\" run";
+    let output =
+        network::shell().unwrap().args(["-c", script]).env("PROGRAM", env!("CARGO_BIN_EXE_sluicegate")).output();
+    let told = String::from_utf8(output.unwrap().stderr).unwrap();
+    let remedy =
+        "10000 connections and 500 in line need 10820 files, but this process may open 1024: raise that (ulimit -n)";
+    assert!(told.contains(remedy), "{told}");
+}
+
 /// Whoever has something at port 8080 is told, and what to do.
 #[test]
 fn a_port_that_is_taken_is_named_with_the_remedy() {
