@@ -169,6 +169,23 @@ fn every_test_that_holds_a_promise_exists() {
     assert!(named > 100, "only {named} tests are named");
 }
 
+/// What a program writes to depend on the library names a folder and features that there are, and all of them are told.
+#[test]
+fn the_features_of_the_library_are_those_of_its_page() {
+    let (page, manifest) = (read("docs/library.md"), read("crates/sluicegate/Cargo.toml"));
+    let known: BTreeSet<&str> = manifest
+        .lines()
+        .skip_while(|line| *line != "[features]")
+        .take_while(|line| !line.starts_with("[dependencies]"))
+        .filter_map(|line| line.split_once(" = ").map(|(name, _)| name))
+        .filter(|name| *name != "default")
+        .collect();
+    let told = page.split("\nFeatures: ").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    assert_eq!(told.split('`').skip(1).step_by(2).collect::<BTreeSet<_>>(), known);
+    let shown = blocks(&page).into_iter().find(|block| block.kind == "toml").unwrap().text;
+    assert!(shown.contains("/crates/sluicegate\", features = [\"tower\"]") && known.contains("tower"), "{shown}");
+}
+
 #[test]
 fn every_benchmark_is_told_of() {
     let page = read("docs/benchmarks.md");

@@ -109,3 +109,34 @@ fn prometheus_comes_with_its_token() {
     let ask = "curl -s http://127.0.0.1:8001/api/v1/query?query=up | grep -o '\"[01]\"]' || true";
     session.until_answered(ask, "\"1\"]\n");
 }
+
+#[test]
+fn what_helps_at_three_in_the_morning() {
+    const TOKEN: &str = "7d0e5f1d9a6c4b0f8f5b8f5f5c1e2a3b";
+    let rules = "server: { http: 127.0.0.1:8082 }\nadmin: { listen: 127.0.0.1:9900, token: tokens }\nrules:\n  - name: \
+                 per-ip\n    key: client.ip\n    limits: [1/1h]\n    ban: { after: 2 refusals in 1m, for: 10m }\n";
+    let session = running(rules, |session| {
+        fs::write(session.folder().join("tokens"), format!("alice {TOKEN}\n")).unwrap();
+    });
+    // Over the limit, and then banned for it.
+    let check = "curl -s http://127.0.0.1:8082/v1/check --json '{\"client_ip\": \"203.0.113.9\"}'";
+    (0..4).for_each(|_| drop(session.run(check)));
+    let shown = aside("docs/operations.md", "oauth2-bearer").text;
+    let answers = session.run(&format!("set -e\nTOKEN={TOKEN}\n{shown}"));
+    let answers: Vec<&str> = answers.lines().collect();
+    let expected = [
+        "\"refused\":{\"total\":3,",
+        "\"verdict\":\"refused\"",
+        "\"source\":\"added\"",
+        "{\"removed\":true}",
+        "{\"reset\":true}",
+        "{\"lifted\":true}",
+        "\"remaining_s\":600.0",
+        "\"version\":1,",
+        "{\"version\":2,",
+    ];
+    assert_eq!(answers.len(), expected.len(), "{answers:#?}");
+    for (answer, expected) in answers.iter().zip(expected) {
+        assert!(answer.contains(expected), "{answer} has no {expected}");
+    }
+}

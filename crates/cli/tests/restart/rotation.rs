@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::load::Load;
+use crate::page::{blocks, read};
 use crate::program::{Program, is_gone, rules, until};
+use crate::talk::get;
 use crate::upstream::Upstream;
 
 /// How many requests a log has noted that nobody writes to any more; every line is whole.
@@ -46,6 +49,24 @@ fn no_line_is_lost_by_rotations_under_load() {
     let counts: Vec<usize> = old.iter().chain([&log]).map(|log| noted(log)).collect();
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     assert_eq!(counts.iter().sum::<usize>(), done, "{counts:?}");
+}
+
+#[test]
+fn a_log_is_rotated_as_the_page_shows_it() {
+    let blocks = blocks(&read("docs/access-log.md"));
+    let shown = &blocks.iter().find(|block| block.text.contains("kill -USR1")).unwrap().text;
+    let upstream = Upstream::start();
+    let with_log = rules(&upstream, "").replace("  threads: 2\n", "  threads: 2\n  access_log: access.log\n");
+    let program = Program::start("rotated", &with_log, |_| {});
+    assert_eq!(get(program.at, "/"), Some(200));
+    let mut shell = Command::new("bash");
+    shell.args(["-c", shown]).env("pid", program.now.to_string()).current_dir(&program.folder);
+    assert!(shell.status().unwrap().success());
+    let log = program.folder.join("access.log");
+    until("a new one is there", || log.exists());
+    assert_eq!(get(program.at, "/"), Some(200));
+    until("it goes on there", || noted(&log) == 1);
+    assert_eq!(noted(&program.folder.join("access.log.1")), 1);
 }
 
 /// A log that cannot be opened anew is no reason to stop, nor to lose anything.

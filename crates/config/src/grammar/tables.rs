@@ -241,7 +241,7 @@ pub(crate) static LEAKY_BUCKET: Section = Section {
     doc: "A bounded line, let out at a constant pace.",
     fields: fields! {
         "leaky_bucket": Shape::Rate, Required, "5/s", "How fast requests are let out.";
-        "queue": Shape::Count(1, ANY), Default("the rate's count"), "15", "How many may stand in line.";
+        "queue": Shape::Count(1, ANY), Default("the rate's count"), "15", "How many it holds, the one that may go at once among them: with 1 nobody waits.";
     },
 };
 

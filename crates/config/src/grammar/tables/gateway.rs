@@ -74,7 +74,7 @@ pub(crate) static LISTENER: Section = Section {
 /// `tls` of a listener.
 pub(crate) static TLS: Section = Section {
     name: "tls",
-    doc: "A certificate and its key. The files are read again when they change.",
+    doc: "A certificate and its key, read again when they change; `client_ca` is read at the start.",
     fields: fields! {
         "certificate": Shape::Text, Required, "cert.pem",
             "A file with the certificate and those above it, in PEM; relative to the rule file.";
