@@ -1,12 +1,18 @@
 //! The stock cache: what keeps most buyers away from the database.
 //!
-//! It holds three things. The item's stock, with the version the database gave it: of two writers the one
-//! with the higher version wins, so an old reading never overwrites a newer one. The reservations, which
-//! are orders that passed the door and are on their way through the queue. And who has an order, so that
-//! somebody who asks twice is answered without the database.
+//! It holds four things:
+//!
+//! - the item's stock, with the version the database gave it: of two writers the one with the higher version
+//!   wins, so an old reading never overwrites a newer one;
+//! - the reservations, which are orders that passed the door and are on their way through the queue;
+//! - who has an order, so that nobody is given two;
+//! - traces. An order leaves one before it goes to the database, and the cache never again answers for the
+//!   database whoever comes with its key. So a buyer whose shop was killed before it could say what was sold finds the
+//!   order, also when everything else is sold.
 //!
 //! What can be had is the stock less the reservations. The cache may be wrong for a moment, on either
-//! side, and may be lost: then it is rebuilt from the database, which sells nothing that is not there.
+//! side, and may be lost: then it is rebuilt from the database, which sells nothing that is not there. Until that
+//! is done it is not *whole*, and lets nobody through.
 
 mod local;
 mod redis;
@@ -27,6 +33,12 @@ pub enum CacheError {
     /// Redis does not answer, or not as it should.
     #[error("the stock cache: {0}")]
     Redis(#[from] ::redis::RedisError),
+    /// It was there a moment ago.
+    #[error("the stock cache lost the reservation of {order} while the order was put into the queue")]
+    Lost {
+        /// Which.
+        order: String,
+    },
 }
 
 /// The cache, in this process or in Redis. Clones are of the same one.
@@ -38,24 +50,15 @@ pub enum StockCache {
     Redis(RedisCache),
 }
 
-/// What a look tells a buyer.
+/// What somebody finds who wants to buy at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
-    /// The stock, as last heard from the database.
-    pub stock: Stock,
-    /// How many of it are reserved.
-    pub reserved: i64,
-    /// The buyer's order.
-    pub order: Option<Known>,
-}
-
-/// An order in the cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Its id.
-    pub order: String,
-    /// Whether it holds an item, or has one reserved.
-    pub lives: bool,
+pub enum Look {
+    /// This can be bought. The order has left its trace.
+    Open(Stock),
+    /// An item is reserved for this very order.
+    Reserved,
+    /// Nobody is let through.
+    Shut(Shut),
 }
 
 /// How an attempt to reserve ended.
@@ -63,14 +66,39 @@ pub struct Known {
 pub enum Reserved {
     /// An item is reserved for this order.
     Taken,
-    /// One was reserved for this very order before, and it is on its way.
+    /// One was reserved for this very order before. It is as fresh as if it had been made now.
     Before,
-    /// The buyer has this order.
-    Known(Known),
+    /// One was reserved for this very order, for too long: it is being given back.
+    Ending,
+    /// Nobody is let through.
+    Shut(Shut),
+}
+
+/// Why nobody is let through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shut {
+    /// An item is reserved for another order of the buyer's, which is this.
+    Has(String),
+    /// The database has to be asked what it knows of this order, or of the one that the buyer seems to have.
+    Unsure {
+        /// That one.
+        has: Option<String>,
+    },
     /// There is nothing to be had.
     SoldOut,
-    /// The cache knows of no stock: it has to be rebuilt.
-    Empty,
+    /// The cache has to be rebuilt.
+    NotWhole,
+}
+
+/// What has become of a reservation whose order is in the queue by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// It stays until the order comes out. Or the order came out already, and has its item.
+    Kept,
+    /// It is being given back.
+    Ending,
+    /// It is not there any more.
+    Gone,
 }
 
 /// A reservation.
@@ -78,8 +106,19 @@ pub enum Reserved {
 pub struct Reservation {
     /// Whose.
     pub purchase: Purchase,
-    /// When it was made, in milliseconds of Unix time; `None` once the order is surely in the queue.
-    pub since: Option<i64>,
+    /// How far it has come.
+    pub stage: Stage,
+}
+
+/// How far a reservation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Made, or asked for again, at this moment in milliseconds of Unix time. Its order may be in the queue, or not.
+    Since(i64),
+    /// Its order is surely in the queue.
+    Queued,
+    /// It was made too long ago, and is being given back: nobody may be told any more that it holds.
+    Ending,
 }
 
 impl StockCache {
@@ -92,23 +131,40 @@ impl StockCache {
         }
     }
 
-    /// What a buyer sees. `None` if the cache has to be rebuilt.
-    pub async fn glance(&self, buyer: &str) -> Result<Option<Glance>, CacheError> {
+    /// What can be bought at once. With `asked`, the database was asked about this order and does not know it.
+    pub async fn look(&self, purchase: &Purchase, asked: bool) -> Result<Look, CacheError> {
         match self {
-            Self::Local(cache) => Ok(cache.glance(buyer)),
-            Self::Redis(cache) => cache.glance(buyer).await,
+            Self::Local(cache) => Ok(cache.look(purchase, asked)),
+            Self::Redis(cache) => cache.look(purchase, asked).await,
         }
     }
 
-    /// Reserves an item, if there is one and the buyer has no order.
-    pub async fn reserve(&self, purchase: &Purchase, now: i64) -> Result<Reserved, CacheError> {
+    /// Somebody who had a look bought nothing, and the database does not know the order: its trace is taken back.
+    pub async fn bought_nothing(&self, purchase: &Purchase) -> Result<(), CacheError> {
         match self {
-            Self::Local(cache) => Ok(cache.reserve(purchase, now)),
-            Self::Redis(cache) => cache.reserve(purchase, now).await,
+            Self::Local(cache) => cache.bought_nothing(purchase),
+            Self::Redis(cache) => cache.bought_nothing(purchase).await?,
+        }
+        Ok(())
+    }
+
+    /// Reserves an item, if there is one and the buyer has no order. `asked` as for [`StockCache::look`].
+    pub async fn reserve(&self, purchase: &Purchase, now: i64, asked: bool) -> Result<Reserved, CacheError> {
+        match self {
+            Self::Local(cache) => Ok(cache.reserve(purchase, now, asked)),
+            Self::Redis(cache) => cache.reserve(purchase, now, asked).await,
         }
     }
 
-    /// An order is in the queue since before anybody here can remember: it has its reservation, whatever is left.
+    /// The order is surely in the queue: its reservation stays until it comes out, if it is still there.
+    pub async fn queued(&self, purchase: &Purchase) -> Result<Queued, CacheError> {
+        match self {
+            Self::Local(cache) => Ok(cache.queued(purchase)),
+            Self::Redis(cache) => cache.queued(purchase).await,
+        }
+    }
+
+    /// An order is in the queue since before the cache can remember: it has its reservation, whatever is left.
     pub async fn remember(&self, purchase: &Purchase) -> Result<(), CacheError> {
         match self {
             Self::Local(cache) => cache.remember(purchase),
@@ -117,13 +173,13 @@ impl StockCache {
         Ok(())
     }
 
-    /// The order is surely in the queue: its reservation stays until it comes out.
-    pub async fn queued(&self, purchase: &Purchase) -> Result<(), CacheError> {
+    /// Begins to give back a reservation, if nobody has asked for it again after this moment and its order is not surely
+    /// in the queue. Answers whether it does.
+    pub async fn begin_end(&self, purchase: &Purchase, stale: i64) -> Result<bool, CacheError> {
         match self {
-            Self::Local(cache) => cache.queued(purchase),
-            Self::Redis(cache) => cache.queued(purchase).await?,
+            Self::Local(cache) => Ok(cache.begin_end(purchase, stale)),
+            Self::Redis(cache) => cache.begin_end(purchase, stale).await,
         }
-        Ok(())
     }
 
     /// The stock has been seen like this.
@@ -135,11 +191,21 @@ impl StockCache {
         Ok(())
     }
 
-    /// The database has decided on an order, and left this stock. A reservation for it is over.
+    /// The database has decided on an order, and this is the stock then or later: an earlier one would count the item
+    /// of the order as left. A reservation for it is over.
     pub async fn settled(&self, purchase: &Purchase, lives: bool, stock: Stock) -> Result<(), CacheError> {
         match self {
             Self::Local(cache) => cache.settled(purchase, lives, stock),
             Self::Redis(cache) => cache.settled(purchase, lives, stock).await?,
+        }
+        Ok(())
+    }
+
+    /// The order that the buyer seemed to have does not live in the database.
+    pub async fn has_no_more(&self, buyer: &str, order: &str) -> Result<(), CacheError> {
+        match self {
+            Self::Local(cache) => cache.has_no_more(buyer, order),
+            Self::Redis(cache) => cache.has_no_more(buyer, order).await?,
         }
         Ok(())
     }
@@ -160,7 +226,33 @@ impl StockCache {
         }
     }
 
-    /// Forgets everything but this stock.
+    /// The version of the stock, if one is known.
+    pub async fn version(&self) -> Result<Option<i64>, CacheError> {
+        match self {
+            Self::Local(cache) => Ok(cache.version()),
+            Self::Redis(cache) => cache.version().await,
+        }
+    }
+
+    /// Everything that the database knows has been told, and this stock was seen: buyers are let through.
+    pub async fn is_whole(&self, stock: Stock) -> Result<(), CacheError> {
+        match self {
+            Self::Local(cache) => cache.is_whole(stock),
+            Self::Redis(cache) => cache.is_whole(stock).await?,
+        }
+        Ok(())
+    }
+
+    /// Forgets everything: it has to be rebuilt.
+    pub async fn forget(&self) -> Result<(), CacheError> {
+        match self {
+            Self::Local(cache) => cache.forget(),
+            Self::Redis(cache) => cache.forget().await?,
+        }
+        Ok(())
+    }
+
+    /// Forgets everything but this stock, which is that of a new sale.
     pub async fn begin_anew(&self, stock: Stock) -> Result<(), CacheError> {
         match self {
             Self::Local(cache) => cache.begin_anew(stock),

@@ -1,23 +1,25 @@
 //! The cache of a shop that is several processes.
 //!
-//! Three hashes with one hash tag, so that they stand together in a Redis Cluster too: the stock, the
-//! reservations (order, and since when, or `-` once it is in the queue), and the orders (buyer, and `1` or
-//! `0` for whether it lives, and its id). What changes more than one of them, or depends on what it finds, is
-//! a script. Nothing has an expiry: what is stale is given back by the shop, with the database as witness.
+//! Four hashes with one hash tag, so that they stand together in a Redis Cluster too: the stock (with `whole` once
+//! everything has been told); the reservations (by order: since when, or `-` once it is in the queue, or `!` while it is
+//! given back); the orders that live (by buyer); and the traces (by order: for how many reasons the database may know
+//! it). What changes more than one of them, or depends on what it finds, is a script. Nothing has an expiry: what is
+//! stale is given back by the shop, with the database as witness.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{AsyncCommands, Client, RedisResult, Script, ScriptInvocation};
+use redis::{AsyncCommands, Client, FromRedisValue, RedisResult, Script, ScriptInvocation};
 
-use super::{CacheError, Glance, Known, Reservation, Reserved};
+use super::{CacheError, Look, Queued, Reservation, Reserved, Shut, Stage};
 use crate::database::Stock;
 use crate::order::Purchase;
 
 const STOCK: &str = "flash-sale:{1}:stock";
 const RESERVATIONS: &str = "flash-sale:{1}:reservations";
 const ORDERS: &str = "flash-sale:{1}:orders";
+const TRACES: &str = "flash-sale:{1}:traces";
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -29,9 +31,14 @@ pub struct RedisCache {
 }
 
 struct Scripts {
+    look: Script,
+    bought_nothing: Script,
     reserve: Script,
-    settle: Script,
     queued: Script,
+    begin_end: Script,
+    settle: Script,
+    has_no_more: Script,
+    whole: Script,
     begin_anew: Script,
 }
 
@@ -44,67 +51,91 @@ impl RedisCache {
             .set_max_delay(Duration::from_millis(500));
         let connection = ConnectionManager::new_with_config(Client::open(url)?, config).await?;
         let scripts = Scripts {
+            look: Script::new(include_str!("scripts/look.lua")),
+            bought_nothing: Script::new(include_str!("scripts/bought_nothing.lua")),
             reserve: Script::new(include_str!("scripts/reserve.lua")),
-            settle: Script::new(include_str!("scripts/settle.lua")),
             queued: Script::new(include_str!("scripts/queued.lua")),
+            begin_end: Script::new(include_str!("scripts/begin_end.lua")),
+            settle: Script::new(include_str!("scripts/settle.lua")),
+            has_no_more: Script::new(include_str!("scripts/has_no_more.lua")),
+            whole: Script::new(include_str!("scripts/whole.lua")),
             begin_anew: Script::new(include_str!("scripts/begin_anew.lua")),
         };
         Ok(Self { connection, scripts: Arc::new(scripts) })
     }
 
-    pub(super) async fn glance(&self, buyer: &str) -> Result<Option<Glance>, CacheError> {
-        let mut pipe = redis::pipe();
-        pipe.atomic().hmget(STOCK, &["left", "version"]).hlen(RESERVATIONS).hget(ORDERS, buyer);
-        type Seen = ((Option<i64>, Option<i64>), i64, Option<String>);
-        let ((left, version), reserved, order): Seen = pipe.query_async(&mut self.connection.clone()).await?;
-        Ok(left.zip(version).map(|(left, version)| Glance {
-            stock: Stock { left, version },
-            reserved,
-            order: order.as_deref().and_then(known),
-        }))
+    pub(super) async fn look(&self, purchase: &Purchase, asked: bool) -> Result<Look, CacheError> {
+        let mut call = on_all(&self.scripts.look);
+        call.arg(purchase.buyer()).arg(purchase.order()).arg(u8::from(asked));
+        let answer: Vec<String> = self.run(&call).await?;
+        let words: Vec<&str> = answer.iter().map(String::as_str).collect();
+        let number = |word: &str| word.parse::<i64>().ok();
+        Ok(match words[..] {
+            ["open", left, version] => match number(left).zip(number(version)) {
+                Some((left, version)) => Look::Open(Stock { left, version }),
+                None => Look::Shut(Shut::NotWhole),
+            },
+            ["reserved"] => Look::Reserved,
+            _ => Look::Shut(shut(&words)),
+        })
     }
 
-    pub(super) async fn reserve(&self, purchase: &Purchase, now: i64) -> Result<Reserved, CacheError> {
+    pub(super) async fn bought_nothing(&self, purchase: &Purchase) -> Result<(), CacheError> {
+        self.run(on_all(&self.scripts.bought_nothing).arg(purchase.order())).await
+    }
+
+    pub(super) async fn reserve(&self, purchase: &Purchase, now: i64, asked: bool) -> Result<Reserved, CacheError> {
         let mut call = on_all(&self.scripts.reserve);
-        call.arg(purchase.buyer()).arg(purchase.order()).arg(now);
-        let answer: Vec<String> = call.invoke_async(&mut self.connection.clone()).await?;
-        let mut words = answer.iter().map(String::as_str);
-        Ok(match (words.next(), words.next().and_then(known)) {
-            (Some("taken"), _) => Reserved::Taken,
-            (Some("before"), _) => Reserved::Before,
-            (Some("sold out"), _) => Reserved::SoldOut,
-            (Some("known"), Some(known)) => Reserved::Known(known),
-            _ => Reserved::Empty,
+        call.arg(purchase.buyer()).arg(purchase.order()).arg(u8::from(asked)).arg(now);
+        let answer: Vec<String> = self.run(&call).await?;
+        let words: Vec<&str> = answer.iter().map(String::as_str).collect();
+        Ok(match words[..] {
+            ["taken"] => Reserved::Taken,
+            ["before"] => Reserved::Before,
+            ["ending"] => Reserved::Ending,
+            _ => Reserved::Shut(shut(&words)),
+        })
+    }
+
+    pub(super) async fn queued(&self, purchase: &Purchase) -> Result<Queued, CacheError> {
+        let mut call = on_all(&self.scripts.queued);
+        let answer: String = self.run(call.arg(purchase.buyer()).arg(purchase.order())).await?;
+        Ok(match answer.as_str() {
+            "kept" => Queued::Kept,
+            "ending" => Queued::Ending,
+            _ => Queued::Gone,
         })
     }
 
     pub(super) async fn remember(&self, purchase: &Purchase) -> Result<(), CacheError> {
         let mut pipe = redis::pipe();
         pipe.atomic().hset(RESERVATIONS, purchase.order(), "-").ignore();
-        pipe.hset(ORDERS, purchase.buyer(), format!("1 {}", purchase.order())).ignore();
+        pipe.hset(ORDERS, purchase.buyer(), purchase.order()).ignore();
         Ok(pipe.query_async(&mut self.connection.clone()).await?)
     }
 
-    pub(super) async fn queued(&self, purchase: &Purchase) -> Result<(), CacheError> {
-        let mut call = on_all(&self.scripts.queued);
-        Ok(call.arg(purchase.order()).invoke_async(&mut self.connection.clone()).await?)
+    pub(super) async fn begin_end(&self, purchase: &Purchase, stale: i64) -> Result<bool, CacheError> {
+        self.run(on_all(&self.scripts.begin_end).arg(purchase.order()).arg(stale)).await
     }
 
     pub(super) async fn seen(&self, stock: Stock) -> Result<(), CacheError> {
-        let mut call = on_all(&self.scripts.settle);
-        Ok(call.arg(stock.left).arg(stock.version).invoke_async(&mut self.connection.clone()).await?)
+        self.run(on_all(&self.scripts.settle).arg(stock.left).arg(stock.version)).await
     }
 
     pub(super) async fn settled(&self, purchase: &Purchase, lives: bool, stock: Stock) -> Result<(), CacheError> {
         let mut call = on_all(&self.scripts.settle);
         call.arg(stock.left).arg(stock.version).arg(purchase.buyer()).arg(purchase.order()).arg(u8::from(lives));
-        Ok(call.invoke_async(&mut self.connection.clone()).await?)
+        self.run(&call).await
+    }
+
+    pub(super) async fn has_no_more(&self, buyer: &str, order: &str) -> Result<(), CacheError> {
+        self.run(on_all(&self.scripts.has_no_more).arg(buyer).arg(order)).await
     }
 
     pub(super) async fn reservations(&self) -> Result<Vec<Reservation>, CacheError> {
         let all: Vec<(String, String)> = self.connection.clone().hgetall(RESERVATIONS).await?;
-        let read = |(order, since): &(String, String)| {
-            Some(Reservation { purchase: Purchase::of_order(order).ok()?, since: since.parse().ok() })
+        let read = |(order, stage): &(String, String)| {
+            Some(Reservation { purchase: Purchase::of_order(order).ok()?, stage: stage_of(stage) })
         };
         Ok(all.iter().filter_map(read).collect())
     }
@@ -113,20 +144,47 @@ impl RedisCache {
         Ok(self.connection.clone().hexists(RESERVATIONS, order).await?)
     }
 
+    pub(super) async fn version(&self) -> Result<Option<i64>, CacheError> {
+        Ok(self.connection.clone().hget(STOCK, "version").await?)
+    }
+
+    pub(super) async fn is_whole(&self, stock: Stock) -> Result<(), CacheError> {
+        self.run(on_all(&self.scripts.whole).arg(stock.left).arg(stock.version)).await
+    }
+
+    pub(super) async fn forget(&self) -> Result<(), CacheError> {
+        Ok(self.connection.clone().del(&[STOCK, RESERVATIONS, ORDERS, TRACES]).await?)
+    }
+
     pub(super) async fn begin_anew(&self, stock: Stock) -> Result<(), CacheError> {
-        let mut call = on_all(&self.scripts.begin_anew);
-        Ok(call.arg(stock.left).arg(stock.version).invoke_async(&mut self.connection.clone()).await?)
+        self.run(on_all(&self.scripts.begin_anew).arg(stock.left).arg(stock.version)).await
+    }
+
+    async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T, CacheError> {
+        Ok(call.invoke_async(&mut self.connection.clone()).await?)
     }
 }
 
 fn on_all(script: &Script) -> ScriptInvocation<'_> {
     let mut call = script.prepare_invoke();
-    call.key(STOCK).key(RESERVATIONS).key(ORDERS);
+    call.key(STOCK).key(RESERVATIONS).key(ORDERS).key(TRACES);
     call
 }
 
-/// What is written of an order: `1 alice.first`.
-fn known(text: &str) -> Option<Known> {
-    let (lives, order) = text.split_once(' ')?;
-    Some(Known { order: order.to_owned(), lives: lives == "1" })
+/// Why a script lets nobody through.
+fn shut(words: &[&str]) -> Shut {
+    match words {
+        ["has", order] => Shut::Has((*order).to_owned()),
+        ["unsure", has @ ..] => Shut::Unsure { has: has.first().map(|order| (*order).to_owned()) },
+        ["sold out"] => Shut::SoldOut,
+        _ => Shut::NotWhole,
+    }
+}
+
+fn stage_of(text: &str) -> Stage {
+    match text.parse() {
+        Ok(since) => Stage::Since(since),
+        Err(_) if text == "!" => Stage::Ending,
+        Err(_) => Stage::Queued,
+    }
 }

@@ -21,9 +21,16 @@ const GIVE_BACK: &str = "UPDATE flash_sale_item SET stock = stock + 1, version =
 const CANCEL: &str = "UPDATE flash_sale_orders SET state = 'cancelled', holder = NULL \
                       WHERE id = ? AND state = 'unpaid' AND pay_by <= ?";
 const PAY: &str = "UPDATE flash_sale_orders SET state = 'paid' WHERE id = ? AND state = 'unpaid' AND pay_by > ?";
-const DUE: &str = "SELECT id FROM flash_sale_orders WHERE state = 'unpaid' AND pay_by <= ? ORDER BY pay_by LIMIT 100";
+// In one statement with the stock: so they are of the same moment, and to know both costs no more than to know one.
+const STANDING: &str = "SELECT stock, version, orders.id, state FROM flash_sale_item AS item \
+                        LEFT JOIN flash_sale_orders AS orders ON orders.id = ? OR holder = ? \
+                        WHERE item.id = 1 ORDER BY orders.id = ? DESC LIMIT 1";
+const DUE: &str = "SELECT stock, version, orders.id FROM flash_sale_item AS item \
+                   LEFT JOIN flash_sale_orders AS orders ON state = 'unpaid' AND pay_by <= ? \
+                   WHERE item.id = 1 ORDER BY pay_by LIMIT 100";
 const ORDER: &str = "SELECT id, state FROM flash_sale_orders WHERE id = ?";
-const LIVE: &str = "SELECT id, state FROM flash_sale_orders WHERE holder IS NOT NULL";
+const EVERYTHING: &str = "SELECT stock, version, orders.id, state FROM flash_sale_item AS item \
+                          LEFT JOIN flash_sale_orders AS orders ON orders.id IS NOT NULL WHERE item.id = 1";
 const STOCK: &str = "SELECT stock, version FROM flash_sale_item WHERE id = 1";
 const RESTOCK: &str = "UPDATE flash_sale_item SET items = ?, stock = ?, version = version + 1 WHERE id = 1";
 const FORGET_ORDERS: &str = "DELETE FROM flash_sale_orders";
@@ -104,9 +111,20 @@ impl Database {
         row.as_ref().map(order).transpose()
     }
 
-    /// Orders that hold an item.
-    pub async fn live_orders(&self) -> Result<Vec<Order>, SaleError> {
-        self.for_others().await?.rows(LIVE, &[]).await?.iter().map(order).collect()
+    /// What is left, and all orders, those that ended too.
+    pub async fn everything(&self) -> Result<(Stock, Vec<Order>), SaleError> {
+        let rows = self.for_others().await?.rows(EVERYTHING, &[]).await?;
+        let orders = rows.iter().filter_map(|row| joined(row).transpose()).collect::<Result<_, _>>()?;
+        Ok((stock(rows.into_iter().next())?, orders))
+    }
+
+    /// What is left, and what this buyer has: the order asked for, or another that lives.
+    pub async fn standing(&self, purchase: &Purchase) -> Result<(Stock, Option<Order>), SaleError> {
+        let id = purchase.order();
+        let values = [Text(&id), Text(purchase.buyer()), Text(&id)];
+        let row = self.for_buyers().await?.row(STANDING, &values).await?;
+        let found = row.as_ref().map(joined).transpose()?.flatten();
+        Ok((stock(row)?, found))
     }
 
     /// What is left.
@@ -119,25 +137,26 @@ impl Database {
         Ok(self.for_others().await?.execute(PAY, &[Text(id), Number(now)]).await? == 1)
     }
 
-    /// Orders whose time to pay is over, some at a time.
-    pub async fn due(&self, now: i64) -> Result<Vec<String>, SaleError> {
+    /// What is left, and orders whose time to pay is over, some at a time.
+    pub async fn due(&self, now: i64) -> Result<(Stock, Vec<String>), SaleError> {
         let rows = self.for_others().await?.rows(DUE, &[Number(now)]).await?;
-        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, Error>>()?)
+        let ids = rows.iter().filter_map(|row| row.try_get(2).transpose()).collect::<Result<_, Error>>()?;
+        Ok((stock(rows.into_iter().next())?, ids))
     }
 
-    /// Takes an item back whose order was not paid in time. `None` if it was paid after all, or somebody
+    /// Takes an item back whose order was not paid in time. False if it was paid after all, or somebody
     /// else took it back.
-    pub async fn cancel(&self, id: &str, now: i64) -> Result<Option<Stock>, SaleError> {
+    pub async fn cancel(&self, id: &str, now: i64) -> Result<bool, SaleError> {
         let mut session = self.for_others().await?;
         let mut unit = session.begin(self.dialect).await?;
-        let stock = self.lock_item(&mut unit).await?;
+        self.lock_item(&mut unit).await?;
         if unit.execute(CANCEL, &[Text(id), Number(now)]).await? == 0 {
             unit.rollback().await?;
-            return Ok(None);
+            return Ok(false);
         }
         unit.execute(GIVE_BACK, &[]).await?;
         unit.commit().await?;
-        Ok(Some(stock.after(1)))
+        Ok(true)
     }
 
     /// Begins a new sale: so many items, and no orders. Statements are counted from zero.
@@ -197,7 +216,17 @@ fn stock(row: Option<AnyRow>) -> Result<Stock, SaleError> {
 
 fn order(row: &AnyRow) -> Result<Order, SaleError> {
     let (id, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-    let state = State::of(&state).ok_or_else(|| SaleError::Foreign(format!("an order that is `{state}`")))?;
+    read_order(id, &state)
+}
+
+/// The order that stands beside the stock, if there is one.
+fn joined(row: &AnyRow) -> Result<Option<Order>, SaleError> {
+    let (id, state): (Option<String>, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
+    id.zip(state).map(|(id, state)| read_order(id, &state)).transpose()
+}
+
+fn read_order(id: String, state: &str) -> Result<Order, SaleError> {
+    let state = State::of(state).ok_or_else(|| SaleError::Foreign(format!("an order that is `{state}`")))?;
     Ok(Order { id, state })
 }
 

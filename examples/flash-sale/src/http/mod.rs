@@ -11,9 +11,10 @@
 //! Everything else, and everything that goes wrong, is a problem document (RFC 9457).
 
 mod body;
+mod name;
 mod problem;
 
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use crate::order::{ONLY_KEY, Order, Purchase};
 use crate::shop::{Answer, Shop, Step};
 use body::Body;
+use name::Name;
 use problem::Problem;
 
 /// The longest body anybody needs to send.
@@ -63,7 +65,7 @@ pub fn routes(shop: Shop) -> Router {
 
 async fn buy(
     State(shop): State<Shop>,
-    Path(step): Path<String>,
+    Name(step): Name,
     headers: HeaderMap,
     Body(wish): Body<Wish>,
 ) -> Result<Response, Problem> {
@@ -82,12 +84,12 @@ async fn buy(
     })
 }
 
-async fn order(State(shop): State<Shop>, Path(id): Path<String>) -> Result<Json<Order>, Problem> {
+async fn order(State(shop): State<Shop>, Name(id): Name) -> Result<Json<Order>, Problem> {
     let purchase = Purchase::of_order(&id)?;
     Ok(Json(shop.order(&purchase.order()).await?))
 }
 
-async fn pay(State(shop): State<Shop>, Path(id): Path<String>) -> Result<Json<Order>, Problem> {
+async fn pay(State(shop): State<Shop>, Name(id): Name) -> Result<Json<Order>, Problem> {
     let purchase = Purchase::of_order(&id)?;
     Ok(Json(shop.pay(&purchase.order()).await?))
 }
@@ -97,8 +99,12 @@ async fn restock(State(shop): State<Shop>, Body(supply): Body<Supply>) -> Result
         let detail = format!("`items` is at most {MOST_ITEMS}");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "too-many-items", detail));
     }
-    shop.restock(supply.items).await?;
-    Ok(Json(shop.books().await?).into_response())
+    // Whoever hangs up must not leave a cache of the old sale before a database of the new one.
+    let restocked = tokio::spawn(async move {
+        shop.restock(supply.items).await?;
+        shop.books().await
+    });
+    Ok(Json(restocked.await.map_err(|_| Problem::broken())??).into_response())
 }
 
 async fn books(State(shop): State<Shop>) -> Result<Response, Problem> {

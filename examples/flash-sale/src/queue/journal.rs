@@ -4,6 +4,7 @@
 //! another. When the process begins, what is in the journal and not done is delivered first. A line that was not
 //! finished when the process was killed belongs to a buyer who was told nothing, and is dropped.
 
+use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ struct Inner {
     path: PathBuf,
     _lock: File,
     file: Mutex<Lines>,
-    left_over: Vec<Purchase>,
+    /// What is put and not done, by the order's id.
+    waiting: Mutex<HashMap<String, Purchase>>,
     put: UnboundedSender<Purchase>,
     taken: tokio::sync::Mutex<UnboundedReceiver<Purchase>>,
 }
@@ -68,21 +70,25 @@ impl Journal {
             // The other end is here.
             let _ = put.send(purchase.clone());
         }
-        let (file, taken) = (Mutex::new(lines), tokio::sync::Mutex::new(taken));
-        Ok(Self(Arc::new(Inner { path: path.to_owned(), _lock: lock, file, left_over, put, taken })))
+        let waiting = left_over.into_iter().map(|purchase| (purchase.order(), purchase)).collect();
+        let (file, waiting, taken) = (Mutex::new(lines), Mutex::new(waiting), tokio::sync::Mutex::new(taken));
+        Ok(Self(Arc::new(Inner { path: path.to_owned(), _lock: lock, file, waiting, put, taken })))
     }
 
-    pub(super) fn left_over(&self) -> Vec<Purchase> {
-        self.0.left_over.clone()
+    pub(super) fn waiting(&self) -> Vec<Purchase> {
+        self.0.waiting.lock().values().cloned().collect()
     }
 
     pub(super) async fn put(&self, purchase: &Purchase) -> Result<(), QueueError> {
         self.write(Line::Put(purchase.clone()), true).await?;
+        // Before anybody can take it out, and be done with it.
+        self.0.waiting.lock().insert(purchase.order(), purchase.clone());
         self.0.put.send(purchase.clone()).map_err(|_| QueueError::Closed)
     }
 
     /// Not synced: if it is lost, the order comes once more.
     pub(super) async fn done(&self, purchase: Purchase) -> Result<(), QueueError> {
+        self.0.waiting.lock().remove(&purchase.order());
         self.write(Line::Done(purchase), false).await
     }
 
@@ -116,6 +122,11 @@ impl Lines {
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&new, path)?;
+        // Or the folder may still name the old one after a power failure, without the orders that come now.
+        if let Some(folder) = path.parent() {
+            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            File::open(here)?.sync_all()?;
+        }
         Ok(Self { file, end: bytes.len() as u64 })
     }
 
@@ -163,6 +174,12 @@ mod tests {
         Purchase::new(buyer, "k").unwrap()
     }
 
+    fn waiting(journal: &Journal) -> Vec<Purchase> {
+        let mut waiting = journal.waiting();
+        waiting.sort_by_key(Purchase::order);
+        waiting
+    }
+
     #[test]
     fn what_is_not_done_is_left_over_and_half_a_line_is_nothing() {
         let mut bytes = Vec::new();
@@ -190,10 +207,14 @@ mod tests {
         first.done().await.unwrap();
         drop(journal);
         let journal = Journal::open(&path).unwrap();
-        assert_eq!(journal.left_over(), [purchase("b"), purchase("c")]);
+        assert_eq!(waiting(&journal), [purchase("b"), purchase("c")]);
         let again = journal.deliveries().next().await.unwrap().unwrap();
         assert_eq!(again.purchase, Some(purchase("b")));
-        drop((again, journal));
+        // What waits is what is in the queue now, and not what was in it at the start.
+        again.done().await.unwrap();
+        journal.put(&purchase("d")).await.unwrap();
+        assert_eq!(waiting(&journal), [purchase("c"), purchase("d")]);
+        drop(journal);
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -112,10 +112,10 @@ impl OrderQueue {
         }
     }
 
-    /// Orders that were in the queue when this process began, as far as it can know.
-    pub fn left_over(&self) -> Vec<Purchase> {
+    /// Orders that are in the queue now, as far as this process can know: of a broker nobody can ask that.
+    pub fn waiting(&self) -> Vec<Purchase> {
         match self {
-            Self::Journal(journal) => journal.left_over(),
+            Self::Journal(journal) => journal.waiting(),
             Self::RabbitMq(_) | Self::Stream(_) => Vec::new(),
         }
     }

@@ -22,7 +22,7 @@ const QUEUE: &str = "flash-sale-orders";
 const PERSISTENT: u8 = 2;
 /// How many orders are handed to a consumer ahead of its pace.
 const AHEAD: u16 = 10;
-/// How long the broker may take.
+/// How long it may take until an order is in the queue, or a connection is there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The queue. Clones share one connection for publishing.
@@ -44,7 +44,12 @@ impl RabbitQueue {
         Ok(Self { url: url.into(), publishing: Arc::new(Mutex::new(Some(link))) })
     }
 
+    /// The wait for those before is part of the patience: when the broker hangs, nobody waits for the sum of them all.
     pub(super) async fn put(&self, purchase: &Purchase) -> Result<(), QueueError> {
+        timeout(PATIENCE, self.put_in_turn(purchase)).await.map_err(|_| QueueError::TimedOut(PATIENCE))?
+    }
+
+    async fn put_in_turn(&self, purchase: &Purchase) -> Result<(), QueueError> {
         let mut publishing = self.publishing.lock().await;
         let link = match publishing.take() {
             Some(link) if link.channel.status().connected() => link,
@@ -101,10 +106,7 @@ async fn publish(channel: &Channel, purchase: &Purchase) -> Result<(), QueueErro
     let properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
     // With `mandatory`, a message that no queue takes comes back instead of vanishing.
     let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-    let publishing = async {
-        let sent = channel.basic_publish("".into(), QUEUE.into(), options, message.as_bytes(), properties).await?;
-        sent.await
-    };
-    let confirmed = timeout(PATIENCE, publishing).await.map_err(|_| QueueError::TimedOut(PATIENCE))??;
+    let sent = channel.basic_publish("".into(), QUEUE.into(), options, message.as_bytes(), properties).await?;
+    let confirmed = sent.await?;
     if confirmed.is_ack() && confirmed.take_message().is_none() { Ok(()) } else { Err(QueueError::NotConfirmed) }
 }

@@ -81,6 +81,8 @@ impl Shop {
 
     /// Begins a new sale of so many items, with no orders. For when nothing is under way.
     pub async fn restock(&self, items: u32) -> Result<(), SaleError> {
+        // First: if this is all that happens, the next buyer rebuilds it.
+        self.cache.forget().await?;
         let stock = self.database.restock(items).await?;
         Ok(self.cache.begin_anew(stock).await?)
     }
@@ -101,9 +103,15 @@ impl Shop {
 
     /// Pays an order, which must be unpaid and in time. Paying twice is paying once.
     pub async fn pay(&self, id: &str) -> Result<Order, SaleError> {
-        let paid = self.database.pay(id, self.now()).await?;
-        let order = self.order(id).await?;
-        if paid || order.state == State::Paid {
+        if self.database.pay(id, self.now()).await? {
+            return Ok(Order { id: id.to_owned(), state: State::Paid });
+        }
+        // The cache may not have heard yet that the order is out of the queue.
+        let order = match self.database.order(id).await? {
+            Some(order) => order,
+            None => self.order(id).await?,
+        };
+        if order.state == State::Paid {
             return Ok(order);
         }
         Err(SaleError::NotPayable { order: order.id, state: order.state })
@@ -111,37 +119,42 @@ impl Shop {
 
     /// Brings the cache in line with the database. Reservations stay if their order is still to come.
     async fn rebuild_cache(&self) -> Result<(), SaleError> {
-        let cached = self.cache.glance("").await?;
-        let stock = self.database.stock().await?;
+        let cached = self.cache.version().await?;
+        // Of one moment: with a stock from before one of the orders was sold, its item would be counted as left.
+        let (stock, orders) = self.database.everything().await?;
         // Read before the database and yet newer: it is of another database.
-        if cached.is_some_and(|cached| cached.stock.version > stock.version) {
-            self.cache.begin_anew(stock).await?;
+        if cached.is_some_and(|version| version > stock.version) {
+            self.cache.forget().await?;
         }
-        self.cache.seen(stock).await?;
-        for order in self.database.live_orders().await? {
-            if let Ok(purchase) = Purchase::of_order(&order.id) {
-                self.cache.settled(&purchase, true, stock).await?;
-            }
+        for order in orders {
+            self.settle(&order, stock).await?;
         }
-        for purchase in self.queue.left_over() {
+        for purchase in self.queue.waiting() {
             self.cache.remember(&purchase).await?;
         }
         for reservation in self.cache.reservations().await? {
             self.settle_known(&reservation.purchase).await?;
         }
+        Ok(self.cache.is_whole(stock).await?)
+    }
+
+    /// Ends the reservation of an order that the database knows, and answers how the order stands.
+    async fn settle_known(&self, purchase: &Purchase) -> Result<Option<Order>, SaleError> {
+        let Some(order) = self.database.order(&purchase.order()).await? else { return Ok(None) };
+        self.settle(&order, self.database.stock().await?).await?;
+        Ok(Some(order))
+    }
+
+    /// Tells the cache of an order in the database, with the stock that was seen together with it, or later.
+    async fn settle(&self, order: &Order, stock: Stock) -> Result<(), SaleError> {
+        if let Ok(purchase) = Purchase::of_order(&order.id) {
+            self.cache.settled(&purchase, order.state.holds_an_item(), stock).await?;
+        }
         Ok(())
     }
 
-    /// Ends the reservation of an order that the database knows. Answers whether it does.
-    async fn settle_known(&self, purchase: &Purchase) -> Result<bool, SaleError> {
-        let Some(order) = self.database.order(&purchase.order()).await? else { return Ok(false) };
-        let stock = self.database.stock().await?;
-        self.cache.settled(purchase, order.state.holds_an_item(), stock).await?;
-        Ok(true)
-    }
-
     /// Tells the cache what the database has just sold. It need not hear of it: it finds out by itself when it is
-    /// wrong, and the buyer has bought either way.
+    /// wrong, it has the order's trace if it let the buyer through, and the buyer has bought either way.
     async fn tell_cache(&self, purchase: &Purchase, stock: Stock) {
         if let Err(error) = self.cache.settled(purchase, true, stock).await {
             tracing::warn!("{error}");

@@ -29,6 +29,8 @@ async fn requests_that_make_no_sense_are_told_so() {
 
     let posted = [
         ("/sale/other", alice.to_string(), 404, "no-step"),
+        ("/sale/%ff", alice.to_string(), 400, "bad-path"),
+        ("/orders/%ff/payment", String::new(), 400, "bad-path"),
         ("/sale/gateway", alice.to_string(), 404, "no-step"),
         ("/sale/plain", "{}".to_owned(), 400, "bad-body"),
         ("/sale/plain", "{".to_owned(), 400, "bad-body"),

@@ -5,9 +5,11 @@ mod bad_input;
 #[path = "../../../../crates/cli/tests/dashboard/browser.rs"]
 #[allow(dead_code, reason = "the tests of the dashboard itself need more of it")]
 mod browser;
+mod caches;
 mod dashboard;
 mod fleet;
 mod killed;
+mod mishaps;
 mod orders;
 mod page;
 mod payment;

@@ -17,13 +17,21 @@ use crate::support::Folder;
 pub(crate) struct Still {
     pub(crate) shop: Shop,
     pub(crate) clock: ManualClock,
-    consumer: JoinHandle<()>,
+    pub(crate) settings: ShopSettings,
+    consumer: Option<JoinHandle<()>>,
     _folder: Folder,
 }
 
 impl Still {
     /// With so many items, and rules that let everybody in.
     pub(crate) async fn open(items: u32, change: impl FnOnce(&mut ShopSettings)) -> Self {
+        let mut still = Self::without_consumer(items, change).await;
+        still.consumer = Some(tokio::spawn(still.shop.clone().consume()));
+        still
+    }
+
+    /// The same, but what is in the queue stays there.
+    pub(crate) async fn without_consumer(items: u32, change: impl FnOnce(&mut ShopSettings)) -> Self {
         let folder = Folder::new();
         let mut settings = ShopSettings { pace: "100000/s".to_owned(), ..folder.shop() };
         change(&mut settings);
@@ -32,8 +40,7 @@ impl Still {
         let sluice = Sluice::builder().rules(rules).clock(clock.clone()).build().unwrap();
         let shop = Shop::open(&settings, sluice).await.unwrap();
         shop.restock(items).await.unwrap();
-        let consumer = tokio::spawn(shop.clone().consume());
-        Self { shop, clock, consumer, _folder: folder }
+        Self { shop, clock, settings, consumer: None, _folder: folder }
     }
 
     /// Buys, and waits for the result if it comes later.
@@ -47,7 +54,9 @@ impl Still {
 
 impl Drop for Still {
     fn drop(&mut self) {
-        self.consumer.abort();
+        if let Some(consumer) = &self.consumer {
+            consumer.abort();
+        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Response, StatusCode};
 use serde_json::json;
 use sluicegate_flash_sale::database::Books;
 use sluicegate_flash_sale::shop::Step;
-use sluicegate_flash_sale::{Order, State};
+use sluicegate_flash_sale::{ONLY_KEY, Order, State};
 
 /// Only a guard against hanging.
-const GUARD: Duration = Duration::from_secs(60);
+pub(crate) const GUARD: Duration = Duration::from_secs(60);
 
 /// A shop in a process of its own.
 pub(crate) struct Process {
@@ -82,13 +82,40 @@ impl Buyers {
     /// The next buyer. Answers what the shop said, if it said anything.
     pub(crate) async fn next(&mut self, url: &str) -> Option<StatusCode> {
         self.came += 1;
-        let wish = json!({ "buyer": format!("buyer-{}", self.came) });
-        let answer = self.client.post(format!("{url}/sale/{}", self.step)).json(&wish).send().await.ok()?;
+        let answer = self.ask(url, &self.last()).await?;
         let status = answer.status();
         if matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED) {
             self.accepted.push(answer.json::<Order>().await.ok()?.id);
         }
         Some(status)
+    }
+
+    async fn ask(&self, url: &str, buyer: &str) -> Option<Response> {
+        let wish = json!({ "buyer": buyer });
+        self.client.post(format!("{url}/sale/{}", self.step)).json(&wish).send().await.ok()
+    }
+
+    /// Who came last.
+    pub(crate) fn last(&self) -> String {
+        format!("buyer-{}", self.came)
+    }
+
+    /// A buyer comes again, with the same key, until the limit lets it through.
+    pub(crate) async fn again(&self, url: &str, buyer: &str) -> Option<StatusCode> {
+        let begun = Instant::now();
+        loop {
+            let status = self.ask(url, buyer).await?.status();
+            if status != StatusCode::TOO_MANY_REQUESTS {
+                return Some(status);
+            }
+            assert!(begun.elapsed() < GUARD, "{buyer} is not let in");
+        }
+    }
+
+    /// Whether a buyer has an order.
+    pub(crate) async fn has(&self, url: &str, buyer: &str) -> bool {
+        let id = format!("{buyer}.{ONLY_KEY}");
+        self.client.get(format!("{url}/orders/{id}")).send().await.unwrap().status() == StatusCode::OK
     }
 
     /// Comes again and again until so many have been accepted in all.
@@ -101,10 +128,11 @@ impl Buyers {
     }
 
     /// Comes again and again until everything is sold: what was reserved in vain comes back in between.
-    pub(crate) async fn until_all_is_sold(&mut self, url: &str) -> Books {
+    /// The books are those of `shop`.
+    pub(crate) async fn until_all_is_sold(&mut self, url: &str, shop: &str) -> Books {
         let begun = Instant::now();
         loop {
-            let books = self.books(url).await;
+            let books = self.books(shop).await;
             if books.left == 0 {
                 return books;
             }

@@ -1,4 +1,4 @@
 -- Forgets everything but this stock.
--- KEYS: stock, reservations, orders. ARGV: left, version.
-redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
-redis.call('HSET', KEYS[1], 'left', ARGV[1], 'version', ARGV[2])
+-- KEYS: stock, reservations, orders, traces. ARGV: left, version.
+redis.call('DEL', unpack(KEYS))
+redis.call('HSET', KEYS[1], 'left', ARGV[1], 'version', ARGV[2], 'whole', '1')

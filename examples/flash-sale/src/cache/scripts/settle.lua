@@ -1,5 +1,5 @@
 -- Notes a stock, unless a newer one is known, and what became of an order.
--- KEYS: stock, reservations, orders. ARGV: left, version; then buyer, order, 1 if it lives or 0.
+-- KEYS: stock, reservations, orders, traces. ARGV: left, version; then buyer, order, 1 if it lives or 0.
 local version = redis.call('HGET', KEYS[1], 'version')
 if not version or tonumber(version) < tonumber(ARGV[2]) then
   redis.call('HSET', KEYS[1], 'left', ARGV[1], 'version', ARGV[2])
@@ -7,9 +7,10 @@ end
 local buyer, order, lives = ARGV[3], ARGV[4], ARGV[5]
 if order then
   redis.call('HDEL', KEYS[2], order)
-  local known = redis.call('HGET', KEYS[3], buyer)
-  -- An order that ended does not hide another that lives.
-  if lives == '1' or not known or string.sub(known, 1, 1) == '0' or string.sub(known, 3) == order then
-    redis.call('HSET', KEYS[3], buyer, lives .. ' ' .. order)
+  redis.call('HINCRBY', KEYS[4], order, 1)
+  if lives == '1' then
+    redis.call('HSET', KEYS[3], buyer, order)
+  elseif redis.call('HGET', KEYS[3], buyer) == order then
+    redis.call('HDEL', KEYS[3], buyer)
   end
 end
