@@ -12,7 +12,7 @@ const PLENTY: u64 = 1 << 20;
 pub(super) fn take_what_is_allowed() {
     let limits = getrlimit(Resource::Nofile);
     if let Some(current) = raised(limits) {
-        drop(setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limits }));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limits });
     }
 }
 
