@@ -142,7 +142,7 @@ impl LocalCache {
         self.0.lock().stock.map(|stock| stock.version)
     }
 
-    pub(super) fn is_whole(&self, stock: Stock) {
+    pub(super) fn declare_whole(&self, stock: Stock) {
         let mut inner = self.0.lock();
         inner.seen(stock);
         inner.whole = true;

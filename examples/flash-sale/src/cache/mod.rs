@@ -235,10 +235,10 @@ impl StockCache {
     }
 
     /// Everything that the database knows has been told, and this stock was seen: buyers are let through.
-    pub async fn is_whole(&self, stock: Stock) -> Result<(), CacheError> {
+    pub async fn declare_whole(&self, stock: Stock) -> Result<(), CacheError> {
         match self {
-            Self::Local(cache) => cache.is_whole(stock),
-            Self::Redis(cache) => cache.is_whole(stock).await?,
+            Self::Local(cache) => cache.declare_whole(stock),
+            Self::Redis(cache) => cache.declare_whole(stock).await?,
         }
         Ok(())
     }

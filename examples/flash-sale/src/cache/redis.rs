@@ -148,7 +148,7 @@ impl RedisCache {
         Ok(self.connection.clone().hget(STOCK, "version").await?)
     }
 
-    pub(super) async fn is_whole(&self, stock: Stock) -> Result<(), CacheError> {
+    pub(super) async fn declare_whole(&self, stock: Stock) -> Result<(), CacheError> {
         self.run(on_all(&self.scripts.whole).arg(stock.left).arg(stock.version)).await
     }
 

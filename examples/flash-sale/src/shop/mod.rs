@@ -135,7 +135,7 @@ impl Shop {
         for reservation in self.cache.reservations().await? {
             self.settle_known(&reservation.purchase).await?;
         }
-        Ok(self.cache.is_whole(stock).await?)
+        Ok(self.cache.declare_whole(stock).await?)
     }
 
     /// Ends the reservation of an order that the database knows, and answers how the order stands.

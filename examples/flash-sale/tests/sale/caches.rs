@@ -32,7 +32,7 @@ async fn done(cache: &StockCache, mut dice: Dice) -> String {
     match dice.below(40) {
         0 => format!("{:?}", cache.forget().await.unwrap()),
         1 => format!("{:?}", cache.begin_anew(stock).await.unwrap()),
-        2..=4 => format!("{:?}", cache.is_whole(stock).await.unwrap()),
+        2..=4 => format!("{:?}", cache.declare_whole(stock).await.unwrap()),
         5..=6 => format!("{:?}", cache.seen(stock).await.unwrap()),
         7..=12 => format!("{:?}", cache.look(&purchase, flag).await.unwrap()),
         13..=14 => format!("{:?}", cache.bought_nothing(&purchase).await.unwrap()),
@@ -148,7 +148,7 @@ async fn a_lost_cache_lets_nobody_through_until_it_is_rebuilt() {
         assert_eq!(cache.look(&bob, false).await.unwrap(), Look::Shut(Shut::NotWhole));
         assert_eq!(cache.reserve(&bob, 0, false).await.unwrap(), Reserved::Shut(Shut::NotWhole));
         // The rebuild saw an older stock than the one it was told meanwhile.
-        cache.is_whole(Stock { left: 4, version: 6 }).await.unwrap();
+        cache.declare_whole(Stock { left: 4, version: 6 }).await.unwrap();
         assert_eq!(cache.look(&bob, false).await.unwrap(), Look::Open(Stock { left: 3, version: 7 }));
     }
 }
