@@ -1,4 +1,4 @@
-//! What was decided, with enough in it to render any wire format.
+//! Result of a limit decision, with all data a wire format needs.
 //!
 //! ```
 //! use sluicegate_engine::{Limiter, Verdict};
@@ -18,58 +18,57 @@ use std::time::Duration;
 
 use crate::algorithm::Status;
 
-/// The four ways a request can fare.
+/// Verdict on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go on.
+    /// Admitted now.
     Allowed,
-    /// Go on after exactly this pause; the place in line is taken.
+    /// Admitted after exactly this wait; the queue slot is reserved.
     Wait(Duration),
-    /// Not now.
+    /// Refused for now.
     Denied {
-        /// The exact time after which it would be allowed if nobody else came. `None` if that depends
-        /// on others giving back what they hold.
+        /// Exact time after which the request would be allowed if no other request arrives. `None` if that
+        /// depends on other callers releasing permits or reservations.
         retry_after: Option<Duration>,
     },
-    /// Not ever: it costs more than the limit itself.
+    /// Refused for good: the cost exceeds the limit itself.
     Never,
 }
 
 impl Verdict {
-    /// Whether the request may go on, at once or after its pause.
+    /// True if the request is admitted, immediately or after a wait.
     #[inline]
     pub const fn is_admitted(self) -> bool {
         matches!(self, Self::Allowed | Self::Wait(_))
     }
 }
 
-/// What a limiter decided about one request.
+/// Decision of a limiter about one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The outcome.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Which of the limiter's limits it hangs on, by position: the one with the longest wait if
-    /// refused, else the one with the least left.
+    /// Index of the limit that determined the verdict: the one with the longest wait if refused, else the
+    /// one with the least remaining.
     pub limit: usize,
-    /// What is left of that limit after the decision.
+    /// State of that limit after the decision.
     pub status: Status,
 }
 
 impl Decision {
-    /// Whether the request may go on right now.
+    /// True if the request is admitted immediately.
     #[inline]
     pub const fn is_allowed(&self) -> bool {
         matches!(self.verdict, Verdict::Allowed)
     }
 
-    /// Whether the request may go on, at once or after a pause.
+    /// True if the request is admitted, immediately or after a wait.
     #[inline]
     pub const fn is_admitted(&self) -> bool {
         self.verdict.is_admitted()
     }
 
-    /// How long to wait before going on, or before asking again; zero if allowed, `None` if no clock
-    /// can tell.
+    /// Time to wait before proceeding, or before retrying. Zero if allowed, `None` if the wait is unknown.
     pub const fn wait(&self) -> Option<Duration> {
         match self.verdict {
             Verdict::Allowed => Some(Duration::ZERO),
@@ -79,7 +78,7 @@ impl Decision {
         }
     }
 
-    /// Time until everything is available again if nobody comes.
+    /// Time until the full limit is available again if no other request arrives.
     pub const fn reset(&self) -> Duration {
         Duration::from_nanos(self.status.reset)
     }

@@ -1,7 +1,4 @@
-//! Sluicegate's decisions: algorithms, bounded keyed state, rules. No I/O, no runtime.
-//!
-//! A request passes through in one straight line: rules select the checks, a limiter decides them all
-//! or nothing, and the decision carries everything an adapter needs to answer.
+//! Rate limiting engine: algorithms, bounded keyed state, rules and decisions. No I/O and no async runtime.
 //!
 //! ```
 //! use sluicegate_engine::{KeyedLimiter, Limiter};
@@ -18,26 +15,41 @@
 //! # Ok::<(), sluicegate_engine::LimitError>(())
 //! ```
 //!
-//! - [`limit`]: what can be limited, and the notation `300/1m`
-//! - [`algorithm`]: how, each with its guarantee
-//! - [`limiter`]: limits with their state; the table of keys behind them
-//! - [`rule`]: which requests, by which key, and what then
-//! - [`sluice`]: rules with their state, deciding requests
-//! - [`gate`]: what holds requests back while the process is under strain
-//! - [`adhoc`]: limits whose numbers come with each call
-//! - [`clock`]: time, injected
+//! # Modules
+//!
+//! - [`limit`]: a limit (algorithm and parameters) and its notation `300/1m`
+//! - [`algorithm`]: token bucket, leaky bucket, windows, concurrency, warm-up; each with its guarantee
+//! - [`limiter`]: limits with their state, unkeyed or per key
+//! - [`rule`]: rule definitions, matching, keys, allow and deny lists
+//! - [`sluice`]: the rule engine; decides requests by rules
+//! - [`overload`]: admission gates for overload protection
+//! - [`store`]: interface of a shared store for cluster-wide limits
+//! - [`adhoc`]: limits with parameters given per call
+//! - [`clock`]: injected clocks and timers
+//! - [`time`]: time stamps with nanoseconds
+//! - `decision`: verdict and status of one decision
+//! - `limit_set`: several limits decided together on one key
+//! - `table`: fixed-size hash table of per-key state
+//! - `wait`: wait queues
+//! - `sync`: atomics, replaceable in tests
+//!
+//! # Path of a request
+//!
+//! A [`Sluice`] checks the allow and deny lists, finds the matching rules by index, computes each rule's key and
+//! decides all limits of all rules, all or nothing. The resulting [`Outcome`] carries everything an adapter needs
+//! for its response.
 
 pub mod adhoc;
 pub mod algorithm;
 pub mod clock;
 mod decision;
-pub mod fleet;
-pub mod gate;
 pub mod limit;
+mod limit_set;
 pub mod limiter;
-mod plan;
+pub mod overload;
 pub mod rule;
 pub mod sluice;
+pub mod store;
 mod sync;
 mod table;
 pub mod time;
@@ -45,10 +57,10 @@ mod wait;
 
 pub use decision::{Decision, Verdict};
 pub use limit::{Limit, LimitError, Rate};
+pub use limit_set::MAX_LIMITS;
 pub use limiter::{
-    Acquire, Batch, Builder, Held, KeyedLimiter, Limiter, Pass, Reason, Refused, RestoreError, SavedState, Slice,
-    SlicedLimiter,
+    Acquire, AcquireError, Builder, KeyedLimiter, Limiter, LocalTokens, OwnedPermit, Permit, RefusalReason,
+    RestoreError, SavedState, ShardedLimiter, TokenBatch,
 };
-pub use plan::MOST_LIMITS;
 pub use sluice::{Outcome, Sluice};
 pub use time::Timestamp;

@@ -1,9 +1,9 @@
-//! Points in time, as the engine counts them.
+//! Timestamps of the engine.
 //!
-//! A [`Timestamp`] is a whole number of nanoseconds since the first moment of 2026 (UTC). One fixed
-//! epoch for every process keeps saved state valid after a restart, lets windows be aligned to the
-//! calendar, and leaves enough room in 64 bits for sixteenths of a nanosecond until 2058, which is
-//! what keeps very high rates exact (see [`crate::algorithm::gcra`]).
+//! A [`Timestamp`] is a whole number of nanoseconds since 2026-01-01T00:00:00Z. One fixed epoch for every
+//! process keeps saved state valid after a restart, lets windows be aligned to the calendar, and leaves
+//! enough room in 64 bits for sixteenths of a nanosecond until 2058, which keeps very high rates exact (see
+//! [`crate::algorithm::gcra`]).
 //!
 //! ```
 //! use sluicegate_engine::Timestamp;
@@ -20,15 +20,15 @@ use std::time::Duration;
 /// Seconds from the Unix epoch to the engine's epoch, 2026-01-01T00:00:00Z.
 pub const EPOCH_UNIX_SECONDS: u64 = 1_767_225_600;
 
-/// A moment, in nanoseconds since 2026-01-01T00:00:00Z.
+/// Point in time, in nanoseconds since 2026-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The engine's epoch. Also what a clock that stands before 2026 is taken for.
+    /// The engine's epoch. Also stands for any time before 2026.
     pub const ZERO: Self = Self(0);
 
-    /// The moment `nanos` nanoseconds after the engine's epoch.
+    /// Timestamp `nanos` nanoseconds after the engine's epoch.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -40,13 +40,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment a Unix time stands for; moments before 2026 become [`Timestamp::ZERO`].
+    /// Timestamp of a Unix time; times before 2026 become [`Timestamp::ZERO`].
     pub fn from_unix(since_unix_epoch: Duration) -> Self {
         let since = since_unix_epoch.saturating_sub(Duration::from_secs(EPOCH_UNIX_SECONDS));
         Self(saturating_nanos(since))
     }
 
-    /// The same moment as Unix time.
+    /// The same point in time as Unix time.
     pub fn to_unix(self) -> Duration {
         Duration::from_secs(EPOCH_UNIX_SECONDS) + Duration::from_nanos(self.0)
     }
@@ -58,7 +58,7 @@ impl Timestamp {
     }
 }
 
-/// A duration as nanoseconds, at most `u64::MAX` of them (584 years).
+/// Duration in nanoseconds, saturating at `u64::MAX` (584 years).
 #[inline]
 pub(crate) fn saturating_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)

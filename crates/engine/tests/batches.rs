@@ -1,4 +1,4 @@
-//! Tokens taken ahead keep the bucket's bound, come back, and starve nobody.
+//! Token batches keep the bucket's bound, return unspent tokens and starve no other caller.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -6,19 +6,19 @@ mod support;
 use std::task::Poll;
 
 use sluicegate_engine::clock::{Clock, ManualClock};
-use sluicegate_engine::{Batch, Limit, Limiter, Pass, Verdict};
-use sluicegate_testkit::bound::{self, Admitted, Pace};
+use sluicegate_engine::{Limit, Limiter, Permit, TokenBatch, Verdict};
+use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate};
 use support::*;
 
 fn remaining(limiter: &Limiter) -> u64 {
     limiter.status()[0].remaining
 }
 
-/// Takes one by one until the batch has tokens left over.
-fn warmed(limiter: &Limiter) -> (Batch, u64) {
+/// Takes tokens one by one until the batch has some left over.
+fn grown_batch(limiter: &Limiter) -> (TokenBatch, u64) {
     let mut batch = limiter.batch();
     let mut spent = 0;
-    while batch.left() == 0 {
+    while batch.remaining() == 0 {
         assert!(batch.take(1));
         spent += 1;
     }
@@ -26,45 +26,45 @@ fn warmed(limiter: &Limiter) -> (Batch, u64) {
 }
 
 #[test]
-fn batches_checks_and_passes_together_keep_the_bound_in_random_histories() {
+fn batches_checks_and_permits_together_keep_the_bound() {
     for seed in 0..600 {
-        let mut dice = Dice::new(seed);
+        let mut dice = TestRng::new(seed);
         let clock = ManualClock::new();
         let burst = 1 + dice.below(100);
         let limiter = limiter(&clock, [bucket("10/s", burst)]);
-        let mut batches: Vec<Batch> = (0..3).map(|_| limiter.batch()).collect();
-        let mut passes: Vec<(Pass, Admitted)> = Vec::new();
+        let mut batches: Vec<TokenBatch> = (0..3).map(|_| limiter.batch()).collect();
+        let mut permits: Vec<(Permit, AdmissionEvent)> = Vec::new();
         let mut spent = Vec::new();
         for _ in 0..400 {
-            let which = dice.below(3) as usize;
+            let index = dice.below(3) as usize;
             let (at, cost) = (clock.now().as_nanos(), 1 + dice.below(3));
             match dice.below(20) {
-                0..9 => spent.extend(batches[which].take(cost).then_some(Admitted { at, cost })),
-                9..13 => spent.extend(limiter.check_cost(cost).is_allowed().then_some(Admitted { at, cost })),
-                13 => passes.extend(limiter.enter(cost).ok().map(|pass| (pass, Admitted { at, cost }))),
-                // What a pass gives back is as if it had never been.
-                14 => passes.pop().into_iter().for_each(|(pass, _)| pass.give_back()),
-                15 => spent.extend(passes.pop().map(|(_, admitted)| admitted)),
-                16 => batches[which].give_back(),
-                17 => batches[which] = limiter.batch(),
+                0..9 => spent.extend(batches[index].take(cost).then_some(AdmissionEvent { at, cost })),
+                9..13 => spent.extend(limiter.check_cost(cost).is_allowed().then_some(AdmissionEvent { at, cost })),
+                13 => permits.extend(limiter.enter(cost).ok().map(|permit| (permit, AdmissionEvent { at, cost }))),
+                // A refunded permit counts as if it had never been taken.
+                14 => permits.pop().into_iter().for_each(|(permit, _)| permit.give_back()),
+                15 => spent.extend(permits.pop().map(|(_, admitted)| admitted)),
+                16 => batches[index].give_back(),
+                17 => batches[index] = limiter.batch(),
                 _ => clock.advance(ms(dice.below(2_000))),
             }
         }
-        spent.extend(passes.into_iter().map(|(_, admitted)| admitted));
-        bound::token_bucket(&spent, Pace::per_second(10), burst)
+        spent.extend(permits.into_iter().map(|(_, admitted)| admitted));
+        bound::token_bucket(&spent, ExactRate::per_second(10), burst)
             .unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
         drop(batches);
         clock.advance(secs(20));
-        assert_eq!(remaining(&limiter), burst, "seed {seed}: everything comes back");
+        assert_eq!(remaining(&limiter), burst, "seed {seed}: all tokens are returned");
     }
 }
 
 #[test]
-fn a_token_spent_late_does_not_come_on_top_of_its_refill() {
+fn a_token_spent_late_is_not_refilled_meanwhile() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 80)]);
-    let (mut batch, _) = warmed(&limiter);
-    let ahead = batch.left();
+    let (mut batch, _) = grown_batch(&limiter);
+    let ahead = batch.remaining();
     clock.advance(secs(60));
     let others = (0..100).filter(|_| limiter.check().is_allowed()).count() as u64;
     let late = (0..ahead).filter(|_| batch.take(1)).count() as u64;
@@ -72,45 +72,45 @@ fn a_token_spent_late_does_not_come_on_top_of_its_refill() {
 }
 
 #[test]
-fn a_refusal_does_not_report_what_is_out_as_left() {
+fn a_refusal_does_not_report_outstanding_tokens_as_remaining() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 80)]);
-    let (batch, _) = warmed(&limiter);
+    let (batch, _) = grown_batch(&limiter);
     clock.advance(secs(60));
     let refused = limiter.check_cost(80);
     assert!(!refused.is_allowed());
     assert_eq!(refused.status, limiter.status()[0]);
-    assert_eq!(refused.status.remaining, 80 - batch.left());
+    assert_eq!(refused.status.remaining, 80 - batch.remaining());
 }
 
 #[test]
-fn what_was_not_spent_comes_back_at_once() {
+fn unspent_tokens_return_immediately() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 800)]);
-    let (mut batch, spent) = warmed(&limiter);
-    assert_eq!(remaining(&limiter), 800 - spent - batch.left());
+    let (mut batch, spent) = grown_batch(&limiter);
+    assert_eq!(remaining(&limiter), 800 - spent - batch.remaining());
     batch.give_back();
-    assert_eq!((remaining(&limiter), batch.left()), (800 - spent, 0));
-    let (batch, more) = warmed(&limiter);
+    assert_eq!((remaining(&limiter), batch.remaining()), (800 - spent, 0));
+    let (batch, more) = grown_batch(&limiter);
     drop(batch);
     assert_eq!(remaining(&limiter), 800 - spent - more);
 }
 
 #[test]
-fn batches_hold_an_eighth_of_the_burst_and_no_more() {
+fn batches_hold_at_most_an_eighth_of_the_burst() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("1/h", 8_000)]);
-    let mut batches: Vec<Batch> = (0..20).map(|_| limiter.batch()).collect();
-    let mut most = 0;
+    let mut batches: Vec<TokenBatch> = (0..20).map(|_| limiter.batch()).collect();
+    let mut max = 0;
     for _ in 0..300 {
         batches.iter_mut().for_each(|batch| _ = batch.take(1));
-        most = most.max(batches.iter().map(Batch::left).sum());
+        max = max.max(batches.iter().map(TokenBatch::remaining).sum());
     }
-    assert!((800..=1_000).contains(&most), "{most}");
+    assert!((800..=1_000).contains(&max), "{max}");
 }
 
 #[test]
-fn all_of_a_bucket_can_be_had_through_one_batch() {
+fn one_batch_can_drain_the_bucket() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 1_000)]);
     let mut batch = limiter.batch();
@@ -121,7 +121,7 @@ fn all_of_a_bucket_can_be_had_through_one_batch() {
 }
 
 #[test]
-fn only_a_single_token_bucket_gives_ahead() {
+fn only_a_single_token_bucket_supports_batches() {
     let clock = ManualClock::new();
     let others: [Vec<Limit>; 6] = [
         vec![leaky("10/s", 100)],
@@ -134,20 +134,20 @@ fn only_a_single_token_bucket_gives_ahead() {
     for limits in others {
         let limiter = limiter(&clock, limits);
         assert!(!limiter.batch().take(1), "{limiter:?}");
-        assert!(limiter.batch().take(0), "nothing is always to be had");
+        assert!(limiter.batch().take(0), "a zero cost is always admitted");
         assert_eq!(remaining(&limiter), 100);
     }
 }
 
 #[test]
-fn nobody_passes_a_line_with_a_new_batch_and_the_rest_of_an_old_one_goes_to_those_in_it() {
+fn batches_do_not_bypass_the_queue() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 80)]);
-    let (mut batch, _) = warmed(&limiter);
-    let ahead = batch.left();
+    let (mut batch, _) = grown_batch(&limiter);
+    let ahead = batch.remaining();
     while limiter.check().is_allowed() {}
     let mut task = waiting(limiter.acquire());
-    assert!(batch.take(ahead), "these were taken before anybody waited");
+    assert!(batch.take(ahead), "these were taken before any caller queued");
     assert!(!batch.take(1));
     let mut other = limiter.batch();
     assert!(!other.take(1));
@@ -156,33 +156,33 @@ fn nobody_passes_a_line_with_a_new_batch_and_the_rest_of_an_old_one_goes_to_thos
 }
 
 #[test]
-fn who_needs_what_is_out_waits_for_it_and_not_for_the_clock() {
+fn a_cost_covered_by_outstanding_tokens_has_no_retry_after() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 80)]);
-    let (mut batch, _) = warmed(&limiter);
+    let (mut batch, _) = grown_batch(&limiter);
     clock.advance(secs(60));
     assert_eq!(limiter.check_cost(80).verdict, Verdict::Denied { retry_after: None });
     let mut task = waiting(limiter.acquire().cost(80));
-    assert_eq!(clock.alarms(), 0);
+    assert_eq!(clock.pending_timers(), 0);
     batch.give_back();
     assert!(matches!(task.poll_if_woken(), Some(Ok(_))));
 }
 
 #[test]
-fn a_change_of_the_limits_keeps_what_is_out_in_mind() {
+fn changing_the_limits_keeps_outstanding_tokens() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 80)]);
-    let (mut batch, _) = warmed(&limiter);
-    let ahead = batch.left();
+    let (mut batch, _) = grown_batch(&limiter);
+    let ahead = batch.remaining();
     limiter.change([bucket("100/s", 40)]).unwrap();
     clock.advance(secs(60));
     let others = (0..100).filter(|_| limiter.check().is_allowed()).count() as u64;
     assert_eq!(others + ahead, 40);
     assert!(batch.take(ahead));
-    // To limits of another kind and back: what was out then is forgotten, and is not given back either.
+    // Change to limits of another kind and back: outstanding tokens are dropped and not returned either.
     let (mut stale, ..) = {
         clock.advance(secs(60));
-        warmed(&limiter)
+        grown_batch(&limiter)
     };
     limiter.change([log(40, secs(1))]).unwrap();
     limiter.change([bucket("100/s", 40)]).unwrap();
@@ -192,19 +192,19 @@ fn a_change_of_the_limits_keeps_what_is_out_in_mind() {
 }
 
 #[test]
-fn a_pass_taken_beside_a_batch_gives_nothing_back_that_others_may_have() {
-    // The batch's return would bring the bucket back to where it stood when the pass was taken, although
-    // refill was lost and somebody else came in between.
+fn a_permit_taken_while_a_batch_is_outstanding_refunds_nothing() {
+    // Returning the batch would restore the arrival time at which the permit was taken, although refill was lost
+    // and another caller came in between.
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/s", 80)]);
-    let (mut batch, _) = warmed(&limiter);
+    let (mut batch, _) = grown_batch(&limiter);
     clock.advance(secs(60));
-    let pass = limiter.enter(40).unwrap();
-    let ahead = batch.left();
+    let permit = limiter.enter(40).unwrap();
+    let ahead = batch.remaining();
     clock.advance(ms(3_900));
     assert!(limiter.check_cost(ahead).is_allowed());
     batch.give_back();
-    pass.give_back();
+    permit.give_back();
     assert!(remaining(&limiter) + ahead <= 80, "{} and {ahead}", remaining(&limiter));
 }
 
@@ -214,11 +214,11 @@ fn threads_with_batches_share_one_burst() {
     let limiter = limiter(&clock, [bucket("10/s", 10_000)]);
     let spent: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
-            .map(|nth| {
-                let mut mine = limiter.batch();
+            .map(|index| {
+                let mut batch = limiter.batch();
                 let limiter = &limiter;
                 scope.spawn(move || {
-                    (0..8_000).filter(|_| if nth == 0 { limiter.check().is_allowed() } else { mine.take(1) }).count()
+                    (0..8_000).filter(|_| if index == 0 { limiter.check().is_allowed() } else { batch.take(1) }).count()
                 })
             })
             .collect();
@@ -228,7 +228,7 @@ fn threads_with_batches_share_one_burst() {
 }
 
 #[test]
-fn a_line_that_is_full_can_be_joined_by_who_asks_for_it() {
+fn even_if_full_joins_a_full_queue() {
     let clock = ManualClock::new();
     let limiter = Limiter::builder().limit(leaky("10/s", 2)).max_waiting(1).clock(clock.clone()).build().unwrap();
     let mut tasks: Vec<_> = (0..4).map(|_| Task::new(limiter.acquire().even_if_full())).collect();

@@ -1,4 +1,4 @@
-//! What a sluice tells of its rules in numbers: waits, permits, lists, what is used.
+//! Statistics of a sluice's rules: waits, permits, list hits, utilization.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -30,11 +30,11 @@ fn get() -> Request<'static> {
 }
 
 #[test]
-fn whoever_stood_in_line_is_counted_with_how_long() {
+fn queued_requests_are_counted_with_their_wait() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [queued(Rule::new("a", ["1/1s".parse().unwrap()]), secs(3))]);
     drop(sluice.admit(&get()).blocking());
-    assert_eq!(counts(&sluice).waited, 0, "who is let in at once does not wait");
+    assert_eq!(counts(&sluice).waited, 0, "a request admitted immediately does not count as waiting");
 
     let mut admitted = Task::new(sluice.admit(&get()));
     let mut cancelled = Task::new(sluice.admit(&get()));
@@ -53,16 +53,16 @@ fn whoever_stood_in_line_is_counted_with_how_long() {
     assert_eq!(counted.waits.buckets[class(ms(2_500))], 1);
     assert_eq!(counted.waits.count(), 2);
 
-    // Whoever is told at once that it will not make it has not waited.
-    let hopeless = queued(Rule::new("a", ["1/1h".parse().unwrap()]), secs(3));
-    sluice.replace(vec![hopeless], Lists::default()).unwrap();
+    // A request refused immediately for its deadline has not waited.
+    let slow = queued(Rule::new("a", ["1/1h".parse().unwrap()]), secs(3));
+    sluice.replace(vec![slow], Lists::default()).unwrap();
     while sluice.decide(&get()).is_admitted() {}
     assert!(!Task::new(sluice.admit(&get())).now().is_admitted());
     assert_eq!(counts(&sluice).waited, 2);
 }
 
 #[test]
-fn a_pause_that_is_sat_out_is_counted_and_one_that_is_only_told_is_not() {
+fn only_actual_waits_are_counted() {
     let clock = ManualClock::new();
     let paced = Limit::leaky_bucket(Rate::per_second(10).unwrap(), 5).unwrap();
     let sluice = sluice(&clock, [Rule::new("a", [paced])]);
@@ -77,7 +77,7 @@ fn a_pause_that_is_sat_out_is_counted_and_one_that_is_only_told_is_not() {
 }
 
 #[test]
-fn lists_are_counted_on_every_way_and_through_replacements() {
+fn list_hits_are_counted_on_every_path_and_across_reloads() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, []);
     let lists = Lists { allow: vec!["path == '/in'".parse().unwrap()], deny: vec!["path == '/out'".parse().unwrap()] };
@@ -86,19 +86,19 @@ fn lists_are_counted_on_every_way_and_through_replacements() {
     for (path, times) in [("/in", 3), ("/out", 2), ("/", 5)] {
         let request = Request::new("GET", path);
         for _ in 0..times {
-            if sluice.waving().wave(&request).is_none() {
-                drop(sluice.ask(&request).blocking());
+            if sluice.fast_path().try_decide(&request).is_none() {
+                drop(sluice.decide_async(&request).blocking());
             }
         }
     }
-    let before = sluice.edition();
+    let before = sluice.generation();
     sluice.replace(vec![], Lists::default()).unwrap();
-    assert!(sluice.edition() > before);
+    assert!(sluice.generation() > before);
     assert_eq!(sluice.list_counts(), ListCounts { allowed: 3, denied: 2 });
 }
 
 #[test]
-fn how_much_is_used_is_told_of_rules_without_a_key() {
+fn utilization_is_reported_for_unkeyed_rules() {
     let clock = ManualClock::new();
     let bucket = Limit::token_bucket(Rate::per_minute(1).unwrap(), 10).unwrap();
     let mut keyed = Rule::new("keyed", [bucket]);
@@ -113,9 +113,9 @@ fn how_much_is_used_is_told_of_rules_without_a_key() {
     assert_eq!(used(), [Some(0.2), None, None]);
 }
 
-/// What can happen to a rule with permits.
+/// Actions on a rule with permits.
 #[derive(Clone, Debug)]
-enum Step {
+enum Action {
     Decide { client: u8, cost: u64 },
     Admit { client: u8 },
     Cancel,
@@ -126,23 +126,23 @@ enum Step {
     Advance(u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn actions() -> impl Strategy<Value = Vec<Action>> {
     let step = prop_oneof![
-        4 => (0..6u8, 0..4u64).prop_map(|(client, cost)| Step::Decide { client, cost }),
-        2 => (0..6u8).prop_map(|client| Step::Admit { client }),
-        1 => Just(Step::Cancel),
-        2 => (0..9usize).prop_map(Step::Drop),
-        1 => (0..9usize).prop_map(Step::GiveBack),
-        1 => (0..9usize, 0..5u64).prop_map(|(at, actual)| Step::Settle(at, actual)),
+        4 => (0..6u8, 0..4u64).prop_map(|(client, cost)| Action::Decide { client, cost }),
+        2 => (0..6u8).prop_map(|client| Action::Admit { client }),
+        1 => Just(Action::Cancel),
+        2 => (0..9usize).prop_map(Action::Drop),
+        1 => (0..9usize).prop_map(Action::GiveBack),
+        1 => (0..9usize, 0..5u64).prop_map(|(at, actual)| Action::Settle(at, actual)),
         1 => (1..6u64, any::<bool>(), any::<bool>(), 1..40usize).prop_map(|(permits, rate, estimate, max_keys)| {
-            Step::Replace { permits, rate, estimate, max_keys }
+            Action::Replace { permits, rate, estimate, max_keys }
         }),
-        1 => (0..3_000u64).prop_map(Step::Advance),
+        1 => (0..3_000u64).prop_map(Action::Advance),
     ];
     prop::collection::vec(step, 0..80)
 }
 
-fn holding(permits: u64, rate: bool, estimate: bool, max_keys: usize, keyed: bool) -> Rule {
+fn rule_with_permits(permits: u64, rate: bool, estimate: bool, max_keys: usize, keyed: bool) -> Rule {
     let mut limits = vec![Limit::concurrency(permits).unwrap()];
     if rate {
         limits.push("20/1s".parse().unwrap());
@@ -161,28 +161,28 @@ fn holding(permits: u64, rate: bool, estimate: bool, max_keys: usize, keyed: boo
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// However outcomes end, and whatever becomes of the rule meanwhile.
+    /// Holds for every way an outcome ends and for any change of the rule.
     #[test]
-    fn permits_out_are_those_of_the_outcomes_held(steps in steps(), keyed: bool) {
+    fn held_permits_match_live_outcomes(steps in actions(), keyed: bool) {
         let clock = ManualClock::new();
-        let sluice = sluice(&clock, [holding(3, false, false, 8, keyed)]);
+        let sluice = sluice(&clock, [rule_with_permits(3, false, false, 8, keyed)]);
         let request = |client: u8| get().with_client_ip([203, 0, 113, client]);
         let mut held: Vec<(Outcome, u64)> = Vec::new();
         let mut waiting = Vec::new();
         let (mut rate, mut estimate) = (false, false);
         for step in steps {
-            let permits = |asked: u64| {
-                // Who asks for nothing only looks, whatever a request is thought to cost.
-                let cost = if estimate && asked > 0 { 2 } else { asked };
+            let permits = |calls: u64| {
+                // A zero-cost request only reads the state, regardless of the estimate.
+                let cost = if estimate && calls > 0 { 2 } else { calls };
                 if rate { cost.min(1) } else { cost }
             };
             match step {
-                Step::Decide { client, cost } => {
+                Action::Decide { client, cost } => {
                     let outcome = sluice.decide(&request(client).with_cost(cost));
                     let permits = if outcome.is_admitted() { permits(cost) } else { 0 };
                     held.push((outcome, permits));
                 }
-                Step::Admit { client } => {
+                Action::Admit { client } => {
                     let mut task = Task::new(sluice.admit(&request(client)));
                     match task.poll() {
                         std::task::Poll::Ready(outcome) => {
@@ -192,23 +192,23 @@ proptest! {
                         std::task::Poll::Pending => waiting.push(task),
                     }
                 }
-                Step::Cancel => drop(waiting.pop()),
-                Step::Drop(at) if at < held.len() => drop(held.swap_remove(at)),
-                Step::GiveBack(at) if at < held.len() => held.swap_remove(at).0.give_back(),
-                Step::Settle(at, actual) if at < held.len() => held.swap_remove(at).0.settle(actual),
-                Step::Replace { permits, rate: now, estimate: estimates, max_keys } => {
-                    // Who waits was told the cost by the rule as it was: let them go first.
+                Action::Cancel => drop(waiting.pop()),
+                Action::Drop(at) if at < held.len() => drop(held.swap_remove(at)),
+                Action::GiveBack(at) if at < held.len() => held.swap_remove(at).0.give_back(),
+                Action::Settle(at, actual) if at < held.len() => held.swap_remove(at).0.settle(actual),
+                Action::Replace { permits, rate: now, estimate: estimates, max_keys } => {
+                    // A queued request uses the cost of the old rule: cancel it first.
                     waiting.clear();
-                    let rule = holding(permits, now, estimates, max_keys, keyed);
+                    let rule = rule_with_permits(permits, now, estimates, max_keys, keyed);
                     sluice.replace(vec![rule], Lists::default()).unwrap();
                     (rate, estimate) = (now, estimates);
                 }
-                Step::Advance(millis) => clock.advance(ms(millis)),
-                Step::Drop(_) | Step::GiveBack(_) | Step::Settle(..) => {}
+                Action::Advance(millis) => clock.advance(ms(millis)),
+                Action::Drop(_) | Action::GiveBack(_) | Action::Settle(..) => {}
             }
             loop {
                 let before = waiting.len();
-                let mut still = Vec::new();
+                let mut pending = Vec::new();
                 for mut task in waiting.drain(..) {
                     match task.poll_if_woken() {
                         Some(outcome) => {
@@ -217,10 +217,10 @@ proptest! {
                             let permits = if outcome.is_admitted() { permits } else { 0 };
                             held.push((outcome, permits));
                         }
-                        None => still.push(task),
+                        None => pending.push(task),
                     }
                 }
-                waiting = still;
+                waiting = pending;
                 if waiting.len() == before {
                     break;
                 }

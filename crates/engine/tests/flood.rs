@@ -1,35 +1,35 @@
-//! A limited key stays limited, however many other keys are thrown at the table.
+//! A limited key stays limited during a flood of other keys.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
 
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{KeyedLimiter, Limit, Limiter};
-use sluicegate_testkit::bound::{self, Admitted, Pace, Violation};
+use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate, Violation};
 use support::*;
 
-/// Half a million random keys, two thousand per second, in a table for two thousand, and one key that is
-/// at its limit throughout: it gets what it is due and not one more.
-fn flooded(limit: Limit, least: u64, promise: impl Fn(&[Admitted]) -> Result<(), Violation>) {
+/// Half a million random keys, two thousand per second, in a table for two thousand, and one key that is at its
+/// limit throughout: it gets its quota and no more.
+fn check_under_flood(limit: Limit, min: u64, promise: impl Fn(&[AdmissionEvent]) -> Result<(), Violation>) {
     let clock = ManualClock::new();
     let limiter: KeyedLimiter<u64> = Limiter::builder().limit(limit).clock(clock.clone()).build_keyed(2_000).unwrap();
-    let mut dice = Dice::new(11);
+    let mut dice = TestRng::new(11);
     let mut history = Vec::new();
     while limiter.check(&0).is_admitted() {
-        history.push(Admitted { at: clock.now().as_nanos(), cost: 1 });
+        history.push(AdmissionEvent { at: clock.now().as_nanos(), cost: 1 });
     }
     for round in 0..500_000u32 {
-        limiter.check(&dice.roll());
+        limiter.check(&dice.next_u64());
         if round % 4 == 0 {
             clock.advance(ms(2));
         }
         if round % 16 == 0 && limiter.check(&0).is_admitted() {
-            history.push(Admitted { at: clock.now().as_nanos(), cost: 1 });
+            history.push(AdmissionEvent { at: clock.now().as_nanos(), cost: 1 });
         }
     }
     promise(&history).unwrap_or_else(|broken| panic!("{limit}: {broken}"));
-    assert!(history.len() as u64 >= least, "{limit}: only {} of {least}", history.len());
-    assert!(limiter.forgotten_early() > 1_000, "{limit}: no flood at all");
+    assert!(history.len() as u64 >= min, "{limit}: only {} of {min}", history.len());
+    assert!(limiter.early_evictions() > 1_000, "{limit}: no flood at all");
 }
 
 const MINUTE: u64 = 60_000_000_000;
@@ -37,20 +37,20 @@ const MINUTE: u64 = 60_000_000_000;
 #[test]
 fn a_token_bucket_stays_empty() {
     // 250 seconds: ten at first and forty-one refilled.
-    flooded(bucket("10/m", 10), 40, |history| bound::token_bucket(history, Pace::new(10, MINUTE), 10));
+    check_under_flood(bucket("10/m", 10), 40, |history| bound::token_bucket(history, ExactRate::new(10, MINUTE), 10));
 }
 
 #[test]
 fn a_fixed_window_stays_full() {
-    flooded(fixed(10, secs(60)), 30, |history| bound::any_window(history, 20, MINUTE));
+    check_under_flood(fixed(10, secs(60)), 30, |history| bound::any_window(history, 20, MINUTE));
 }
 
 #[test]
 fn a_sliding_window_stays_full() {
-    flooded(sliding(10, secs(60), 10), 30, |history| bound::any_window(history, 10, MINUTE));
+    check_under_flood(sliding(10, secs(60), 10), 30, |history| bound::any_window(history, 10, MINUTE));
 }
 
 #[test]
 fn a_log_stays_full() {
-    flooded(log(10, secs(60)), 30, |history| bound::any_window(history, 10, MINUTE));
+    check_under_flood(log(10, secs(60)), 30, |history| bound::any_window(history, 10, MINUTE));
 }

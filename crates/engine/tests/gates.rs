@@ -1,4 +1,4 @@
-//! Gates of rules: who is held back under strain, who waits, what goes back, and what is learned.
+//! Overload gates of rules: refusals, queueing, slot release and measurements.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::future::Future;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sluicegate_engine::clock::ManualClock;
-use sluicegate_engine::gate::{Bounds, Ending, Gate, Height, Notice, Orders};
+use sluicegate_engine::overload::{Completion, Gate, GateLimits, OverloadNotice, QueueBounds, VariableRate};
 use sluicegate_engine::rule::{Adaptive, Attribute, AttributeMap, Auto, Ban, Expr, Mode, Priority, Request, Rule};
 use sluicegate_engine::sluice::{Admission, Cause};
 use sluicegate_engine::{Limit, Outcome, Rate, Sluice, Verdict};
@@ -40,10 +40,11 @@ fn gate(sluice: &Sluice) -> Gate {
     sluice.gates().into_iter().find(|(rule, _)| rule.name == "guard").unwrap().1
 }
 
-const LINE: Bounds = Bounds { patience: Duration::from_millis(100), target: Duration::from_millis(5), most: 2 };
+const QUEUE_BOUNDS: QueueBounds =
+    QueueBounds { max_wait: Duration::from_millis(100), target: Duration::from_millis(5), max_waiting: 2 };
 
-fn places(places: usize) -> Orders {
-    Orders { places: Some(places), line: LINE, ..Orders::OPEN }
+fn concurrency_limit(max_in_flight: usize) -> GateLimits {
+    GateLimits { max_in_flight: Some(max_in_flight), queue: QUEUE_BOUNDS, ..GateLimits::OPEN }
 }
 
 fn poll(admission: &mut Admission) -> Poll<Outcome> {
@@ -58,25 +59,32 @@ fn ready(mut admission: Admission) -> Outcome {
 }
 
 #[test]
-fn a_full_gate_refuses_names_the_rule_and_why_and_takes_nothing() {
+fn a_full_gate_refuses_with_rule_and_reason_and_takes_nothing() {
     let (sluice, clock) = sluice([Rule::new("total", ["3/1m".parse().unwrap()]), guard()]);
     let gate = gate(&sluice);
-    gate.order(Orders { places: Some(1), ..Orders::OPEN });
-    gate.post(Notice { state: "steady", reason: "median 90ms against 10ms".to_owned(), readings: Vec::new() });
+    gate.set_limits(GateLimits { max_in_flight: Some(1), ..GateLimits::OPEN });
+    gate.set_notice(OverloadNotice {
+        state: "steady",
+        reason: "median 90ms against 10ms".to_owned(),
+        readings: Vec::new(),
+    });
     let request = Request::new("GET", "/");
 
-    let inside = sluice.decide(&request);
-    assert!(inside.is_admitted() && inside.is_held());
+    let admitted_outcome = sluice.decide(&request);
+    assert!(admitted_outcome.is_admitted() && admitted_outcome.holds_resources());
     for _ in 0..5 {
         let refused = sluice.decide(&request);
-        assert_eq!(refused.cause(), Cause::Strain(1));
+        assert_eq!(refused.cause(), Cause::Overload(1));
         assert_eq!(refused.verdict(), Verdict::Denied { retry_after: Some(SECOND) });
         assert_eq!(refused.rule().map(|rule| rule.name.as_str()), Some("guard"));
-        assert_eq!(refused.strain().map(|notice| notice.reason.clone()).as_deref(), Some("median 90ms against 10ms"));
+        assert_eq!(
+            refused.overload_notice().map(|notice| notice.reason.clone()).as_deref(),
+            Some("median 90ms against 10ms")
+        );
     }
     clock.advance(Duration::from_millis(250));
-    drop(inside);
-    // Had the refused ones kept anything of the other rule, there would be nothing left of it.
+    drop(admitted_outcome);
+    // If the refused requests had kept any quota of the other rule, none would remain.
     drop(sluice.decide(&request));
     drop(sluice.decide(&request));
     assert_eq!(sluice.decide(&request).cause(), Cause::Limit(0));
@@ -84,30 +92,34 @@ fn a_full_gate_refuses_names_the_rule_and_why_and_takes_nothing() {
     let counts = sluice.counts();
     assert_eq!((counts[1].admitted, counts[1].refused), (3, 5));
     assert_eq!((counts[0].admitted, counts[0].refused), (3, 1));
-    let lap = gate.take_lap();
-    assert_eq!((lap.arrived, lap.refused, lap.answered, lap.failed), (8, 5, 3, 0), "who is over a limit does not come");
-    assert_eq!(lap.peak, 1);
+    let interval = gate.take_interval();
+    assert_eq!(
+        (interval.arrived, interval.refused, interval.completed, interval.failed),
+        (8, 5, 3, 0),
+        "requests over a limit do not reach the gate"
+    );
+    assert_eq!(interval.peak_in_flight, 1);
 }
 
 #[test]
-fn who_waits_comes_in_when_another_is_done() {
+fn a_queued_request_is_admitted_when_another_completes() {
     let (sluice, clock) = sluice([guard()]);
     let gate = gate(&sluice);
-    gate.order(places(1));
+    gate.set_limits(concurrency_limit(1));
     let request = Request::new("GET", "/");
-    let inside = ready(sluice.admit(&request));
+    let admitted_outcome = ready(sluice.admit(&request));
     let mut waits = sluice.admit(&request);
     assert!(waits.decided().is_none() && poll(&mut waits).is_pending());
     assert_eq!((gate.waiting(), sluice.counts()[0].waiting), (1, 1));
     clock.advance(Duration::from_millis(40));
-    drop(inside);
-    let Poll::Ready(entered) = poll(&mut waits) else { panic!("a place is free") };
+    drop(admitted_outcome);
+    let Poll::Ready(entered) = poll(&mut waits) else { panic!("a slot is free") };
     assert!(entered.is_admitted());
     assert_eq!((gate.in_flight(), gate.waiting()), (1, 0));
     clock.advance(Duration::from_millis(10));
     drop(entered);
-    // Times are those of the service, without the wait.
-    let average = gate.take_lap().average.unwrap();
+    // Response times exclude the time in the queue.
+    let average = gate.take_interval().average.unwrap();
     assert!((average - 0.025).abs() < 1e-6, "{average}");
     let counts = &sluice.counts()[0];
     assert_eq!(
@@ -117,78 +129,79 @@ fn who_waits_comes_in_when_another_is_done() {
 }
 
 #[test]
-fn nobody_waits_for_ever_and_a_full_line_refuses() {
+fn queue_waits_are_bounded_and_a_full_queue_refuses() {
     let (sluice, clock) = sluice([guard()]);
-    gate(&sluice).order(places(1));
+    gate(&sluice).set_limits(concurrency_limit(1));
     let request = Request::new("GET", "/");
-    let _inside = ready(sluice.admit(&request));
+    let _admitted = ready(sluice.admit(&request));
     let mut waiting = [sluice.admit(&request), sluice.admit(&request)];
     assert!(waiting.iter_mut().all(|it| poll(it).is_pending()));
-    assert_eq!(ready(sluice.admit(&request)).cause(), Cause::Strain(0));
+    assert_eq!(ready(sluice.admit(&request)).cause(), Cause::Overload(0));
     clock.advance(Duration::from_millis(101));
-    for late in &mut waiting {
-        let Poll::Ready(refused) = poll(late) else { panic!("its patience is over") };
-        assert_eq!(refused.cause(), Cause::Strain(0));
+    for waiter in &mut waiting {
+        let Poll::Ready(refused) = poll(waiter) else { panic!("the maximum wait has passed") };
+        assert_eq!(refused.cause(), Cause::Overload(0));
     }
     assert_eq!(sluice.counts()[0].refused, 3);
 }
 
 #[test]
-fn a_wait_that_is_given_up_leaves_nothing_behind() {
+fn a_cancelled_wait_leaks_nothing() {
     let (sluice, clock) = sluice([Rule::new("total", ["3/1m".parse().unwrap()]), guard()]);
     let gate = gate(&sluice);
-    gate.order(places(1));
+    gate.set_limits(concurrency_limit(1));
     let request = Request::new("GET", "/");
-    let inside = ready(sluice.admit(&request));
+    let admitted_outcome = ready(sluice.admit(&request));
     let mut waits = sluice.admit(&request);
     assert!(poll(&mut waits).is_pending());
     drop(waits);
     assert_eq!(gate.waiting(), 0);
-    // One that was called in and never came.
+    // Request that was woken but never polled again.
     let mut called = sluice.admit(&request);
     assert!(poll(&mut called).is_pending());
     clock.advance(Duration::from_millis(1));
-    drop(inside);
+    drop(admitted_outcome);
     assert_eq!(gate.in_flight(), 1);
     drop(called);
     assert_eq!(gate.in_flight(), 0);
     drop(ready(sluice.admit(&request)));
     drop(ready(sluice.admit(&request)));
-    assert_eq!(ready(sluice.admit(&request)).cause(), Cause::Limit(0), "both gave back what they had taken");
+    assert_eq!(ready(sluice.admit(&request)).cause(), Cause::Limit(0), "both returned their charges");
 }
 
 #[test]
-fn the_highest_class_goes_first_and_the_lowest_is_sent_away() {
+fn the_highest_priority_is_admitted_first_and_the_lowest_is_shed() {
     let rules = [guard(), class("vip", Priority::Vip), class("job", Priority::Background)];
     let (sluice, _clock) = sluice(rules);
-    gate(&sluice).order(places(1));
+    gate(&sluice).set_limits(concurrency_limit(1));
     let headers =
         |name: &'static str| AttributeMap::from_iter([("header['x-class']".parse().unwrap(), name.to_owned())]);
     let (vip, job, other) = (headers("vip"), headers("job"), headers("other"));
     fn from(map: &AttributeMap) -> Request<'_> {
         Request::new("GET", "/").with_attributes(map)
     }
-    let inside = ready(sluice.admit(&from(&other)));
+    let admitted_outcome = ready(sluice.admit(&from(&other)));
     let mut job_waits = sluice.admit(&from(&job));
     let mut other_waits = sluice.admit(&from(&other));
     assert!(poll(&mut job_waits).is_pending() && poll(&mut other_waits).is_pending());
     let mut vip_waits = sluice.admit(&from(&vip));
-    let Poll::Ready(refused) = poll(&mut job_waits) else { panic!("has to make room") };
-    assert_eq!(refused.cause(), Cause::Strain(0));
+    let Poll::Ready(refused) = poll(&mut job_waits) else { panic!("must be evicted") };
+    assert_eq!(refused.cause(), Cause::Overload(0));
     assert!(poll(&mut vip_waits).is_pending());
-    drop(inside);
+    drop(admitted_outcome);
     assert!(poll(&mut other_waits).is_pending());
     assert!(poll(&mut vip_waits).is_ready());
 }
 
 #[test]
-fn a_rate_holds_for_all_together_also_for_those_nobody_keeps() {
+fn a_gate_rate_covers_all_requests_of_the_rule() {
     let (sluice, clock) = sluice([guard()]);
-    gate(&sluice).order(Orders { rate: Some(Height { count: 100.0, window: SECOND }), ..Orders::OPEN });
+    gate(&sluice)
+        .set_limits(GateLimits { rate: Some(VariableRate { count: 100.0, window: SECOND }), ..GateLimits::OPEN });
     let request = Request::new("GET", "/");
     let mut admitted = 0;
     for millis in 0..10_000 {
-        let outcome = if millis % 2 == 0 { sluice.decide(&request) } else { ready(sluice.ask(&request)) };
+        let outcome = if millis % 2 == 0 { sluice.decide(&request) } else { ready(sluice.decide_async(&request)) };
         admitted += usize::from(outcome.is_admitted());
         clock.advance(Duration::from_millis(1));
     }
@@ -196,23 +209,23 @@ fn a_rate_holds_for_all_together_also_for_those_nobody_keeps() {
 }
 
 #[test]
-fn who_asks_for_others_takes_no_place() {
+fn decide_async_takes_no_gate_slot() {
     let (sluice, _clock) = sluice([guard()]);
     let gate = gate(&sluice);
-    gate.order(places(0));
+    gate.set_limits(concurrency_limit(0));
     let request = Request::new("GET", "/");
-    assert!(ready(sluice.ask(&request)).is_admitted());
-    assert_eq!(sluice.decide(&request).cause(), Cause::Strain(0));
+    assert!(ready(sluice.decide_async(&request)).is_admitted());
+    assert_eq!(sluice.decide(&request).cause(), Cause::Overload(0));
     assert_eq!(gate.in_flight(), 0);
 }
 
 #[test]
-fn a_rule_that_only_watches_counts_and_refuses_nobody() {
-    let mut watching = guard();
-    watching.mode = Mode::Shadow;
-    let (sluice, _clock) = sluice([watching]);
+fn a_shadow_rule_counts_and_refuses_nothing() {
+    let mut shadow = guard();
+    shadow.mode = Mode::Shadow;
+    let (sluice, _clock) = sluice([shadow]);
     let gate = gate(&sluice);
-    gate.order(places(1));
+    gate.set_limits(concurrency_limit(1));
     let request = Request::new("GET", "/");
     let held: Vec<Outcome> = (0..3).map(|_| sluice.decide(&request)).collect();
     assert!(held.iter().all(Outcome::is_admitted));
@@ -224,88 +237,93 @@ fn a_rule_that_only_watches_counts_and_refuses_nobody() {
 }
 
 #[test]
-fn what_is_learned_depends_on_how_a_request_ends() {
+fn measurements_depend_on_the_completion() {
     let (sluice, clock) = sluice([guard()]);
     let gate = gate(&sluice);
     let request = Request::new("GET", "/");
-    let mut well = sluice.decide(&request);
+    let mut succeeded = sluice.decide(&request);
     let mut fails = sluice.decide(&request);
-    let undone = sluice.decide(&request);
+    let given_back = sluice.decide(&request);
     clock.advance(Duration::from_millis(20));
-    well.note(Ending::Well);
-    fails.note(Ending::Failed);
+    succeeded.record(Completion::Ok);
+    fails.record(Completion::Failed);
     drop(fails);
-    undone.give_back();
-    // A client that takes its time to read keeps its place, but says nothing about the service.
+    given_back.give_back();
+    // A slow-reading client keeps its slot but is not measured.
     clock.advance(Duration::from_millis(20));
     assert_eq!(gate.in_flight(), 1);
-    drop(well);
-    let lap = gate.take_lap();
-    assert_eq!((lap.arrived, lap.answered, lap.failed, lap.refused), (3, 1, 1, 0));
-    assert!((lap.average.unwrap() - 0.02).abs() < 1e-9);
-    assert!((lap.in_flight - 2.0).abs() < 1e-9);
+    drop(succeeded);
+    let interval = gate.take_interval();
+    assert_eq!((interval.arrived, interval.completed, interval.failed, interval.refused), (3, 1, 1, 0));
+    assert!((interval.average.unwrap() - 0.02).abs() < 1e-9);
+    assert!((interval.in_flight - 2.0).abs() < 1e-9);
     assert_eq!(gate.in_flight(), 0);
 }
 
-/// Who is sent away because the process is under strain has done nothing.
+/// A request shed for overload is not at fault.
 #[test]
-fn nobody_is_banned_for_the_strain_on_the_process() {
+fn overload_refusals_cause_no_bans() {
     let mut banning = guard();
     banning.limits = vec!["100/s".parse().unwrap()];
     banning.key = vec![Attribute::ClientIp.into()];
-    banning.ban = Some(Ban { after: 1, within: SECOND, lasting: 10 * SECOND });
+    banning.ban = Some(Ban { after: 1, within: SECOND, duration: 10 * SECOND });
     let (sluice, _clock) = sluice([banning]);
-    gate(&sluice).order(places(0));
+    gate(&sluice).set_limits(concurrency_limit(0));
     let request = Request::new("GET", "/").with_client_ip([203, 0, 113, 9]);
     for _ in 0..5 {
-        assert_eq!(sluice.decide(&request).cause(), Cause::Strain(0));
+        assert_eq!(sluice.decide(&request).cause(), Cause::Overload(0));
     }
     assert!(sluice.bans().is_empty());
 }
 
 #[test]
-fn a_rule_that_is_replaced_keeps_its_gate() {
+fn a_replaced_rule_keeps_its_gate() {
     let (sluice, _clock) = sluice([guard()]);
-    gate(&sluice).order(places(1));
+    gate(&sluice).set_limits(concurrency_limit(1));
     let request = Request::new("GET", "/");
-    let inside = sluice.decide(&request);
+    let admitted_outcome = sluice.decide(&request);
     let mut changed = guard();
-    changed.adaptive = Some(Adaptive::Auto(Auto { most: 50, ..Auto::default() }));
+    changed.adaptive = Some(Adaptive::Auto(Auto { max: 50, ..Auto::default() }));
     sluice.replace(vec![changed], Default::default()).unwrap();
-    assert_eq!(sluice.decide(&request).cause(), Cause::Strain(0));
-    drop(inside);
+    assert_eq!(sluice.decide(&request).cause(), Cause::Overload(0));
+    drop(admitted_outcome);
     assert!(sluice.decide(&request).is_admitted());
     sluice.replace(vec![Rule::new("guard", ["1/s".parse().unwrap()])], Default::default()).unwrap();
     assert!(sluice.gates().is_empty());
 }
 
 #[test]
-fn a_pause_is_sat_out_before_the_gate() {
+fn a_leaky_bucket_wait_comes_before_the_gate() {
     let leaky = Rule::new("paced", [Limit::leaky_bucket(Rate::per_second(10).unwrap(), 10).unwrap()]);
     let (sluice, clock) = sluice([leaky, guard()]);
     let gate = gate(&sluice);
-    gate.order(places(1));
+    gate.set_limits(concurrency_limit(1));
     let request = Request::new("GET", "/");
-    let inside = ready(sluice.admit(&request));
+    let admitted_outcome = ready(sluice.admit(&request));
     let mut paused = sluice.admit(&request);
     assert!(poll(&mut paused).is_pending());
     assert_eq!(gate.waiting(), 0);
     clock.advance(Duration::from_millis(100));
     assert!(poll(&mut paused).is_pending());
     assert_eq!(gate.waiting(), 1);
-    drop(inside);
+    drop(admitted_outcome);
     assert!(matches!(poll(&mut paused), Poll::Ready(outcome) if outcome.is_admitted()));
 }
 
-/// Threads come, wait, give up and leave at random: in the end nobody is inside, and never were there too many.
+/// Threads enter, queue, cancel and leave at random: at the end no slot is taken, and the limit was never
+/// exceeded.
 #[test]
-fn places_are_neither_lost_nor_doubled_under_threads() {
+fn slots_are_conserved_under_concurrency() {
     let gate = Gate::default();
-    gate.order(Orders { places: Some(3), rate: None, line: Bounds { most: 8, ..LINE } });
-    let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    gate.set_limits(GateLimits {
+        max_in_flight: Some(3),
+        rate: None,
+        queue: QueueBounds { max_waiting: 8, ..QUEUE_BOUNDS },
+    });
+    let (admitted_outcome, max) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
-            let (gate, inside, most) = (gate.clone(), Arc::clone(&inside), Arc::clone(&most));
+            let (gate, admitted_outcome, max) = (gate.clone(), Arc::clone(&admitted_outcome), Arc::clone(&max));
             scope.spawn(move || {
                 let mut random = thread + 1;
                 for _ in 0..5_000 {
@@ -315,11 +333,11 @@ fn places_are_neither_lost_nor_doubled_under_threads() {
                     let polls = (random >> 50) % 4;
                     for _ in 0..=polls {
                         if let Poll::Ready(entered) = enter.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                            if let Ok(pass) = entered {
-                                most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                            if let Ok(permit) = entered {
+                                max.fetch_max(admitted_outcome.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                                 std::thread::yield_now();
-                                inside.fetch_sub(1, Ordering::SeqCst);
-                                drop(pass);
+                                admitted_outcome.fetch_sub(1, Ordering::SeqCst);
+                                drop(permit);
                             }
                             break;
                         }
@@ -330,46 +348,46 @@ fn places_are_neither_lost_nor_doubled_under_threads() {
         }
     });
     assert_eq!((gate.in_flight(), gate.waiting()), (0, 0));
-    assert!((1..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+    assert!((1..=3).contains(&max.load(Ordering::SeqCst)), "{max:?}");
 }
 
-/// Whoever is refused for the rate of one gate has not used up that of another.
+/// A refusal by the rate of one gate consumes nothing of another gate's rate.
 #[test]
 fn a_refusal_for_one_rate_takes_nothing_from_another() {
     let named = |name: &str, count: f64, path: &str| {
         let when = Some(Expr::parse(&format!("path.startsWith('{path}')")).unwrap());
-        (Rule { name: name.to_owned(), when, ..guard() }, Height { count, window: SECOND })
+        (Rule { name: name.to_owned(), when, ..guard() }, VariableRate { count, window: SECOND })
     };
-    let admitted = |rules: &[(Rule, Height)], paths: &[&str]| {
+    let admitted = |rules: &[(Rule, VariableRate)], paths: &[&str]| {
         let (sluice, _clock) = sluice(rules.iter().map(|(rule, _)| rule.clone()));
-        for ((_, height), (_, gate)) in rules.iter().zip(sluice.gates()) {
-            gate.order(Orders { rate: Some(*height), ..Orders::OPEN });
+        for ((_, rate), (_, gate)) in rules.iter().zip(sluice.gates()) {
+            gate.set_limits(GateLimits { rate: Some(*rate), ..GateLimits::OPEN });
         }
-        let asked = |path: &&str| {
+        let calls = |path: &&str| {
             let request = Request::new("GET", path);
             let both = (0..100).map(|_| [sluice.decide(&request), ready(sluice.admit(&request))]);
             both.flatten().filter(Outcome::is_admitted).count()
         };
-        paths.iter().map(asked).collect::<Vec<_>>()
+        paths.iter().map(calls).collect::<Vec<_>>()
     };
     let (all, few) = (named("all", 100.0, "/"), named("few", 10.0, "/few"));
-    let alone = admitted(std::slice::from_ref(&all), &["/other"])[0];
+    let separate = admitted(std::slice::from_ref(&all), &["/other"])[0];
     let both = admitted(&[all, few], &["/few", "/other"]);
     assert!(both[0] > 0 && both[0] < 20, "{both:?}");
-    assert_eq!(both[0] + both[1], alone, "{both:?}");
+    assert_eq!(both[0] + both[1], separate, "{both:?}");
 }
 
-/// What goes on after the answer, as the tunnel of a WebSocket does, keeps nobody out.
+/// Work after the response, such as a WebSocket tunnel, does not occupy a slot.
 #[test]
-fn a_place_can_be_left_before_the_end() {
+fn a_slot_can_be_released_early() {
     let (sluice, _clock) = sluice([guard()]);
     let gate = gate(&sluice);
-    gate.order(places(1));
+    gate.set_limits(concurrency_limit(1));
     let request = Request::new("GET", "/");
     let mut tunnel = sluice.decide(&request);
     assert!(tunnel.is_admitted() && !sluice.decide(&request).is_admitted());
-    tunnel.leave_gates(Ending::Well);
-    assert_eq!((gate.in_flight(), tunnel.is_held()), (0, false));
+    tunnel.leave_gates(Completion::Ok);
+    assert_eq!((gate.in_flight(), tunnel.holds_resources()), (0, false));
     assert!(sluice.decide(&request).is_admitted());
-    assert_eq!(gate.take_lap().answered, 2);
+    assert_eq!(gate.take_interval().completed, 2);
 }

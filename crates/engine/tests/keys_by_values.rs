@@ -1,4 +1,4 @@
-//! One key named by its values: what is seen and done is that of the requests which have these values.
+//! Keys addressed by their values: lookups and changes apply to the requests with these values.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Attribute, AttributeMap, Ban, KeyPart, Request, Rule};
-use sluicegate_engine::sluice::{Banned, KeyError, KeyState};
+use sluicegate_engine::sluice::{ActiveBan, KeyError, KeyState};
 use sluicegate_engine::{Limit, Rate, Sluice};
 use support::*;
 
@@ -25,22 +25,22 @@ fn from(ip: &str) -> Request<'static> {
 }
 
 fn banning(lasting: std::time::Duration) -> Option<Ban> {
-    Some(Ban { after: 3, within: secs(60), lasting })
+    Some(Ban { after: 3, within: secs(60), duration: lasting })
 }
 
 #[test]
-fn looking_tells_every_limit_and_takes_nothing() {
+fn a_key_lookup_reports_every_limit_and_takes_nothing() {
     let clock = ManualClock::new();
     let bucket = Limit::token_bucket(Rate::per_second(1).unwrap(), 2).unwrap();
     let inside = Limit::concurrency(3).unwrap();
     let sluice = sluice(&clock, [per_ip([bucket, inside])]);
-    let look = || sluice.peek("a", &["203.0.113.9"]).unwrap();
-    let fresh = look();
+    let peeked = || sluice.peek("a", &["203.0.113.9"]).unwrap();
+    let fresh = peeked();
     assert_eq!((fresh.key.as_str(), fresh.banned, fresh.limits.len()), ("203.0.113.9", None, 2));
     assert_eq!((fresh.limits[0].limit, fresh.limits[0].remaining), (bucket, 2));
     let held = (sluice.decide(&from("203.0.113.9")), sluice.decide(&from("::ffff:203.0.113.9")));
     for _ in 0..3 {
-        let [rate, permits] = look().limits.try_into().unwrap();
+        let [rate, permits] = peeked().limits.try_into().unwrap();
         assert_eq!((rate.remaining, rate.retry_after, rate.reset), (0, Some(secs(1)), secs(2)));
         assert_eq!((permits.limit, permits.remaining, permits.retry_after), (inside, 1, None));
     }
@@ -50,7 +50,7 @@ fn looking_tells_every_limit_and_takes_nothing() {
 }
 
 #[test]
-fn a_key_that_is_reset_starts_anew_but_for_what_is_held_and_its_ban() {
+fn a_reset_key_starts_fresh_but_keeps_permits_and_bans() {
     let clock = ManualClock::new();
     let limits = ["2/1h".parse().unwrap(), Limit::concurrency(2).unwrap()];
     let sluice = sluice(&clock, [Rule { ban: banning(secs(600)), ..per_ip(limits) }]);
@@ -66,13 +66,13 @@ fn a_key_that_is_reset_starts_anew_but_for_what_is_held_and_its_ban() {
 }
 
 #[test]
-fn a_ban_by_hand_is_one_like_any_other() {
+fn a_manual_ban_behaves_like_any_other() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [Rule { ban: banning(secs(600)), ..per_ip(["2/1h".parse().unwrap()]) }]);
-    let banned = |remaining| Banned { rule: "a".to_owned(), key: "2001:db8::/64".to_owned(), remaining };
+    let banned = |remaining| ActiveBan { rule: "a".to_owned(), key: "2001:db8::/64".to_owned(), remaining };
     assert_eq!(sluice.ban("a", &["2001:db8::1"], Some(secs(60))), Ok(banned(secs(60))));
     assert_eq!(sluice.bans(), [banned(secs(60))]);
-    assert!(!sluice.decide(&from("2001:db8::2")).is_admitted(), "of the same network");
+    assert!(!sluice.decide(&from("2001:db8::2")).is_admitted(), "an address of the same network");
     assert!(sluice.decide(&from("2001:db8:1::")).is_admitted());
     clock.advance(secs(59));
     assert!(!sluice.decide(&from("2001:db8::2")).is_admitted());
@@ -83,9 +83,9 @@ fn a_ban_by_hand_is_one_like_any_other() {
     assert_eq!(
         sluice.ban("a", &["2001:db8::/64"], Some(secs(9_999))),
         Ok(banned(secs(600))),
-        "no longer than the rule's"
+        "not longer than the rule's ban"
     );
-    assert_eq!(sluice.ban("a", &["2001:db8::"], Some(secs(1))), Ok(banned(secs(600))), "the longer one stays");
+    assert_eq!(sluice.ban("a", &["2001:db8::"], Some(secs(1))), Ok(banned(secs(600))), "the longer ban stays");
     assert!(sluice.lift_ban("a", "2001:db8::/64"));
     assert!(sluice.bans().is_empty());
     assert_eq!(sluice.ban("a", &["2001:db8::"], Some(secs(0))), Ok(banned(secs(0))));
@@ -93,7 +93,7 @@ fn a_ban_by_hand_is_one_like_any_other() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn invalid_lookups_are_rejected() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [per_ip(["2/1h".parse().unwrap()]), Rule::new("empty", [])]);
     let ip = ["203.0.113.9"];
@@ -107,7 +107,7 @@ fn what_cannot_be_is_told() {
     assert_eq!(sluice.peek("empty", &[]), Ok(nothing));
 }
 
-/// What a key can be made of, and a value for it that a path can hold.
+/// Possible key parts, each with a value that a path can hold.
 fn parts() -> impl Strategy<Value = Vec<(KeyPart, String)>> {
     let address = prop_oneof![any::<[u8; 4]>().prop_map(IpAddr::from), any::<[u16; 8]>().prop_map(IpAddr::from)];
     let ip = (address, 0..=40u8, 0..=130u8).prop_map(|(ip, v4, v6)| {
@@ -115,7 +115,7 @@ fn parts() -> impl Strategy<Value = Vec<(KeyPart, String)>> {
     });
     let names =
         ["service", "host", "param['id']", "header['x']", "query['q']", "cookie['c']", "descriptor['d']", "account"];
-    // Nothing but a port, such as `:80`, names no host.
+    // A bare port, such as `:80`, is not a host.
     let text = (prop::sample::select(names.to_vec()), "[a-zA-Z0-9]([a-zA-Z0-9.:]{0,2}[a-zA-Z0-9])?");
     let text = text.prop_map(|(name, value)| (name.parse::<Attribute>().unwrap().into(), value));
     prop::collection::vec(prop_oneof![1 => ip, 3 => text], 0..5).prop_map(|mut parts| {
@@ -133,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn values_and_requests_mean_the_same_key(parts in parts()) {
+    fn values_and_requests_give_the_same_key(parts in parts()) {
         let clock = ManualClock::new();
         let (key, values): (Vec<KeyPart>, Vec<String>) = parts.into_iter().unzip();
         let mut rule = Rule { key: key.clone(), ban: banning(secs(60)), ..Rule::new("a", ["9/1h".parse().unwrap()]) };

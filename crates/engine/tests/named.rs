@@ -1,4 +1,4 @@
-//! Deciding by one rule, chosen by its name instead of by its target.
+//! Deciding by one rule selected by its name instead of its target.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -6,12 +6,14 @@ mod support;
 use std::time::Duration;
 
 use sluicegate_engine::clock::ManualClock;
-use sluicegate_engine::rule::{Attribute, AttributeMap, Ban, Expr, Lists, Mode, Queue, Request, Rule, Side, Target};
+use sluicegate_engine::rule::{
+    Attribute, AttributeMap, Ban, Direction, Expr, Lists, Mode, Queue, Request, Rule, Target,
+};
 use sluicegate_engine::sluice::Cause;
 use sluicegate_engine::{Limit, Sluice, Verdict};
 use support::*;
 
-/// A request about which nothing is known: the caller has named its rule.
+/// Empty request: the caller names the rule.
 fn call() -> Request<'static> {
     Request::new("", "")
 }
@@ -33,15 +35,15 @@ fn admits(sluice: &Sluice, rule: &str, request: &Request<'_>) -> bool {
 }
 
 #[test]
-fn target_and_side_do_not_matter_and_other_rules_have_no_say() {
+fn target_and_direction_are_ignored_and_other_rules_do_not_apply() {
     let mut orders = once("orders");
     orders.target = Target::parse("POST /orders").unwrap();
-    orders.side = Side::Outbound;
+    orders.direction = Direction::Outbound;
     let sluice = sluice(&ManualClock::new(), [once("everything"), orders]);
     assert!(admits(&sluice, "orders", &call()));
     assert!(!admits(&sluice, "orders", &call()));
     let counts = sluice.counts();
-    assert_eq!((counts[0].admitted, counts[0].refused), (0, 0), "everything was not asked");
+    assert_eq!((counts[0].admitted, counts[0].refused), (0, 0), "the other rule was not checked");
     assert_eq!((counts[1].admitted, counts[1].refused), (1, 1));
     let refused = sluice.decide_named("orders", &call()).unwrap();
     assert_eq!(refused.cause(), Cause::Limit(1));
@@ -50,7 +52,7 @@ fn target_and_side_do_not_matter_and_other_rules_have_no_say() {
 }
 
 #[test]
-fn a_name_nobody_has_is_no_decision() {
+fn an_unknown_name_gives_no_decision() {
     let sluice = sluice(&ManualClock::new(), [once("orders")]);
     for name in ["", "order", "orders ", "ORDERS"] {
         assert!(sluice.decide_named(name, &call()).is_none(), "{name}");
@@ -68,7 +70,7 @@ fn the_last_of_ten_thousand_is_found() {
 }
 
 #[test]
-fn a_condition_that_does_not_hold_lets_through_uncounted() {
+fn a_false_condition_admits_without_counting() {
     let mut rule = once("paid");
     rule.when = Some(Expr::parse("tier != 'vip'").unwrap());
     let sluice = sluice(&ManualClock::new(), [rule]);
@@ -82,7 +84,7 @@ fn a_condition_that_does_not_hold_lets_through_uncounted() {
 }
 
 #[test]
-fn keys_are_counted_apart_and_a_call_without_one_not_at_all() {
+fn keys_are_counted_separately_and_keyless_calls_not_at_all() {
     let sluice = sluice(&ManualClock::new(), [by("account", once("per-account"))]);
     let of = |name: &str| AttributeMap::new().with(Attribute::custom("account"), name);
     let (alice, bob) = (of("alice"), of("bob"));
@@ -109,11 +111,11 @@ fn lists_come_first() {
 }
 
 #[test]
-fn bans_are_pronounced_listed_with_their_key_and_kept() {
+fn bans_are_created_listed_and_kept() {
     let clock = ManualClock::new();
     let mut rule = by("account", once("orders"));
-    rule.ban = Some(Ban { after: 2, within: secs(60), lasting: secs(600) });
-    // Its target must not keep its keys from being readable.
+    rule.ban = Some(Ban { after: 2, within: secs(60), duration: secs(600) });
+    // The target must not make its keys unreadable.
     rule.target = Target::parse("POST /orders").unwrap();
     let sluice = sluice(&clock, [rule]);
     let alice = AttributeMap::new().with(Attribute::custom("account"), "alice");
@@ -129,7 +131,7 @@ fn bans_are_pronounced_listed_with_their_key_and_kept() {
 }
 
 #[test]
-fn a_shadow_rule_refuses_nothing_and_says_what_it_would() {
+fn a_shadow_rule_reports_but_refuses_nothing() {
     let rule = Rule { mode: Mode::Shadow, ..once("trial") };
     let sluice = sluice(&ManualClock::new(), [rule]);
     assert!(admits(&sluice, "trial", &call()));
@@ -149,7 +151,7 @@ fn permits_are_held_until_the_outcome_is_dropped() {
 }
 
 #[test]
-fn a_queue_is_waited_in_and_left_when_dropped() {
+fn a_queued_call_leaves_the_queue_when_dropped() {
     let clock = ManualClock::new();
     let mut rule = Rule::new("paced", [bucket("1/s", 1)]);
     rule.on_limit.queue = Some(Queue { max_wait: secs(5), max_waiting: 10 });
@@ -167,7 +169,7 @@ fn a_queue_is_waited_in_and_left_when_dropped() {
 }
 
 #[test]
-fn waiting_on_a_thread_ends_with_the_same_outcome() {
+fn blocking_gives_the_same_outcome() {
     let clock = ManualClock::new();
     let mut rule = Rule::new("paced", [bucket("1/s", 1)]);
     rule.on_limit.queue = Some(Queue { max_wait: secs(5), max_waiting: 10 });
@@ -175,7 +177,7 @@ fn waiting_on_a_thread_ends_with_the_same_outcome() {
     assert!(sluice.admit_named("paced", &call()).unwrap().blocking().is_admitted());
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| sluice.admit_named("paced", &call()).unwrap().blocking().verdict());
-        while clock.next_alarm().is_none() {
+        while clock.next_timer().is_none() {
             std::thread::yield_now();
         }
         clock.advance(secs(1));
@@ -184,7 +186,7 @@ fn waiting_on_a_thread_ends_with_the_same_outcome() {
 }
 
 #[test]
-fn rules_replaced_are_found_by_their_names() {
+fn replaced_rules_are_found_by_name() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [once("a"), once("b")]);
     assert!(admits(&sluice, "b", &call()));
@@ -192,7 +194,7 @@ fn rules_replaced_are_found_by_their_names() {
     sluice.replace(vec![looser, once("c")], Lists::default()).unwrap();
     assert!(sluice.decide_named("a", &call()).is_none());
     assert!(admits(&sluice, "c", &call()));
-    // What was taken stays taken, until the window has passed.
+    // Consumed quota stays consumed until the window has passed.
     assert_eq!((0..4).filter(|_| admits(&sluice, "b", &call())).count(), 2);
     clock.advance(Duration::from_secs(70));
     assert_eq!((0..4).filter(|_| admits(&sluice, "b", &call())).count(), 3);

@@ -1,4 +1,4 @@
-//! Further faults that were found once, across themes: each test explains the one it guards against.
+//! Regression tests across topics; each test explains the bug it guards against.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity, reason = "a test")]
 
 mod support;
@@ -33,15 +33,15 @@ fn on(target: &str, rule: Rule) -> Rule {
     Rule { target: Target::parse(target).unwrap(), ..rule }
 }
 
-/// Growing leaves copies of a key in foreign buckets; shrinking lets a stale copy overwrite the real one.
+/// Growing left copies of a key in other buckets; shrinking let a stale copy overwrite the real one.
 #[test]
-fn growing_and_shrinking_a_table_is_no_new_burst() {
+fn growing_and_shrinking_a_table_gives_no_new_burst() {
     let clock = ManualClock::new();
     let limits = [bucket("1/h", 10)];
     let sluice = sluice(&clock, [per_ip(1, limits)]);
     let mut spent = [0u32; 8];
-    let spend = |client: usize, most: u32, spent: &mut [u32; 8]| {
-        for _ in 0..most {
+    let spend = |client: usize, max: u32, spent: &mut [u32; 8]| {
+        for _ in 0..max {
             spent[client] += u32::from(sluice.decide(&from(client as u32)).is_admitted());
         }
     };
@@ -59,65 +59,65 @@ fn growing_and_shrinking_a_table_keeps_permits() {
     let clock = ManualClock::new();
     let limits = [permits(2)];
     let sluice = sluice(&clock, [per_ip(1, limits)]);
-    let mut inside: Vec<Outcome> = (0..8).map(|client| sluice.decide(&from(client))).collect();
+    let mut outcomes: Vec<Outcome> = (0..8).map(|client| sluice.decide(&from(client))).collect();
     replace(&sluice, per_ip(1_000, limits));
-    inside.extend((0..8).map(|client| sluice.decide(&from(client))));
-    assert!(inside.iter().all(Outcome::is_admitted));
+    outcomes.extend((0..8).map(|client| sluice.decide(&from(client))));
+    assert!(outcomes.iter().all(Outcome::is_admitted));
     replace(&sluice, per_ip(1, limits));
     let third = (0..8).filter(|&client| sluice.decide(&from(client)).is_admitted()).count();
-    assert_eq!(third, 0, "that many clients have three inside, the limit is two");
+    assert_eq!(third, 0, "clients hold three permits, the limit is two");
 }
 
-/// Copies of held keys in foreign buckets are held by nobody, and never recover.
+/// Copies of held keys in other buckets had no holder and never recovered.
 #[test]
 fn growing_while_permits_are_out_leaks_none() {
     let clock = ManualClock::new();
     let limits = [permits(1)];
     let sluice = sluice(&clock, [per_ip(1, limits)]);
-    let inside: Vec<Outcome> = (0..19).map(|client| sluice.decide(&from(client))).collect();
-    assert!(inside.iter().all(Outcome::is_admitted));
+    let outcomes: Vec<Outcome> = (0..19).map(|client| sluice.decide(&from(client))).collect();
+    assert!(outcomes.iter().all(Outcome::is_admitted));
     replace(&sluice, per_ip(1_000, limits));
-    drop(inside);
+    drop(outcomes);
     clock.advance(secs(1_000_000));
-    // A table whose keys hold something keeps its size, so one after the other.
+    // A table with held keys keeps its size, so test them one after the other.
     let admitted = (1_000..1_500).filter(|&client| sluice.decide(&from(client)).is_admitted()).count();
-    assert_eq!(admitted, 500, "nobody else is inside");
+    assert_eq!(admitted, 500, "no other permit is held");
 }
 
-/// The strict slot is copied with its permits.
+/// The overflow slot was copied with its permits.
 #[test]
-fn growing_copies_no_permits_of_the_strict_slot() {
+fn growing_does_not_copy_permits_of_the_overflow_slot() {
     let clock = ManualClock::new();
     let limits = [permits(1)];
     let sluice = sluice(&clock, [per_ip(1, limits)]);
-    let mut inside: Vec<Outcome> = (0..20).map(|client| sluice.decide(&from(client))).collect();
-    assert!(inside.iter().all(Outcome::is_admitted));
-    // Only the one in the strict slot stays.
-    inside.drain(..19);
+    let mut outcomes: Vec<Outcome> = (0..20).map(|client| sluice.decide(&from(client))).collect();
+    assert!(outcomes.iter().all(Outcome::is_admitted));
+    // Only the key in the overflow slot stays.
+    outcomes.drain(..19);
     replace(&sluice, per_ip(1_000, limits));
-    drop(inside);
+    drop(outcomes);
     let admitted = (1_000..1_500).filter(|&client| sluice.decide(&from(client)).is_admitted()).count();
-    assert_eq!(admitted, 500, "nobody is inside at all");
+    assert_eq!(admitted, 500, "no permit is held");
 }
 
-/// A held key that finds no slot in a smaller table goes to the strict slot; its pass looks for it elsewhere.
+/// A held key without a slot in a smaller table went to the overflow slot; its permit looked for it elsewhere.
 #[test]
 fn shrinking_while_permits_are_out_leaks_none() {
     let clock = ManualClock::new();
     let limits = [permits(1)];
     let sluice = sluice(&clock, [per_ip(1_000, limits)]);
-    let inside: Vec<Outcome> = (0..25).map(|client| sluice.decide(&from(client))).collect();
-    assert!(inside.iter().all(Outcome::is_admitted));
+    let outcomes: Vec<Outcome> = (0..25).map(|client| sluice.decide(&from(client))).collect();
+    assert!(outcomes.iter().all(Outcome::is_admitted));
     replace(&sluice, per_ip(1, limits));
-    drop(inside);
-    assert!(sluice.decide(&from(9_999)).is_admitted(), "everybody has left, and nobody gets in ever again");
+    drop(outcomes);
+    assert!(sluice.decide(&from(9_999)).is_admitted(), "all permits are released, but no request is admitted");
 }
 
-/// Bans that find no room in a smaller table fall on strangers.
+/// Bans that did not fit into a smaller table applied to other keys.
 #[test]
-fn a_smaller_book_bans_no_strangers() {
+fn a_smaller_ban_table_bans_no_other_keys() {
     let clock = ManualClock::new();
-    let ban = Ban { after: 1, within: secs(60), lasting: secs(600) };
+    let ban = Ban { after: 1, within: secs(60), duration: secs(600) };
     let rule = |keys| Rule { ban: Some(ban), ..per_ip(keys, [bucket("1/s", 1)]) };
     let sluice = sluice(&clock, [rule(1_000)]);
     for client in 0..40 {
@@ -128,22 +128,22 @@ fn a_smaller_book_bans_no_strangers() {
     clock.advance(secs(100));
     replace(&sluice, rule(1));
     let outcome = sluice.decide(&from(9_999));
-    assert!(outcome.is_admitted(), "never seen before, and {:?} {:?}", outcome.cause(), outcome.verdict());
+    assert!(outcome.is_admitted(), "a new key, but {:?} {:?}", outcome.cause(), outcome.verdict());
 }
 
-/// What costs nothing at first is never charged to a key that is not in the table.
+/// A zero-cost permit was never charged to a key that was not in the table.
 #[test]
-fn a_pass_of_nothing_is_charged_what_it_cost() {
+fn a_zero_cost_permit_is_charged_its_actual_cost() {
     let clock = ManualClock::new();
     let limiter: KeyedLimiter<str> =
         Limiter::builder().limit(bucket("1/h", 10)).clock(clock.clone()).build_keyed(100).unwrap();
     limiter.enter("a", 0).unwrap().settle(10);
-    assert_eq!(limiter.status("a")[0].remaining, 0, "ten were charged");
+    assert_eq!(limiter.status("a")[0].remaining, 0, "ten units were charged");
 }
 
-/// The same through a rule: estimates of zero are never charged.
+/// The same through a rule: zero estimates were never charged.
 #[test]
-fn an_estimate_of_nothing_is_charged_what_it_cost() {
+fn a_zero_estimate_is_charged_its_actual_cost() {
     let clock = ManualClock::new();
     let rule = Rule { cost: Cost::estimate(0), ..per_ip(100, [bucket("1/h", 10)]) };
     let sluice = sluice(&clock, [rule]);
@@ -152,33 +152,33 @@ fn an_estimate_of_nothing_is_charged_what_it_cost() {
     assert_eq!(left, 0, "a thousand were charged");
 }
 
-/// A pass of a key that was forgotten meanwhile is not charged more.
+/// A permit of a key evicted in the meantime was not charged its extra cost.
 #[test]
-fn a_pass_of_a_forgotten_key_is_charged_what_it_cost() {
+fn a_permit_of_an_evicted_key_is_charged_its_actual_cost() {
     let clock = ManualClock::new();
     let limiter: KeyedLimiter<u32> =
         Limiter::builder().limit(bucket("1/s", 10)).clock(clock.clone()).build_keyed(1).unwrap();
-    let pass = limiter.enter(&0, 1).unwrap();
+    let permit = limiter.enter(&0, 1).unwrap();
     clock.advance(secs(1));
     (1..20).for_each(|key| assert!(limiter.check(&key).is_allowed()));
-    pass.settle(1_000);
-    assert!(!limiter.check_cost(&0, 10).is_allowed(), "it owes 989, and gets ten more");
+    permit.settle(1_000);
+    assert!(!limiter.check_cost(&0, 10).is_allowed(), "it has a debt of 989 and gets ten more");
 }
 
-/// A pass that ends after a change is not charged more.
+/// A permit settled after a change was not charged its extra cost.
 #[test]
-fn a_pass_that_ends_after_a_change_is_charged_what_it_cost() {
+fn a_permit_settled_after_a_change_is_charged_its_actual_cost() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("1/h", 10)]);
-    let pass = limiter.enter(1).unwrap();
+    let permit = limiter.enter(1).unwrap();
     limiter.change([bucket("1/h", 10)]).unwrap();
-    pass.settle(10);
-    assert_eq!(limiter.status()[0].remaining, 0, "ten were charged");
+    permit.settle(10);
+    assert_eq!(limiter.status()[0].remaining, 0, "ten units were charged");
 }
 
 /// Shrinking and growing again, for windows.
 #[test]
-fn shrinking_and_growing_a_window_is_no_new_burst() {
+fn shrinking_and_growing_a_window_gives_no_new_burst() {
     let clock = ManualClock::new();
     let kinds: [(&str, fn(u64) -> Limit); 4] = [
         ("fixed", |n| fixed(n, secs(3_600))),
@@ -197,35 +197,35 @@ fn shrinking_and_growing_a_window_is_no_new_burst() {
             wrong.push((name, left));
         }
     }
-    assert!(wrong.is_empty(), "left after 1000 of 2000 were taken: {wrong:?}");
+    assert!(wrong.is_empty(), "remaining after 1000 of 2000 were taken: {wrong:?}");
 }
 
-/// A limit takes over from another one than the one it replaces.
+/// A limit inherited the state of another limit than the one it replaced.
 #[test]
-fn a_limit_takes_over_from_its_like() {
+fn a_limit_inherits_state_from_the_same_kind() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("1000/s", 1_000), bucket("10/h", 10)]);
     assert!(limiter.check_cost(10).is_allowed());
     clock.advance(secs(1));
     assert!(!limiter.check().is_allowed());
-    // The limit per second is dropped, that per hour is raised a little.
+    // The limit per second is dropped, the one per hour is raised a little.
     limiter.change([bucket("11/h", 11)]).unwrap();
     let left = limiter.status()[0].remaining;
-    assert!(left <= 1, "ten an hour were spent; of eleven an hour {left} are left");
+    assert!(left <= 1, "10 per hour are spent; {left} of 11 per hour remain");
 }
 
-/// The other way round: one limit becomes two.
+/// The reverse: one limit becomes two.
 #[test]
-fn a_limit_that_gets_company_goes_on() {
+fn a_limit_keeps_its_state_when_another_is_added() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock, [bucket("10/h", 10)]);
     assert!(limiter.check_cost(10).is_allowed());
     limiter.change([bucket("1000/s", 1_000), bucket("11/h", 11)]).unwrap();
     clock.advance(secs(1));
-    assert!(!limiter.check_cost(11).is_allowed(), "ten an hour were spent; eleven more came in");
+    assert!(!limiter.check_cost(11).is_allowed(), "10 per hour are spent; 11 more were admitted");
 }
 
-/// The debt of a leaky bucket is forgiven by a change.
+/// The debt of a leaky bucket was dropped by a change.
 #[test]
 fn a_leaky_debt_is_not_forgiven_by_a_change() {
     let clock = ManualClock::new();
@@ -233,12 +233,12 @@ fn a_leaky_debt_is_not_forgiven_by_a_change() {
     limiter.enter(1).unwrap().settle(100);
     limiter.change([leaky("1/s", 11)]).unwrap();
     clock.advance(secs(80));
-    assert!(!limiter.check().is_allowed(), "a hundred seconds of line, eighty have passed: {:?}", limiter.check());
+    assert!(!limiter.check().is_allowed(), "a queue of 100 s, 80 s have passed: {:?}", limiter.check());
 }
 
-/// A reservation survives a life of its limit in which nothing was out, and gives back others' tokens.
+/// A reservation survived an interim limit set without reservations and returned tokens of others.
 #[test]
-fn a_reservation_gives_nothing_back_to_a_later_life() {
+fn a_reservation_refunds_nothing_to_a_later_limit() {
     let clock = ManualClock::new();
     let rule = |cost| Rule { cost, ..Rule::new("r", [bucket("1/s", 10)]) };
     let sluice = sluice(&clock, [rule(Cost::estimate(10))]);
@@ -248,21 +248,21 @@ fn a_reservation_gives_nothing_back_to_a_later_life() {
     replace(&sluice, rule(Cost::Fixed(1)));
     replace(&sluice, rule(Cost::estimate(10)));
     clock.advance(secs(100));
-    let late = sluice.decide(&request);
-    assert!(late.is_admitted());
+    let reservation = sluice.decide(&request);
+    assert!(reservation.is_admitted());
     drop(early);
     clock.advance(secs(100));
-    // Ten are out: nothing may be left.
-    let beside = sluice.decide(&request);
-    late.give_back();
+    // Ten are reserved: nothing may remain.
+    let concurrent = sluice.decide(&request);
+    reservation.give_back();
     let more = sluice.decide(&request);
-    let both = beside.is_admitted() && more.is_admitted();
-    assert!(!both, "twenty at one instant from a bucket of ten");
+    let both = concurrent.is_admitted() && more.is_admitted();
+    assert!(!both, "twenty at once from a bucket of ten");
 }
 
-/// A set that there is no memory for changes the rules before.
+/// A rule set rejected for memory changed the existing rules.
 #[test]
-fn a_set_refused_for_its_memory_changes_nothing() {
+fn a_rule_set_rejected_for_memory_changes_nothing() {
     let clock = ManualClock::new();
     let a = |burst| Rule::new("a", [bucket("1/s", burst)]);
     let sluice = sluice(&clock, [a(5)]);
@@ -270,12 +270,12 @@ fn a_set_refused_for_its_memory_changes_nothing() {
     let huge = per_ip(1 << 32, limits);
     assert!(sluice.replace(vec![a(1), huge], Lists::default()).is_err());
     let admitted = (0..9).filter(|_| sluice.decide(&from(0)).is_admitted()).count();
-    assert_eq!(admitted, 5, "the limits of a set that was refused are in force");
+    assert_eq!(admitted, 5, "limits of a rejected rule set are active");
 }
 
-/// Behind a line, only the rule whose line it is is asked how long one may wait.
+/// Behind a queue, only the rule of that queue was checked for its maximum wait.
 #[test]
-fn nobody_waits_longer_than_every_rule_allows_behind_a_line() {
+fn queue_waits_respect_every_rule() {
     let clock = ManualClock::new();
     let long = queued(Rule::new("long", [bucket("1/s", 1)]), secs(600), 5);
     let short = on("/s", queued(Rule::new("short", [bucket("1/50s", 1)]), secs(1), 5));
@@ -294,37 +294,37 @@ fn nobody_waits_longer_than_every_rule_allows_behind_a_line() {
     assert!(done, "`short` allows a wait of one second, twelve have passed");
 }
 
-/// Whoever leaves stays on the list of those to be woken.
+/// A cancelled request stayed registered for wakeups.
 #[test]
-fn who_leaves_watches_no_longer() {
+fn a_cancelled_request_unregisters_its_wakers() {
     let clock = ManualClock::new();
     let rule = |name| queued(Rule::new(name, [permits(1)]), secs(1), 5);
     let sluice = sluice(&clock, [rule("a"), rule("b")]);
     let request = Request::new("GET", "/");
     let _holder = sluice.decide(&request);
-    struct Bell;
-    impl Wake for Bell {
+    struct NoopWaker;
+    impl Wake for NoopWaker {
         fn wake(self: Arc<Self>) {}
     }
-    let mut bells = Vec::new();
+    let mut wakers = Vec::new();
     for _ in 0..1_000 {
-        let bell = Arc::new(Bell);
-        let waker = Waker::from(Arc::clone(&bell));
+        let wake_flag = Arc::new(NoopWaker);
+        let waker = Waker::from(Arc::clone(&wake_flag));
         let mut admission = Box::pin(sluice.admit(&request));
         assert!(admission.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         drop(admission);
         drop(waker);
-        bells.push(bell);
+        wakers.push(wake_flag);
     }
     assert_eq!(sluice.counts().iter().map(|rule| rule.waiting).sum::<usize>(), 0);
-    let kept = bells.iter().filter(|bell| Arc::strong_count(bell) > 1).count();
-    assert_eq!(kept, 0, "wakers (and with them tasks) of callers who have left are kept");
+    let kept = wakers.iter().filter(|wake_flag| Arc::strong_count(wake_flag) > 1).count();
+    assert_eq!(kept, 0, "wakers of cancelled callers are kept");
 }
 
-/// Futures of one task have the same waker. Were they told apart by it, one that leaves would take along
-/// what wakes the other.
+/// Futures of one task share a waker. If registrations were identified by it, a cancelled future would remove the
+/// registration of the other.
 #[test]
-fn who_leaves_takes_nobody_elses_watch_along() {
+fn a_cancelled_request_keeps_other_registrations() {
     let clock = ManualClock::new();
     let per_path = Rule { key: vec![Attribute::Path.into()], ..Rule::new("per-path", [permits(1)]) };
     let posts = on("POST /{*rest}", Rule::new("posts", [permits(1)]));
@@ -333,8 +333,8 @@ fn who_leaves_takes_nobody_elses_watch_along() {
     let hold = |method, path| sluice.decide(&Request::new(method, path));
     let (_one, two, other_post) = (hold("GET", "/1"), hold("GET", "/2"), hold("POST", "/3"));
     assert!(other_post.is_admitted());
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(Arc::clone(&bell));
+    let wake_flag = Arc::new(CountingWaker::default());
+    let waker = Waker::from(Arc::clone(&wake_flag));
     let mut context = Context::from_waker(&waker);
     let mut leaves = Box::pin(sluice.admit(&Request::new("POST", "/1")));
     let mut stays = Box::pin(sluice.admit(&Request::new("POST", "/2")));
@@ -343,19 +343,23 @@ fn who_leaves_takes_nobody_elses_watch_along() {
     drop(two);
     assert!(stays.as_mut().poll(&mut context).is_pending(), "there is another POST");
     drop(leaves);
-    let before = bell.rung();
+    let before = wake_flag.wake_count();
     drop(other_post);
-    assert!(bell.rung() > before, "the permit it waits for is free, and nobody said so");
+    assert!(wake_flag.wake_count() > before, "the awaited permit is free, but no wakeup was sent");
     assert!(matches!(stays.as_mut().poll(&mut context), Poll::Ready(outcome) if outcome.is_admitted()));
 }
 
-/// A waker dropped under the clock's lock may be all that keeps another caller's task.
+/// A waker dropped under the clock's lock may own the last reference to another caller's task.
 #[test]
-fn a_waker_may_own_another_caller() {
+fn a_waker_may_own_another_future() {
     struct Owner(
         #[allow(dead_code, reason = "owned")]
         Mutex<
-            Option<Pin<Box<dyn Future<Output = Result<sluicegate_engine::Pass, sluicegate_engine::Refused>> + Send>>>,
+            Option<
+                Pin<
+                    Box<dyn Future<Output = Result<sluicegate_engine::Permit, sluicegate_engine::AcquireError>> + Send>,
+                >,
+            >,
         >,
     );
     impl Wake for Owner {
@@ -381,9 +385,9 @@ fn a_waker_may_own_another_caller() {
     finished.recv_timeout(secs(5)).expect("deadlock");
 }
 
-/// A number too large to count costs one.
+/// A number too large to parse cost one.
 #[test]
-fn a_cost_too_large_to_read_is_not_one() {
+fn an_overflowing_cost_is_not_one() {
     let clock = ManualClock::new();
     struct Size;
     impl sluicegate_engine::rule::Attributes for Size {
@@ -397,9 +401,9 @@ fn a_cost_too_large_to_read_is_not_one() {
     assert!(!outcome.is_admitted(), "1e20 - 1 of a thousand were admitted");
 }
 
-/// Rules that match one request are asked by recursion, and thousands of them ran out of stack.
+/// Rules that matched one request were evaluated by recursion, and thousands of them overflowed the stack.
 #[test]
-fn a_request_that_far_too_many_rules_match_is_refused() {
+fn a_request_matching_too_many_rules_is_refused() {
     let clock = ManualClock::new();
     let rules = (0..20000).map(|n| Rule::new(format!("r{n}"), [bucket("1/s", 10)]));
     let sluice = sluice(&clock, rules);
@@ -407,9 +411,9 @@ fn a_request_that_far_too_many_rules_match_is_refused() {
     assert!(!outcome.is_admitted() && outcome.rule().is_some());
 }
 
-/// A condition that names a value twice.
+/// Condition with a duplicate value.
 #[test]
-fn a_value_named_twice_finds_the_rule_once() {
+fn a_duplicate_value_matches_the_rule_once() {
     struct H;
     impl sluicegate_engine::rule::Attributes for H {
         fn get(&self, _: &Attribute) -> Option<std::borrow::Cow<'_, str>> {
@@ -428,14 +432,14 @@ fn a_value_named_twice_finds_the_rule_once() {
     assert_eq!(finished.recv_timeout(secs(5)).expect("deadlock"), 1);
 }
 
-/// The same by restarts.
+/// The same with restarts.
 #[test]
-fn restarts_with_more_and_with_less_room_are_no_new_burst() {
+fn restarts_with_another_capacity_give_no_new_burst() {
     let clock = ManualClock::new();
     let builder = || Limiter::builder().limit(bucket("1/h", 10)).clock(clock.clone());
     let first: KeyedLimiter<u32> = builder().build_keyed(1).unwrap();
-    let spend = |limiter: &KeyedLimiter<u32>, most: u32| -> Vec<usize> {
-        (0..8).map(|key| (0..most).filter(|_| limiter.check(&key).is_allowed()).count()).collect()
+    let spend = |limiter: &KeyedLimiter<u32>, max: u32| -> Vec<usize> {
+        (0..8).map(|key| (0..max).filter(|_| limiter.check(&key).is_allowed()).count()).collect()
     };
     let a = spend(&first, 1);
     let second: KeyedLimiter<u32> = builder().restore_keyed(&first.save(), 1_000).unwrap();
@@ -446,7 +450,7 @@ fn restarts_with_more_and_with_less_room_are_no_new_burst() {
     assert!(spent.iter().all(|&spent| spent <= 10), "burst of ten, admitted {spent:?}");
 }
 
-/// Controls: the same without what is at fault must pass.
+/// Controls: the same scenarios without the triggering change must pass.
 #[test]
 fn controls() {
     let clock = ManualClock::new();
@@ -458,11 +462,11 @@ fn controls() {
     l.enter(0).unwrap().settle(10);
     assert_eq!(l.status()[0].remaining, 0, "5: without keys it is charged");
     let s = sluice(&clock, [per_ip(1_000, [permits(1)])]);
-    let inside: Vec<Outcome> = (0..19).map(|client| s.decide(&from(client))).collect();
-    drop(inside);
+    let outcomes: Vec<Outcome> = (0..19).map(|client| s.decide(&from(client))).collect();
+    drop(outcomes);
     let later: Vec<Outcome> = (1_000..1_500).map(|client| s.decide(&from(client))).collect();
     assert!(later.iter().all(Outcome::is_admitted), "without growing");
-    let ban = Ban { after: 1, within: secs(60), lasting: secs(600) };
+    let ban = Ban { after: 1, within: secs(60), duration: secs(600) };
     let s = sluice(&clock, [Rule { ban: Some(ban), ..per_ip(1, [bucket("1/s", 1)]) }]);
     for client in 0..40 {
         let _ = s.decide(&from(client));
@@ -471,7 +475,7 @@ fn controls() {
     clock.advance(secs(100));
     assert!(s.decide(&from(9_999)).is_admitted(), "without shrinking");
     let s = sluice(&clock, [per_ip(1, [permits(1)])]);
-    let inside: Vec<Outcome> = (0..25).map(|client| s.decide(&from(client))).collect();
-    drop(inside);
+    let outcomes: Vec<Outcome> = (0..25).map(|client| s.decide(&from(client))).collect();
+    drop(outcomes);
     assert!(s.decide(&from(9_999)).is_admitted(), "without shrinking");
 }

@@ -1,4 +1,4 @@
-//! Faults of `saved` that were found once: each test explains the one it guards against.
+//! Regression tests of saved state; each test explains the bug it guards against.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -21,8 +21,8 @@ fn saved_rules() -> Vec<u8> {
     sluice.save().to_bytes()
 }
 
-/// The parts are sealed each by itself, but not what holds them together: names, lengths and the seed
-/// without which no key is found again.
+/// Each part had a checksum, but not the frame around them: names, lengths and the hash seed, without which no
+/// key is found again.
 #[test]
 fn no_bit_of_saved_rules_can_flip_unnoticed() {
     let bytes = saved_rules();
@@ -34,10 +34,10 @@ fn no_bit_of_saved_rules_can_flip_unnoticed() {
         })
         .map(|bit| bit / 8)
         .collect();
-    assert!(unnoticed.is_empty(), "bytes {unnoticed:?} of {} can change unnoticed", bytes.len());
+    assert!(unnoticed.is_empty(), "changes of bytes {unnoticed:?} of {} are not detected", bytes.len());
 }
 
-/// Cut between two rules, the rest of the rules is gone, and nobody notices.
+/// Truncated between two rules, the remaining rules were lost without an error.
 #[test]
 fn saved_rules_cut_short_anywhere_are_damaged() {
     let bytes = saved_rules();
@@ -45,10 +45,10 @@ fn saved_rules_cut_short_anywhere_are_damaged() {
     assert!(unnoticed.is_empty(), "cut after {unnoticed:?} of {} bytes", bytes.len());
 }
 
-/// The checksum keeps accidents out, not people: a file with a good checksum and nonsense in it must be
-/// an error or a stricter limiter, and no panic.
+/// The checksum detects corruption, not tampering: a file with a valid checksum and invalid data must give an
+/// error or a stricter limiter, and no panic.
 #[test]
-fn nonsense_under_a_good_checksum_does_not_panic() {
+fn invalid_data_with_a_valid_checksum_does_not_panic() {
     use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
     const SECRETS: RapidSecrets = RapidSecrets::seed(0);
     let limits: [Limit; 7] = [

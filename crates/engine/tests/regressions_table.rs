@@ -1,18 +1,18 @@
-//! Faults of `table` that were found once: each test explains the one it guards against.
+//! Regression tests of the table; each test explains the bug it guards against.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
 
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{KeyedLimiter, Limiter};
-use sluicegate_testkit::bound::{self, Admitted};
+use sluicegate_testkit::bound::{self, AdmissionEvent};
 use support::*;
 
-/// A stranger takes over the strict slot's window with its end, which may be near. A window from first
-/// use is then shorter than it should be, and several such follow each other: more than twice the limit
-/// within the length of one.
+/// An unknown key inherited the overflow slot's window with its end, which may be near. A window aligned to
+/// first use was then too short, and several such windows in sequence admitted more than twice the limit within
+/// the length of one.
 #[test]
-fn a_stranger_does_not_inherit_a_window_about_to_end() {
+fn an_unknown_key_does_not_inherit_an_expiring_window() {
     let clock = ManualClock::new();
     let limiter: KeyedLimiter<u64> =
         Limiter::builder().limit(fixed(4, secs(1))).clock(clock.clone()).build_keyed(1).unwrap();
@@ -20,7 +20,7 @@ fn a_stranger_does_not_inherit_a_window_about_to_end() {
     let mut take = |cost| {
         for _ in 0..cost {
             if limiter.check(&0).is_allowed() {
-                history.push(Admitted { at: clock.now().as_nanos(), cost: 1 });
+                history.push(AdmissionEvent { at: clock.now().as_nanos(), cost: 1 });
             }
         }
     };
@@ -28,12 +28,12 @@ fn a_stranger_does_not_inherit_a_window_about_to_end() {
     let many: Vec<u64> = (1..=18).collect();
     touch(&many);
     clock.advance(ms(500));
-    // The nineteenth slot is taken; the next pushes a key whose window ends at 1 s into the strict slot.
+    // The nineteenth slot is taken; the next key evicts one with a window that ends at 1 s into the overflow slot.
     touch(&[200, 100]);
     clock.advance(ms(400));
     take(4);
     clock.advance(ms(100));
-    // Everybody starts anew; one more pushes out a key whose window ends at 1.5 s.
+    // All keys start fresh windows; one more evicts a key with a window that ends at 1.5 s.
     touch(&many[1..]);
     touch(&[300]);
     clock.advance(ms(400));

@@ -1,5 +1,5 @@
-//! Rules replaced while in use, few and many: state goes on, nobody gets a free burst, and requests neither wait
-//! for what is prepared nor clear away what was replaced.
+//! Rule reload, with few and many rules: state is kept, no key gets a free burst, and requests neither wait for
+//! preparation nor drop replaced rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -35,61 +35,61 @@ fn hour(limit: u64) -> Limit {
     Limit::sliding_window(limit, secs(3_600), 10).unwrap()
 }
 
-/// What can be had of a rule at this instant.
+/// Number of requests a rule admits at this instant.
 fn drain(sluice: &Sluice, rule: &str, request: &Request<'_>) -> u64 {
     (0..).take_while(|_| sluice.decide_named(rule, request).unwrap().is_admitted()).count() as u64
 }
 
 /// Otherwise the first requests under new rules would wait for it.
 #[test]
-fn what_an_adapter_prepares_is_made_before_rules_are_put_in_force() {
-    static MADE: AtomicUsize = AtomicUsize::new(0);
+fn extensions_are_built_before_rules_are_applied() {
+    static BUILT: AtomicUsize = AtomicUsize::new(0);
     fn names(rules: &[Rule]) -> Vec<String> {
-        MADE.fetch_add(1, Ordering::SeqCst);
+        BUILT.fetch_add(1, Ordering::SeqCst);
         rules.iter().map(|rule| rule.name.clone()).collect()
     }
-    let made = || MADE.load(Ordering::SeqCst);
+    let built = || BUILT.load(Ordering::SeqCst);
     let sluice = sluice(&ManualClock::new(), [per_ip("a", [hour(9)])]);
     replace(&sluice, [per_ip("b", [hour(9)])]);
-    assert_eq!(made(), 0, "nobody has shown how");
-    assert_eq!(sluice.decide(&from(1)).prepared(names), Some(&vec!["b".to_owned()]));
-    assert_eq!(made(), 1);
+    assert_eq!(built(), 0, "no factory is registered");
+    assert_eq!(sluice.decide(&from(1)).extension(names), Some(&vec!["b".to_owned()]));
+    assert_eq!(built(), 1);
     replace(&sluice, [per_ip("c", [hour(9)])]);
-    assert_eq!(made(), 2);
-    assert_eq!(sluice.decide(&from(1)).prepared(names), Some(&vec!["c".to_owned()]));
-    assert_eq!(made(), 2);
-    assert_eq!(sluice.decide(&from(1)).prepared(<[Rule]>::len), None, "there is one place");
+    assert_eq!(built(), 2);
+    assert_eq!(sluice.decide(&from(1)).extension(names), Some(&vec!["c".to_owned()]));
+    assert_eq!(built(), 2);
+    assert_eq!(sluice.decide(&from(1)).extension(<[Rule]>::len), None, "there is one slot");
 }
 
-/// Thousands of rules take milliseconds to let go of.
+/// Dropping thousands of rules takes milliseconds.
 #[test]
-fn rules_that_were_replaced_are_never_let_go_of_where_a_request_ends() {
-    static LET_GO: std::sync::Mutex<Vec<ThreadId>> = std::sync::Mutex::new(Vec::new());
-    struct Noted;
-    impl Drop for Noted {
+fn replaced_rules_are_never_dropped_on_the_request_path() {
+    static DROPPED_ON: std::sync::Mutex<Vec<ThreadId>> = std::sync::Mutex::new(Vec::new());
+    struct DropRecorder;
+    impl Drop for DropRecorder {
         fn drop(&mut self) {
-            LET_GO.lock().unwrap().push(thread::current().id());
+            DROPPED_ON.lock().unwrap().push(thread::current().id());
         }
     }
-    let let_go = || LET_GO.lock().unwrap().clone();
+    let dropped_on = || DROPPED_ON.lock().unwrap().clone();
     let sluice = sluice(&ManualClock::new(), [per_ip("a", [hour(9)])]);
     let (held, other) = (sluice.decide(&from(1)), sluice.decide(&from(1)));
-    assert!(held.prepared(|_| Noted).is_some());
+    assert!(held.extension(|_| DropRecorder).is_some());
     replace(&sluice, [per_ip("a", [hour(9)])]);
     thread::scope(|scope| scope.spawn(|| drop(held)).join().unwrap());
-    sluice.tidy();
-    assert!(let_go().is_empty(), "somebody holds them still");
+    sluice.reclaim();
+    assert!(dropped_on().is_empty(), "the rules are still referenced");
     thread::scope(|scope| scope.spawn(|| drop(other)).join().unwrap());
-    assert!(let_go().is_empty());
-    sluice.tidy();
-    assert_eq!(let_go(), [thread::current().id()]);
+    assert!(dropped_on().is_empty());
+    sluice.reclaim();
+    assert_eq!(dropped_on(), [thread::current().id()]);
     replace(&sluice, [per_ip("a", [hour(9)])]);
-    assert_eq!(let_go().len(), 2, "at once, if nobody holds them");
+    assert_eq!(dropped_on().len(), 2, "immediately if unreferenced");
 }
 
-/// Tables would be built anew for every rule that is added, however many there are.
+/// Otherwise all tables would be rebuilt for every added rule.
 #[test]
-fn one_rule_more_changes_no_table_of_many() {
+fn adding_a_rule_keeps_the_other_tables() {
     let rules = |count: usize| (0..count).map(|n| per_ip(&format!("r{n}"), [hour(9)])).collect::<Vec<_>>();
     let sluice = Sluice::builder().rules(rules(100)).memory(8 << 20).build().unwrap();
     let each = sluice.bytes() / 100;
@@ -104,7 +104,7 @@ fn one_rule_more_changes_no_table_of_many() {
 }
 
 #[test]
-fn a_rule_goes_on_by_its_name_wherever_it_stands() {
+fn a_rule_keeps_its_state_by_name() {
     let clock = ManualClock::new();
     let rule = |name| per_ip(name, [hour(9)]);
     let sluice = sluice(&clock, [rule("a"), rule("b")]);
@@ -114,14 +114,14 @@ fn a_rule_goes_on_by_its_name_wherever_it_stands() {
     assert_eq!((left("a"), left("b"), left("c")), (5, 9, 9));
     replace(&sluice, [rule("a")]);
     assert_eq!(left("a"), 5);
-    // Under another name it is another rule.
+    // With another name it is another rule.
     replace(&sluice, [rule("z")]);
     assert_eq!(left("z"), 9);
     replace(&sluice, [rule("a")]);
-    assert_eq!(left("a"), 9, "gone with the rule");
+    assert_eq!(left("a"), 9, "removed with the rule");
 }
 
-/// Any limit of an amount and a window.
+/// Any limit with an amount and a window.
 fn limits() -> impl Strategy<Value = Limit> {
     (0..6usize, 1..20u64, prop::sample::select(vec![secs(1), secs(60), secs(3_600)])).prop_map(
         |(kind, amount, window)| {
@@ -141,15 +141,15 @@ fn limits() -> impl Strategy<Value = Limit> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Up or down, to another algorithm or none: nothing is given for free.
+    /// Raised or lowered, to another algorithm or none: no change gives extra quota.
     #[test]
-    fn a_changed_rule_is_no_free_burst_and_an_unchanged_one_goes_on(
+    fn a_changed_rule_gives_no_free_burst_and_an_unchanged_one_continues(
         old in limits(), new in limits(), keyed: bool, uses in prop::collection::vec(0..5_000u64, 0..12),
         others in 0..3usize, first: bool, after in 0..2_000u64,
     ) {
         let clock = ManualClock::new();
         let rule = |limit| if keyed { per_ip("a", [limit]) } else { Rule::new("a", [limit]) };
-        let surrounded = |limit| {
+        let with_neighbours = |limit| {
             let mut rules: Vec<Rule> = (0..others).map(|n| per_ip(&format!("other{n}"), [hour(3)])).collect();
             rules.insert(if first { 0 } else { others }, rule(limit));
             rules
@@ -162,8 +162,8 @@ proptest! {
             clock.advance(ms(pause));
             held.extend(all.each_ref().map(|sluice| sluice.decide_named("a", &from(1)).unwrap()));
         }
-        replace(changed, surrounded(new));
-        replace(unchanged, surrounded(old));
+        replace(changed, with_neighbours(new));
+        replace(unchanged, with_neighbours(old));
         let left = |sluice: &Sluice| {
             let state = if keyed { sluice.peek("a", &["203.0.113.1"]) } else { sluice.peek("a", &[]) };
             state.unwrap().limits[0].remaining
@@ -171,15 +171,15 @@ proptest! {
         match (old.is_concurrency(), new.is_concurrency()) {
             (true, true) => {
                 let out = twin.counts()[0].permits.unwrap();
-                prop_assert_eq!(left(changed), new.capacity().saturating_sub(out), "permits that are out stay out");
+                prop_assert_eq!(left(changed), new.capacity().saturating_sub(out), "held permits stay held");
             }
             (false, false) => {
                 let had = drain(twin, "a", &from(1));
-                let most = most_after_change(&old, &new, had);
+                let max = max_after_change(&old, &new, had);
                 let taken = drain(changed, "a", &from(1));
-                prop_assert!(taken <= most, "{} of {}: {} -> {}", taken, most, old, new);
+                prop_assert!(taken <= max, "{} of {}: {} -> {}", taken, max, old, new);
             }
-            // Rates and permits have nothing to say to each other.
+            // Rates and permits have no common unit.
             _ => {}
         }
         prop_assert_eq!(left(unchanged), left(later));
@@ -191,57 +191,57 @@ proptest! {
     }
 }
 
-/// Whatever is changed, and however often, no key is admitted more than the most any of the rules allowed.
+/// For any changes in any number, no key is admitted more than the highest limit of any of the rules.
 #[test]
-fn a_thousand_replacements_under_load_admit_nothing_too_much() {
-    const MOST: u64 = 300;
+fn a_thousand_reloads_under_load_admit_nothing_extra() {
+    const MAX_ADMITTED: u64 = 300;
     const HOSTS: u8 = 5;
     let clock = ManualClock::new();
-    let form = |turn: u64| {
-        let limit = match turn % 4 {
-            0 => hour(MOST),
-            1 => hour(MOST - turn % 50),
-            2 => Limit::token_bucket(Rate::new(1, secs(3_600)).unwrap(), MOST).unwrap(),
-            _ => Limit::fixed_window(MOST, secs(3_600), Alignment::FirstUse).unwrap(),
+    let rules_for = |round: u64| {
+        let limit = match round % 4 {
+            0 => hour(MAX_ADMITTED),
+            1 => hour(MAX_ADMITTED - round % 50),
+            2 => Limit::token_bucket(Rate::new(1, secs(3_600)).unwrap(), MAX_ADMITTED).unwrap(),
+            _ => Limit::fixed_window(MAX_ADMITTED, secs(3_600), Alignment::FirstUse).unwrap(),
         };
-        let mut rules: Vec<Rule> = (0..turn % 3).map(|n| per_ip(&format!("other{n}"), [hour(1 << 40)])).collect();
-        rules.push(Rule { max_keys: Some(20 + turn as usize % 40), ..per_ip("a", [limit]) });
-        rules.rotate_left(turn as usize % 2);
+        let mut rules: Vec<Rule> = (0..round % 3).map(|n| per_ip(&format!("other{n}"), [hour(1 << 40)])).collect();
+        rules.push(Rule { max_keys: Some(20 + round as usize % 40), ..per_ip("a", [limit]) });
+        rules.rotate_left(round as usize % 2);
         rules
     };
-    let sluice = sluice(&clock, form(0));
+    let sluice = sluice(&clock, rules_for(0));
     let (stop, admitted) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; HOSTS as usize]);
-    let (begun, begins) = mpsc::channel();
+    let (started, start_receiver) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..2 {
-            let begun = begun.clone();
+            let started = started.clone();
             let (sluice, stop, admitted) = (&sluice, &stop, &admitted);
             scope.spawn(move || {
                 let mut round = 0;
                 while !stop.load(Ordering::Relaxed) {
                     for host in 0..HOSTS {
                         let request = from(host);
-                        let passes = match sluice.waving().wave(&request) {
-                            Some(waved) => waved.is_admitted(),
+                        let is_admitted = match sluice.fast_path().try_decide(&request) {
+                            Some(fast) => fast.is_admitted(),
                             None => sluice.decide(&request).is_admitted(),
                         };
-                        admitted[usize::from(host)].fetch_add(u64::from(passes), Ordering::Relaxed);
+                        admitted[usize::from(host)].fetch_add(u64::from(is_admitted), Ordering::Relaxed);
                     }
                     round += 1;
                     if round == 1 {
-                        begun.send(()).unwrap();
+                        started.send(()).unwrap();
                     }
                 }
             });
         }
-        begins.recv().unwrap();
-        for turn in 1..=1_000 {
-            replace(&sluice, form(turn));
+        start_receiver.recv().unwrap();
+        for round in 1..=1_000 {
+            replace(&sluice, rules_for(round));
         }
         stop.store(true, Ordering::Relaxed);
     });
     for admitted in &admitted {
         let admitted = admitted.load(Ordering::Relaxed);
-        assert!((1..=MOST).contains(&admitted), "{admitted}");
+        assert!((1..=MAX_ADMITTED).contains(&admitted), "{admitted}");
     }
 }

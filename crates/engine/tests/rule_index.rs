@@ -1,12 +1,12 @@
-//! The index finds exactly the rules that asking every rule would find.
+//! The index finds exactly the rules that a linear scan finds.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use sluicegate_engine::rule::{Attribute, AttributeMap, Expr, Params, Request, Rule, RuleIndex, Side, Target};
+use sluicegate_engine::rule::{Attribute, AttributeMap, Direction, Expr, Params, Request, Rule, RuleIndex, Target};
 
-/// Whether a pattern matches a path, said once more in the plainest way.
+/// Reference implementation: true if a pattern matches a path.
 fn path_matches(pattern: &str, path: &str) -> bool {
     fn segments(path: &str) -> Vec<&str> {
         let path = path.strip_prefix('/').unwrap_or(path);
@@ -45,10 +45,10 @@ fn params<'a>(pattern: &'a str, path: &'a str) -> Params<'a> {
     params
 }
 
-fn asking_every_rule(rules: &[Rule], request: &Request<'_>) -> Vec<(usize, Vec<(String, String)>)> {
+fn match_every_rule(rules: &[Rule], request: &Request<'_>) -> Vec<(usize, Vec<(String, String)>)> {
     let fits = |rule: &Rule| -> Option<Vec<(String, String)>> {
         let target = &rule.target;
-        let fits = rule.side == request.side
+        let fits = rule.direction == request.direction
             && target.service.as_ref().is_none_or(|service| service == request.service)
             && target.host.as_ref().is_none_or(|host| *host == request.host.to_lowercase())
             && (target.methods.is_empty() || target.methods.iter().any(|method| method == request.method))
@@ -85,7 +85,7 @@ fn rules() -> impl Strategy<Value = Rule> {
         let mut rule = Rule::new("rule", []);
         rule.target = Target::parse(&target).unwrap();
         rule.when = (!conditions.is_empty()).then(|| Expr::parse(&conditions.join(" && ")).unwrap());
-        rule.side = if inbound { Side::Inbound } else { Side::Outbound };
+        rule.direction = if inbound { Direction::Inbound } else { Direction::Outbound };
         rule
     })
 }
@@ -94,7 +94,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_index_finds_what_asking_every_rule_finds(
+    fn the_index_agrees_with_a_linear_scan(
         rules in prop::collection::vec(rules(), 0..60),
         requests in prop::collection::vec(
             (paths(), "GET|POST|PUT", "[st]?", "[hHi]?", "[abc]?", "[ab]?", prop::option::of(0..3u8)), 1..12),
@@ -104,13 +104,13 @@ proptest! {
             let attributes = AttributeMap::new()
                 .with(Attribute::custom("account"), account)
                 .with(Attribute::header("x"), x);
-            for side in [Side::Inbound, Side::Outbound] {
+            for direction in [Direction::Inbound, Direction::Outbound] {
                 let request = Request {
                     client_ip: ip.map(|ip| IpAddr::from([10, ip, 0, 1])),
                     ..Request::new(&method, &path)
                         .with_service(&service)
                         .with_host(&host)
-                        .with_side(side)
+                        .with_direction(direction)
                         .with_attributes(&attributes)
                 };
                 let mut found = Vec::new();
@@ -118,7 +118,7 @@ proptest! {
                     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
                     found.push((rule, params));
                 });
-                prop_assert_eq!(&found, &asking_every_rule(&rules, &request), "{:?}", request);
+                prop_assert_eq!(&found, &match_every_rule(&rules, &request), "{:?}", request);
                 for (rule, _) in &found {
                     prop_assert!(rules[*rule].target.matches(&request));
                 }
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn no_path_breaks_the_search_for_rules(path: String, rules in prop::collection::vec(rules(), 0..10)) {
+    fn arbitrary_paths_never_panic(path: String, rules in prop::collection::vec(rules(), 0..10)) {
         RuleIndex::build(&rules).matching(&rules, &Request::new("GET", &path), |_, _| {});
     }
 }

@@ -1,4 +1,4 @@
-//! State saved and taken up again: the same decisions, or a clear error, and never a panic.
+//! Saved and restored state: the same decisions or a clear error, and never a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -25,8 +25,8 @@ fn kinds() -> Vec<Limit> {
     ]
 }
 
-/// Every kind alone, and all together.
-fn plans() -> Vec<Vec<Limit>> {
+/// Every kind of limit alone, and all together.
+fn limit_sets() -> Vec<Vec<Limit>> {
     kinds().into_iter().map(|kind| vec![kind]).chain([kinds()]).collect()
 }
 
@@ -36,36 +36,36 @@ fn through_bytes(saved: SavedState) -> SavedState {
 
 #[test]
 fn a_restored_limiter_decides_as_the_saved_one_would_have() {
-    for limits in plans() {
+    for limits in limit_sets() {
         for reservable in [false, true] {
-            let mut dice = Dice::new(5);
+            let mut dice = TestRng::new(5);
             let clock = ManualClock::new();
             let builder = || {
                 let builder = Limiter::builder().limits(limits.iter().copied()).clock(clock.clone());
                 if reservable { builder.reservable() } else { builder }
             };
-            let alone = builder().build().unwrap();
+            let unkeyed = builder().build().unwrap();
             let keyed: KeyedLimiter<u64> = builder().build_keyed(500).unwrap();
             for _ in 0..500 {
                 clock.advance(ms(dice.below(20)));
-                alone.check_cost(dice.below(3));
+                unkeyed.check_cost(dice.below(3));
                 keyed.check_cost(&dice.below(50), dice.below(3));
             }
-            let alone_again = builder().restore(&through_bytes(alone.save())).unwrap();
-            let keyed_again = builder().restore_keyed(&through_bytes(keyed.save()), 500).unwrap();
+            let unkeyed_restored = builder().restore(&through_bytes(unkeyed.save())).unwrap();
+            let keyed_restored = builder().restore_keyed(&through_bytes(keyed.save()), 500).unwrap();
             for _ in 0..500 {
                 clock.advance(ms(dice.below(20)));
                 let (key, cost) = (dice.below(50), dice.below(3));
-                assert_eq!(alone.check_cost(cost), alone_again.check_cost(cost), "{limits:?}");
-                assert_eq!(keyed.check_cost(&key, cost), keyed_again.check_cost(&key, cost), "{limits:?}");
+                assert_eq!(unkeyed.check_cost(cost), unkeyed_restored.check_cost(cost), "{limits:?}");
+                assert_eq!(keyed.check_cost(&key, cost), keyed_restored.check_cost(&key, cost), "{limits:?}");
             }
-            assert_eq!(through_bytes(alone.save()).into_bytes(), alone_again.save().into_bytes());
+            assert_eq!(through_bytes(unkeyed.save()).into_bytes(), unkeyed_restored.save().into_bytes());
         }
     }
 }
 
 #[test]
-fn what_was_forgotten_early_stays_strict_after_a_restart() {
+fn the_overflow_slot_survives_a_restart() {
     let clock = ManualClock::new();
     let builder = || Limiter::builder().limit(bucket("1/h", 3)).clock(clock.clone());
     let before: KeyedLimiter<u64> = builder().build_keyed(5).unwrap();
@@ -81,24 +81,24 @@ fn what_was_forgotten_early_stays_strict_after_a_restart() {
 }
 
 #[test]
-fn what_was_held_is_not_restored() {
+fn permits_and_reservations_are_not_restored() {
     let clock = ManualClock::new();
     let builder = || Limiter::builder().limits([permits(2), bucket("1/s", 9)]).clock(clock.clone()).reservable();
-    let alone = builder().build().unwrap();
+    let unkeyed = builder().build().unwrap();
     let keyed: KeyedLimiter<str> = builder().build_keyed(10).unwrap();
-    let held = [alone.enter(1).unwrap(), alone.enter(1).unwrap(), keyed.enter("a", 1).unwrap()];
-    let again = builder().restore(&through_bytes(alone.save())).unwrap();
-    let keyed_again: KeyedLimiter<str> = builder().restore_keyed(&through_bytes(keyed.save()), 10).unwrap();
-    assert_eq!(again.status().iter().map(|status| status.remaining).collect::<Vec<_>>(), [2, 7]);
-    assert_eq!(keyed_again.status("a").iter().map(|status| status.remaining).collect::<Vec<_>>(), [2, 8]);
+    let held = [unkeyed.enter(1).unwrap(), unkeyed.enter(1).unwrap(), keyed.enter("a", 1).unwrap()];
+    let restored = builder().restore(&through_bytes(unkeyed.save())).unwrap();
+    let keyed_restored: KeyedLimiter<str> = builder().restore_keyed(&through_bytes(keyed.save()), 10).unwrap();
+    assert_eq!(restored.status().iter().map(|status| status.remaining).collect::<Vec<_>>(), [2, 7]);
+    assert_eq!(keyed_restored.status("a").iter().map(|status| status.remaining).collect::<Vec<_>>(), [2, 8]);
     clock.advance(secs(60));
-    assert_eq!(again.status()[1].remaining, 9, "nobody is left to settle, so nothing stays out");
+    assert_eq!(restored.status()[1].remaining, 9, "no caller is left to settle, so nothing stays reserved");
     drop(held);
-    assert_eq!(again.status()[0].remaining, 2);
+    assert_eq!(restored.status()[0].remaining, 2);
 }
 
 #[test]
-fn limits_may_have_changed_since() {
+fn restore_accepts_changed_limits() {
     let clock = ManualClock::new();
     let builder = |limit| Limiter::builder().limit(limit).clock(clock.clone());
     let old = bucket("1/m", 10);
@@ -116,29 +116,29 @@ fn limits_may_have_changed_since() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_apart() {
+fn restore_errors_are_distinct() {
     let clock = ManualClock::new();
     let builder = || Limiter::builder().limit(bucket("1/m", 10)).clock(clock.clone());
     let keyed: KeyedLimiter<str> = builder().build_keyed(1_000).unwrap();
     keyed.check("a");
-    let (keyed, alone) = (keyed.save(), builder().build().unwrap().save());
+    let (keyed, unkeyed) = (keyed.save(), builder().build().unwrap().save());
     let restore = |saved: &SavedState, capacity| builder().restore_keyed::<str>(saved, capacity).map(drop);
     assert_eq!(restore(&keyed, 1_000), Ok(()));
-    assert_eq!(restore(&alone, 1_000), Err(RestoreError::OtherKind));
-    assert_eq!(builder().restore(&keyed).map(drop), Err(RestoreError::OtherKind));
+    assert_eq!(restore(&unkeyed, 1_000), Err(RestoreError::KindMismatch));
+    assert_eq!(builder().restore(&keyed).map(drop), Err(RestoreError::KindMismatch));
     assert!(matches!(restore(&keyed, 0), Err(RestoreError::Limit(_))));
-    assert!(matches!(Limiter::builder().clock(clock.clone()).restore(&alone), Err(RestoreError::Limit(_))));
+    assert!(matches!(Limiter::builder().clock(clock.clone()).restore(&unkeyed), Err(RestoreError::Limit(_))));
     clock.set(clock.now() + secs(7_200));
     let later = builder().build().unwrap().save();
     clock.set(sluicegate_engine::Timestamp::from_nanos(clock.now().as_nanos() - 3_600_000_000_000));
-    assert!(builder().restore(&later).is_ok(), "an hour is a clock that was set");
+    assert!(builder().restore(&later).is_ok(), "one hour ahead means a changed clock");
     clock.set(sluicegate_engine::Timestamp::from_nanos(clock.now().as_nanos() - 1));
     assert_eq!(builder().restore(&later).map(drop), Err(RestoreError::FromTheFuture));
 }
 
-/// The capacity is what an operator changes at a restart. Every key must be as limited as it was.
+/// Operators change the capacity at a restart. Every key must be at least as limited as before.
 #[test]
-fn the_capacity_may_have_changed_since() {
+fn restore_accepts_another_capacity() {
     let clock = ManualClock::new();
     let builder = || Limiter::builder().limit(bucket("1/h", 10)).clock(clock.clone());
     let before: KeyedLimiter<u64> = builder().build_keyed(1_000).unwrap();
@@ -149,17 +149,17 @@ fn the_capacity_may_have_changed_since() {
         let mut exact = 0;
         for key in 0..900 {
             let (left, was_left) = (after.status(&key)[0].remaining, 10 - key % 10);
-            assert!(left <= was_left, "key {key} of {capacity} has {left} instead of {was_left}");
+            assert!(left <= was_left, "key {key} of {capacity} has {left}, expected {was_left}");
             exact += u32::from(left == was_left);
         }
-        // Some are stricter than they were: where a bucket overflows, strangers to it start with less.
-        assert!(capacity < 1_000 || exact > 800, "only {exact} of 900 keys of {capacity} are as they were");
+        // Some keys are stricter than before: in an overflowing bucket, unknown keys start with less.
+        assert!(capacity < 1_000 || exact > 800, "only {exact} of 900 keys of {capacity} are unchanged");
         assert!(capacity != 1_000 || exact == 900);
     }
 }
 
 #[test]
-fn a_saved_state_shows_nothing_of_its_seed() {
+fn debug_output_hides_the_seed() {
     let limiter: KeyedLimiter<str> = Limiter::builder().limit(bucket("1/m", 1)).build_keyed(10).unwrap();
     assert!(format!("{:?}", limiter.save()).starts_with("SavedState { len:"));
 }
@@ -172,7 +172,7 @@ fn some_bytes() -> Vec<u8> {
 }
 
 #[test]
-fn every_bit_and_every_byte_counts() {
+fn every_flipped_bit_and_missing_byte_is_detected() {
     let bytes = some_bytes();
     for end in 0..bytes.len() {
         assert!(SavedState::from_bytes(bytes[..end].to_vec()).is_err(), "cut after {end}");
@@ -190,7 +190,7 @@ fn every_bit_and_every_byte_counts() {
 
 proptest! {
     #[test]
-    fn foreign_bytes_are_errors(bytes: Vec<u8>, magic in "slgate\u{0}\u{1}|slrules\u{2}") {
+    fn arbitrary_bytes_are_errors(bytes: Vec<u8>, magic in "slgate\u{0}\u{1}|slrules\u{2}") {
         prop_assert!(SavedState::from_bytes(bytes.clone()).is_err());
         prop_assert!(SavedRules::from_bytes(&bytes).is_err());
         let named = [magic.as_bytes(), &bytes].concat();
@@ -212,7 +212,7 @@ proptest! {
 fn rules() -> Vec<Rule> {
     let mut per_ip = Rule::new("per-ip", [bucket("2/m", 2)]);
     per_ip.key = vec![Attribute::ClientIp.into()];
-    per_ip.ban = Some(Ban { after: 3, within: secs(60), lasting: secs(600) });
+    per_ip.ban = Some(Ban { after: 3, within: secs(60), duration: secs(600) });
     let mut busy = Rule::new("busy", [permits(3), log(100, secs(60))]);
     busy.key = vec![Attribute::Path.into()];
     vec![Rule::new("all", [sliding(50, secs(60), 10)]), per_ip, busy]
@@ -223,7 +223,7 @@ fn from(ip: u8) -> Request<'static> {
 }
 
 #[test]
-fn a_whole_sluice_goes_on_after_a_restart_with_its_bans() {
+fn a_sluice_restores_limits_and_bans() {
     let clock = ManualClock::new();
     let build = |rules, saved| {
         let builder = Sluice::builder().rules(rules).clock(clock.clone()).memory(1 << 20);
@@ -261,7 +261,7 @@ fn a_whole_sluice_goes_on_after_a_restart_with_its_bans() {
     assert_eq!(explained(&after, 1)[2].2.remaining, 3, "permits were not saved");
     drop(held);
 
-    // Some rules are new, some gone, some changed: each goes its own way.
+    // Some rules are new, some removed, some changed: each is restored independently.
     let mut changed = rules();
     changed.remove(0);
     changed[0].limits = vec![bucket("2/m", 1)];
@@ -272,5 +272,5 @@ fn a_whole_sluice_goes_on_after_a_restart_with_its_bans() {
     other.replace(rules(), Lists::default()).unwrap();
     assert!(!other.decide(&from(66)).is_admitted());
     clock.advance(secs(500));
-    assert!(other.decide(&from(66)).is_admitted(), "the term is over to the second");
+    assert!(other.decide(&from(66)).is_admitted(), "the ban ends to the second");
 }

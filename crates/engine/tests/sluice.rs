@@ -1,4 +1,4 @@
-//! Rules in force: all or nothing across rules, lists, bans, shadow rules, lines, and rules replaced.
+//! `Sluice`: all or nothing across rules, lists, bans, shadow rules, queues and rule replacement.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use sluicegate_engine::algorithm::Status;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{
-    Actual, Attribute, AttributeMap, Ban, Cost, Expr, KeyPart, ListHit, Lists, Mode, Priority, Queue, Reply, Request,
-    Rule, Side, Target,
+    Attribute, AttributeMap, Ban, Cost, CostSource, Direction, Expr, KeyPart, ListHit, Lists, Mode, Priority, Queue,
+    Reply, Request, Rule, Target,
 };
 use sluicegate_engine::sluice::{Cause, RuleSetError};
 use sluicegate_engine::{Limit, Outcome, Sluice, Verdict};
@@ -49,8 +49,8 @@ fn exprs(texts: &[&str]) -> Vec<Expr> {
     texts.iter().map(|text| Expr::parse(text).unwrap()).collect()
 }
 
-/// What every matching rule has left, by the limit that is tightest.
-fn left(sluice: &Sluice, request: &Request<'_>) -> Vec<Option<Status>> {
+/// Remaining quota of every matching rule, by its tightest limit.
+fn remaining(sluice: &Sluice, request: &Request<'_>) -> Vec<Option<Status>> {
     sluice.explain(request).rules.into_iter().map(|rule| rule.decision.map(|decision| decision.status)).collect()
 }
 
@@ -63,7 +63,7 @@ fn admitted(sluice: &Sluice, request: &Request<'_>, times: usize) -> usize {
 }
 
 #[test]
-fn a_refusal_by_one_rule_spends_nothing_of_the_others() {
+fn a_refusal_by_one_rule_consumes_nothing_of_the_others() {
     let clock = ManualClock::new();
     let rules = [
         on("service shop", rule("service", [bucket("100/s", 100), sliding(100, secs(1), 10)])),
@@ -74,7 +74,7 @@ fn a_refusal_by_one_rule_spends_nothing_of_the_others() {
     let sluice = sluice(&clock, rules);
     let order = Request::new("POST", "/orders").with_service("shop").with_client_ip([10, 0, 0, 1]);
     assert_eq!(admitted(&sluice, &order, 3), 3);
-    let before = left(&sluice, &order);
+    let before = remaining(&sluice, &order);
     for _ in 0..50 {
         let refused = sluice.decide(&order);
         assert_eq!((refused_by(&refused), refused.cause()), (Some("interface"), Cause::Limit(1)));
@@ -82,7 +82,7 @@ fn a_refusal_by_one_rule_spends_nothing_of_the_others() {
         assert_eq!(refused.limit(), Some(&log(3, secs(60))));
         assert_eq!(refused.decisions().count(), 3);
     }
-    assert_eq!(left(&sluice, &order), before);
+    assert_eq!(remaining(&sluice, &order), before);
     assert_eq!(before[3], None, "a rule whose key is missing does not apply");
     let counts: Vec<_> = sluice.counts().iter().map(|rule| (rule.admitted, rule.refused)).collect();
     assert_eq!(counts, [(3, 0), (3, 50), (3, 0), (0, 0)]);
@@ -110,13 +110,13 @@ fn threads_decide_all_or_nothing_too() {
     });
     let (a, b) = (counts[0] as u64, counts[1] as u64);
     assert_eq!(a + b, 450, "the tightest common limit decides");
-    let remaining = |path: &str| left(&sluice, &get(path)).into_iter().map(|status| status.unwrap().remaining);
+    let remaining = |path: &str| remaining(&sluice, &get(path)).into_iter().map(|status| status.unwrap().remaining);
     assert_eq!(remaining("/a").collect::<Vec<_>>(), [300 - a, 50, 0]);
     assert_eq!(remaining("/b").collect::<Vec<_>>(), [50, 0, 300 - b]);
 }
 
 #[test]
-fn lists_come_before_everything_and_allow_wins() {
+fn lists_are_checked_first_and_allow_wins() {
     let clock = ManualClock::new();
     let lists = Lists {
         allow: exprs(&["client.ip in 10.1.0.0/16"]),
@@ -135,26 +135,26 @@ fn lists_come_before_everything_and_allow_wins() {
     let denied = sluice.decide(&from("192.0.2.1").with_attributes(&mallory));
     assert_eq!(denied.cause(), Cause::DenyList(1));
     assert_eq!(sluice.explain(&from("10.2.0.1")).list, Some(ListHit::Deny(0)));
-    assert!(sluice.decide(&from("192.0.2.1")).is_admitted(), "nothing of this was counted");
+    assert!(sluice.decide(&from("192.0.2.1")).is_admitted(), "none of these requests was counted");
     sluice.replace(sluice.rules(), Lists::default()).unwrap();
-    assert!(!sluice.decide(&from("10.1.2.3")).is_admitted(), "off the list, under the rule");
+    assert!(!sluice.decide(&from("10.1.2.3")).is_admitted(), "removed from the list, subject to the rule");
 }
 
 fn banning(after: u32) -> Rule {
-    let ban = Ban { after, within: secs(60), lasting: secs(600) };
+    let ban = Ban { after, within: secs(60), duration: secs(600) };
     Rule { ban: Some(ban), ..by("client.ip", rule("per-ip", [bucket("1/s", 1)])) }
 }
 
 #[test]
-fn whoever_keeps_running_into_a_limit_is_banned_for_a_time_and_no_longer() {
+fn repeated_refusals_ban_a_key_for_the_configured_time() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [banning(3)]);
     let (bad, good) = (from("10.0.0.1"), from("10.0.0.2"));
     assert_eq!(admitted(&sluice, &bad, 3), 1, "two refusals");
     clock.advance(secs(61));
-    assert_eq!(admitted(&sluice, &bad, 3), 1, "two more, but the first two were long ago");
+    assert_eq!(admitted(&sluice, &bad, 3), 1, "two more, but the first two have expired");
     assert!(sluice.bans().is_empty());
-    assert_eq!(sluice.decide(&bad).cause(), Cause::Limit(0), "the third refusal is still one of the limit");
+    assert_eq!(sluice.decide(&bad).cause(), Cause::Limit(0), "the third refusal is still caused by the limit");
     let bans = sluice.bans();
     assert_eq!((bans.len(), bans[0].rule.as_str(), bans[0].key.as_str()), (1, "per-ip", "10.0.0.1"));
     assert_eq!(bans[0].remaining, secs(600));
@@ -166,7 +166,7 @@ fn whoever_keeps_running_into_a_limit_is_banned_for_a_time_and_no_longer() {
         }
     }
     let banned = sluice.decide(&bad);
-    assert_eq!(banned.verdict(), Verdict::Denied { retry_after: Some(secs(1)) }, "not prolonged");
+    assert_eq!(banned.verdict(), Verdict::Denied { retry_after: Some(secs(1)) }, "not extended");
     assert_eq!(sluice.explain(&bad).rules[0].banned, Some(secs(1)));
     assert!(sluice.decide(&good).is_admitted());
     assert_eq!(sluice.counts()[0].banned, 31);
@@ -178,7 +178,7 @@ fn whoever_keeps_running_into_a_limit_is_banned_for_a_time_and_no_longer() {
 }
 
 #[test]
-fn a_ban_can_be_lifted_and_leaves_with_its_rule() {
+fn a_ban_can_be_lifted_and_is_removed_with_its_rule() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [banning(1)]);
     let bad = from("10.0.0.1");
@@ -190,29 +190,29 @@ fn a_ban_can_be_lifted_and_leaves_with_its_rule() {
     assert!(!sluice.lift_ban("per-ip", "10.0.0.9"));
     assert!(!sluice.lift_ban("other", "10.0.0.1"));
     assert!(sluice.lift_ban("per-ip", "10.0.0.1"));
-    assert!(!sluice.lift_ban("per-ip", "10.0.0.1"), "it was lifted already");
+    assert!(!sluice.lift_ban("per-ip", "10.0.0.1"), "already lifted");
     clock.advance(secs(1));
     assert!(sluice.decide(&bad).is_admitted());
     ban(&sluice);
     let mut unchanged = banning(1);
     unchanged.limits = vec![bucket("2/s", 9)];
     sluice.replace(vec![unchanged], Lists::default()).unwrap();
-    assert_eq!(sluice.decide(&bad).cause(), Cause::Ban(0), "other limits, the same ban");
+    assert_eq!(sluice.decide(&bad).cause(), Cause::Ban(0), "changed limits, same ban");
     sluice.replace(vec![], Lists::default()).unwrap();
     assert!(sluice.decide(&bad).is_admitted());
     assert!(sluice.bans().is_empty());
 }
 
 #[test]
-fn innocents_are_not_banned_however_many_are_guilty() {
+fn many_banned_keys_do_not_ban_others() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [Rule { max_keys: Some(20), ..banning(2) }]);
-    for guilty in 0..5_000u32 {
-        let request = Request::new("GET", "/").with_client_ip(guilty.to_be_bytes());
+    for banned in 0..5_000u32 {
+        let request = Request::new("GET", "/").with_client_ip(banned.to_be_bytes());
         admitted(&sluice, &request, 4);
     }
-    for innocent in 5_000..10_000u32 {
-        let request = Request::new("GET", "/").with_client_ip(innocent.to_be_bytes());
+    for other in 5_000..10_000u32 {
+        let request = Request::new("GET", "/").with_client_ip(other.to_be_bytes());
         assert_eq!(sluice.explain(&request).rules[0].banned, None);
     }
     assert!(sluice.bans().len() <= 1_024);
@@ -228,7 +228,12 @@ fn a_shadow_rule_counts_and_reports_and_never_refuses() {
     for _ in 0..20 {
         assert_eq!(refused_by(&sluice.decide(&get("/limited"))), Some("enforced"));
     }
-    assert_eq!(left(&sluice, &get("/"))[0].unwrap().remaining, 1, "what was refused elsewhere is not counted");
+    assert_eq!(
+        remaining(&sluice, &get("/"))[0].unwrap().remaining,
+        1,
+        "requests refused by other rules are not \
+        counted"
+    );
     let second = sluice.decide(&get("/"));
     assert!(second.is_admitted() && second.would_refuse().count() == 0);
     for _ in 0..3 {
@@ -269,7 +274,7 @@ fn a_request_without_the_key_is_not_counted() {
 }
 
 #[test]
-fn neighbours_of_one_ipv6_network_share_a_limit() {
+fn addresses_of_one_ipv6_network_share_a_limit() {
     let clock = ManualClock::new();
     let per_ip = by("client.ip", rule("per-ip", [bucket("1/h", 2)]));
     let whole = KeyPart { ipv6_prefix: 128, ipv4_prefix: 24, ..Attribute::ClientIp.into() };
@@ -281,7 +286,7 @@ fn neighbours_of_one_ipv6_network_share_a_limit() {
     assert!(sluice.decide(&from("2001:db8:0:1::1")).is_admitted());
     assert!(sluice.decide(&from("10.0.0.1")).is_admitted());
     assert!(sluice.decide(&from("::ffff:10.0.0.1")).is_admitted());
-    assert!(!sluice.decide(&from("10.0.0.1")).is_admitted(), "mapped or not, one address");
+    assert!(!sluice.decide(&from("10.0.0.1")).is_admitted(), "mapped or not, the same address");
     let at = |ip: &str| sluice.decide(&Request { path: "/other", ..from(ip) }).is_admitted();
     assert!(at("2001:db8::1") && at("2001:db8::2") && at("10.0.0.1") && !at("10.0.0.2"));
 }
@@ -289,27 +294,28 @@ fn neighbours_of_one_ipv6_network_share_a_limit() {
 #[test]
 fn costs_come_from_the_rule_the_request_or_an_attribute() {
     let clock = ManualClock::new();
-    let weighed =
+    let by_attribute =
         Rule { cost: Cost::Attribute("header['x-cost']".parse().unwrap()), ..rule("w", [bucket("1/h", 100)]) };
     let fixed = Rule { cost: Cost::Fixed(3), ..rule("f", [bucket("1/h", 1_000)]) };
-    let sluice = sluice(&clock, [weighed, fixed]);
-    let ask = |value: &str, cost| {
+    let sluice = sluice(&clock, [by_attribute, fixed]);
+    let costs_and_verdict = |value: &str, cost| {
         let attributes = AttributeMap::new().with(Attribute::header("x-cost"), value);
         let request = get("/").with_attributes(&attributes).with_cost(cost);
         let costs: Vec<u64> = sluice.explain(&request).rules.iter().map(|rule| rule.cost).collect();
         (costs, sluice.decide(&request).verdict())
     };
-    assert_eq!(ask("40", 1), (vec![40, 3], Verdict::Allowed));
-    assert_eq!(ask(" 7 ", 2), (vec![7, 6], Verdict::Allowed));
-    // Too large to count is more than any limit, and not one.
-    assert_eq!(ask("18446744073709551616", 1).1, Verdict::Never);
-    for nonsense in ["", "-5", "1.5", "1e3", "NaN"] {
-        assert_eq!(ask(nonsense, 1), (vec![1, 3], Verdict::Allowed), "{nonsense}");
+    assert_eq!(costs_and_verdict("40", 1), (vec![40, 3], Verdict::Allowed));
+    assert_eq!(costs_and_verdict(" 7 ", 2), (vec![7, 6], Verdict::Allowed));
+    // A number too large to parse exceeds any limit; it does not cost one.
+    assert_eq!(costs_and_verdict("18446744073709551616", 1).1, Verdict::Never);
+    for invalid in ["", "-5", "1.5", "1e3", "NaN"] {
+        assert_eq!(costs_and_verdict(invalid, 1), (vec![1, 3], Verdict::Allowed), "{invalid}");
     }
-    assert_eq!(ask("0", 0), (vec![0, 0], Verdict::Allowed));
-    assert_eq!(ask("101", 1).1, Verdict::Never);
-    assert_eq!(ask("1", u64::MAX), (vec![1, u64::MAX], Verdict::Never));
-    let remaining: Vec<u64> = left(&sluice, &get("/")).into_iter().map(|status| status.unwrap().remaining).collect();
+    assert_eq!(costs_and_verdict("0", 0), (vec![0, 0], Verdict::Allowed));
+    assert_eq!(costs_and_verdict("101", 1).1, Verdict::Never);
+    assert_eq!(costs_and_verdict("1", u64::MAX), (vec![1, u64::MAX], Verdict::Never));
+    let remaining: Vec<u64> =
+        remaining(&sluice, &get("/")).into_iter().map(|status| status.unwrap().remaining).collect();
     assert_eq!(remaining, [100 - 40 - 7 - 5, 1_000 - 3 - 6 - 15]);
 }
 
@@ -318,7 +324,8 @@ fn an_estimate_is_settled_and_anything_can_be_given_back() {
     let clock = ManualClock::new();
     let estimate = Rule { cost: Cost::estimate(100), ..rule("tokens", [bucket("1/s", 250)]) };
     let sluice = sluice(&clock, [estimate, rule("requests", [bucket("1/s", 10), permits(2)])]);
-    let remaining = || left(&sluice, &get("/")).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>();
+    let remaining =
+        || remaining(&sluice, &get("/")).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>();
     let request = sluice.decide(&get("/"));
     assert_eq!(remaining(), [150, 1]);
     clock.advance(secs(200));
@@ -335,31 +342,32 @@ fn an_estimate_is_settled_and_anything_can_be_given_back() {
 }
 
 #[test]
-fn a_request_whose_own_cost_was_an_estimate_is_settled_by_every_rule_in_its_unit() {
+fn an_estimated_request_cost_is_settled_per_rule() {
     let clock = ManualClock::new();
-    let told = Rule { cost: Cost::estimate(100), ..rule("told", [bucket("1/s", 1_000)]) };
-    let read = Cost::Estimate { reserve: 70, actual: Actual::ResponseBytes };
+    let estimated = Rule { cost: Cost::estimate(100), ..rule("told", [bucket("1/s", 1_000)]) };
+    let read = Cost::Estimate { reserve: 70, actual: CostSource::ResponseBytes };
     let sizes = Cost::Attribute(Attribute::custom("size"));
     let rules = [
         rule("single", [bucket("1/s", 1_000), permits(50)]),
         Rule { cost: Cost::Fixed(3), ..rule("triple", [fixed(1_000, secs(60))]) },
-        told,
+        estimated,
         Rule { cost: read, ..rule("read", [bucket("1/s", 1_000)]) },
         Rule { cost: sizes, ..rule("sized", [bucket("1/s", 1_000)]) },
     ];
     let sluice = sluice(&clock, rules);
     let attributes = AttributeMap::new().with(Attribute::custom("size"), "9");
-    let look = get("/").with_cost(0).with_attributes(&attributes);
-    let remaining = || left(&sluice, &look).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>();
-    let asked = get("/").with_cost(40).with_attributes(&attributes);
+    let peek = get("/").with_cost(0).with_attributes(&attributes);
+    let remaining =
+        || remaining(&sluice, &peek).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>();
+    let calls = get("/").with_cost(40).with_attributes(&attributes);
 
-    let held = sluice.decide(&asked);
+    let held = sluice.decide(&calls);
     assert_eq!(remaining(), [49, 880, 900, 930, 991]);
     held.settle_request(25);
-    assert_eq!(remaining(), [50, 925, 975, 930, 991], "less than was thought, and the permit is back");
-    sluice.decide(&asked).settle_request(45);
-    assert_eq!(remaining(), [50, 790, 930, 860, 982], "more than was thought");
-    sluice.decide(&asked).settle_request(u64::MAX);
+    assert_eq!(remaining(), [50, 925, 975, 930, 991], "below the estimate, and the permit is released");
+    sluice.decide(&calls).settle_request(45);
+    assert_eq!(remaining(), [50, 790, 930, 860, 982], "above the estimate");
+    sluice.decide(&calls).settle_request(u64::MAX);
     assert_eq!(remaining()[1..3], [0, 0], "no overflow");
 }
 
@@ -368,7 +376,7 @@ fn explaining_takes_nothing() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [banning(2), rule("all", [log(5, secs(60)), permits(1), leaky("1/s", 5)])]);
     let request = from("10.0.0.1");
-    let (before, saved) = (left(&sluice, &request), sluice.save());
+    let (before, saved) = (remaining(&sluice, &request), sluice.save());
     for _ in 0..100 {
         let explained = sluice.explain(&request);
         assert_eq!(
@@ -377,12 +385,12 @@ fn explaining_takes_nothing() {
         );
         assert!(explained.rules.iter().all(|rule| rule.decision.unwrap().is_allowed() && rule.banned.is_none()));
     }
-    assert_eq!((left(&sluice, &request), sluice.save()), (before, saved));
+    assert_eq!((remaining(&sluice, &request), sluice.save()), (before, saved));
     assert!(sluice.counts().iter().all(|rule| rule.admitted + rule.refused + rule.banned == 0));
 }
 
 #[test]
-fn the_highest_class_counts() {
+fn the_highest_priority_wins() {
     let clock = ManualClock::new();
     let class = |priority, rule: Rule| Rule { priority, ..rule };
     let sluice = sluice(
@@ -395,100 +403,100 @@ fn the_highest_class_counts() {
     );
     let vip = AttributeMap::new().with(Attribute::custom("tier"), "vip");
     assert_eq!(sluice.decide(&get("/")).priority(), Priority::Normal);
-    assert_eq!(sluice.decide(&get("/batch/1")).priority(), Priority::Background, "also if it is refused");
+    assert_eq!(sluice.decide(&get("/batch/1")).priority(), Priority::Background, "also for a refused request");
     assert_eq!(sluice.decide(&get("/batch/1").with_attributes(&vip)).priority(), Priority::Vip);
 }
 
 #[test]
-fn only_the_side_a_rule_is_for_counts() {
+fn rules_match_only_their_direction() {
     let clock = ManualClock::new();
-    let sluice = sluice(&clock, [Rule { side: Side::Outbound, ..rule("out", [bucket("1/h", 1)]) }]);
+    let sluice = sluice(&clock, [Rule { direction: Direction::Outbound, ..rule("out", [bucket("1/h", 1)]) }]);
     assert_eq!(admitted(&sluice, &get("/"), 5), 5);
-    assert_eq!(admitted(&sluice, &get("/").with_side(Side::Outbound), 5), 1);
+    assert_eq!(admitted(&sluice, &get("/").with_direction(Direction::Outbound), 5), 1);
 }
 
 #[test]
-fn a_queued_request_waits_its_turn_and_no_longer_than_allowed() {
+fn a_queued_request_waits_at_most_max_wait() {
     let clock = ManualClock::new();
     let mut paced = queued(rule("paced", [bucket("1/s", 1)]), secs(3), 10);
     paced.on_limit.reply = Some(Reply::Redirect { status: 303, location: "/busy".to_owned() });
     let sluice = sluice(&clock, [paced, rule("all", [bucket("1/h", 50)])]);
     assert!(Task::new(sluice.admit(&get("/"))).now().is_admitted());
-    let mut line: Vec<_> = (0..3).map(|_| waiting(sluice.admit(&get("/")))).collect();
+    let mut waiters: Vec<_> = (0..3).map(|_| waiting(sluice.admit(&get("/")))).collect();
     assert_eq!(sluice.counts()[0].waiting, 3);
     let refused = Task::new(sluice.admit(&get("/"))).now();
     assert_eq!(refused.verdict(), Verdict::Denied { retry_after: Some(secs(4)) });
     assert!(matches!(refused.reply(), Some(Reply::Redirect { .. })));
     assert_eq!(sluice.decide(&get("/")).verdict(), Verdict::Denied { retry_after: Some(secs(4)) });
-    drop(line.remove(1));
-    let left = run(&clock, &mut line);
-    let turns: Vec<_> = left.iter().map(|left| (left.task, left.at, left.output.is_admitted())).collect();
-    assert_eq!(turns, [(0, secs(1), true), (1, secs(2), true)]);
-    assert_eq!((sluice.counts()[0].waiting, clock.alarms()), (0, 0));
+    drop(waiters.remove(1));
+    let left = run(&clock, &mut waiters);
+    let admissions: Vec<_> = left.iter().map(|left| (left.task, left.at, left.output.is_admitted())).collect();
+    assert_eq!(admissions, [(0, secs(1), true), (1, secs(2), true)]);
+    assert_eq!((sluice.counts()[0].waiting, clock.pending_timers()), (0, 0));
     assert_eq!((sluice.counts()[0].admitted, sluice.counts()[1].admitted), (3, 3));
     let spent = sluice.explain(&get("/")).rules[1].decision.unwrap().status.remaining;
-    assert_eq!(spent, 47, "who left the line took nothing");
+    assert_eq!(spent, 47, "a cancelled waiter took nothing");
 }
 
 #[test]
-fn a_request_waits_for_all_rules_that_let_it() {
+fn a_request_queues_for_several_rules() {
     let clock = ManualClock::new();
     let slow = queued(rule("slow", [bucket("1/3s", 1)]), secs(60), 10);
     let fast = queued(rule("fast", [bucket("1/s", 1)]), secs(60), 10);
     let hard = on("/hard", rule("hard", [bucket("1/h", 1)]));
     let sluice = sluice(&clock, [fast, slow, hard]);
     assert!(Task::new(sluice.admit(&get("/hard"))).now().is_admitted());
-    let hopeless = Task::new(sluice.admit(&get("/hard"))).now();
-    assert_eq!(refused_by(&hopeless), Some("hard"));
-    let mut line: Vec<_> = (0..2).map(|_| waiting(sluice.admit(&get("/")))).collect();
-    let left = run(&clock, &mut line);
+    let too_late = Task::new(sluice.admit(&get("/hard"))).now();
+    assert_eq!(refused_by(&too_late), Some("hard"));
+    let mut waiters: Vec<_> = (0..2).map(|_| waiting(sluice.admit(&get("/")))).collect();
+    let left = run(&clock, &mut waiters);
     assert_eq!(left.iter().map(|left| (left.task, left.at)).collect::<Vec<_>>(), [(0, secs(3)), (1, secs(6))]);
     assert!(left.iter().all(|left| left.output.is_admitted()));
 }
 
 #[test]
-fn the_pause_of_a_leaky_bucket_is_sat_out_and_its_place_given_back() {
+fn admit_waits_out_a_leaky_bucket_and_frees_the_slot_on_drop() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [rule("paced", [leaky("1/s", 4)])]);
     assert!(Task::new(sluice.admit(&get("/"))).now().is_admitted());
     let mut paused: Vec<_> = (0..3).map(|_| waiting(sluice.admit(&get("/")))).collect();
-    assert!(!Task::new(sluice.admit(&get("/"))).now().is_admitted(), "one leaves, three wait");
+    assert!(!Task::new(sluice.admit(&get("/"))).now().is_admitted(), "one departs, three wait");
     drop(paused.pop());
     paused.push(waiting(sluice.admit(&get("/"))));
     let left = run(&clock, &mut paused);
-    let turns: Vec<_> = left.iter().map(|left| (left.at, left.output.is_admitted())).collect();
-    assert_eq!(turns, [(secs(1), true), (secs(2), true), (secs(3), true)]);
-    assert_eq!(clock.alarms(), 0);
+    let admissions: Vec<_> = left.iter().map(|left| (left.at, left.output.is_admitted())).collect();
+    assert_eq!(admissions, [(secs(1), true), (secs(2), true), (secs(3), true)]);
+    assert_eq!(clock.pending_timers(), 0);
 }
 
 #[test]
 fn a_queue_is_bounded_per_key() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [queued(by("client.ip", rule("paced", [bucket("1/s", 1)])), secs(60), 2)]);
-    let lines: Vec<_> = ["10.0.0.1", "10.0.0.2"]
+    let waiters: Vec<_> = ["10.0.0.1", "10.0.0.2"]
         .into_iter()
         .flat_map(|ip| (0..6).map(move |_| ip))
         .map(|ip| Task::new(sluice.admit(&from(ip))))
         .filter_map(|mut task| task.poll().is_pending().then_some(task))
         .collect();
-    assert_eq!((lines.len(), sluice.counts()[0].waiting), (4, 4));
+    assert_eq!((waiters.len(), sluice.counts()[0].waiting), (4, 4));
     assert_eq!(sluice.counts()[0].refused, 6);
 }
 
 #[test]
-fn permits_wake_the_line_when_an_outcome_ends() {
+fn a_dropped_outcome_wakes_the_queue() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [queued(rule("inside", [permits(1)]), secs(10), 10)]);
-    let inside = sluice.decide(&get("/"));
-    let mut line = [waiting(sluice.admit(&get("/"))), waiting(sluice.admit(&get("/")))];
-    drop(inside);
-    let second = line[0].poll_if_woken().unwrap();
-    assert!(second.is_admitted() && line[1].poll_if_woken().is_none());
+    let permit = sluice.decide(&get("/"));
+    let mut waiters = [waiting(sluice.admit(&get("/"))), waiting(sluice.admit(&get("/")))];
+    drop(permit);
+    let second = waiters[0].poll_if_woken().unwrap();
+    assert!(second.is_admitted() && waiters[1].poll_if_woken().is_none());
     clock.advance(secs(10));
-    let late = line[1].poll_if_woken();
+    let timed_out = waiters[1].poll_if_woken();
     clock.advance(NANO);
-    let late = late.or_else(|| line[1].poll_if_woken()).expect("its time is over");
-    assert_eq!((late.verdict(), refused_by(&late)), (Verdict::Denied { retry_after: None }, Some("inside")));
+    let timed_out = timed_out.or_else(|| waiters[1].poll_if_woken()).expect("the maximum wait has passed");
+    assert_eq!((timed_out.verdict(), refused_by(&timed_out)), (Verdict::Denied { retry_after: None }, Some("inside")));
     drop(second);
     assert!(sluice.decide(&get("/")).is_admitted());
 }
@@ -500,20 +508,26 @@ fn replaced_rules_keep_change_or_lose_their_state() {
     let sluice = sluice(&clock, [same.clone(), rule("changed", [bucket("1/h", 10)]), rule("gone", [bucket("1/h", 2)])]);
     let request = from("10.0.0.1");
     assert_eq!(admitted(&sluice, &request, 9), 2);
-    let before = left(&sluice, &request);
-    let moved = Rule { priority: Priority::Vip, ..same.clone() };
+    let before = remaining(&sluice, &request);
+    let reprioritized = Rule { priority: Priority::Vip, ..same.clone() };
     sluice
-        .replace(vec![rule("new", [bucket("1/h", 7)]), rule("changed", [bucket("1/h", 20)]), moved], Lists::default())
+        .replace(
+            vec![rule("new", [bucket("1/h", 7)]), rule("changed", [bucket("1/h", 20)]), reprioritized],
+            Lists::default(),
+        )
         .unwrap();
-    let after = left(&sluice, &request);
+    let after = remaining(&sluice, &request);
     assert_eq!(after[2], before[0], "same name, same key, same limits: the same state");
-    assert_eq!(after[1].unwrap().remaining, 8, "what was left stays left");
+    assert_eq!(after[1].unwrap().remaining, 8, "the remaining quota is kept");
     assert_eq!(after[0].unwrap().remaining, 7);
     let counts: Vec<_> = sluice.counts().into_iter().map(|rule| (rule.rule, rule.admitted, rule.refused)).collect();
     assert_eq!(counts[1..], [("changed".to_owned(), 2, 0), ("same".to_owned(), 2, 0)]);
-    // Removed and put back: it starts afresh. Another key: other things are counted.
+    // Removed and added again: fresh state. Another key: separate counts.
     sluice.replace(vec![rule("gone", [bucket("1/h", 2)]), by("path", same)], Lists::default()).unwrap();
-    assert_eq!(left(&sluice, &request).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>(), [2, 5]);
+    assert_eq!(
+        remaining(&sluice, &request).into_iter().map(|status| status.unwrap().remaining).collect::<Vec<_>>(),
+        [2, 5]
+    );
 }
 
 #[test]
@@ -531,11 +545,11 @@ fn permits_held_through_a_replacement_are_given_back() {
 }
 
 #[test]
-fn a_bad_set_of_rules_is_refused_whole() {
+fn an_invalid_rule_set_is_rejected_as_a_whole() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [rule("all", [bucket("1/h", 5)])]);
     assert!(sluice.decide(&get("/")).is_admitted());
-    let (rules, before) = (sluice.rules(), left(&sluice, &get("/")));
+    let (rules, before) = (sluice.rules(), remaining(&sluice, &get("/")));
     let tighter = rule("all", [bucket("1/h", 1)]);
     let refused = |bad: Vec<Rule>| {
         let rules = [vec![tighter.clone()], bad].concat();
@@ -543,13 +557,13 @@ fn a_bad_set_of_rules_is_refused_whole() {
     };
     assert_eq!(refused(vec![rule("all", [])]), RuleSetError::DuplicateName { name: "all".to_owned() });
     assert!(matches!(refused(vec![rule("many", vec![bucket("1/h", 1); 17])]), RuleSetError::Limit { .. }));
-    let ban = Ban { after: 0, within: secs(1), lasting: secs(1) };
+    let ban = Ban { after: 0, within: secs(1), duration: secs(1) };
     assert!(matches!(refused(vec![Rule { ban: Some(ban), ..rule("ban", []) }]), RuleSetError::Ban { .. }));
-    let forever = Ban { after: 1, within: secs(1), lasting: Duration::MAX };
+    let forever = Ban { after: 1, within: secs(1), duration: Duration::MAX };
     assert!(matches!(refused(vec![Rule { ban: Some(forever), ..rule("ban", []) }]), RuleSetError::Ban { .. }));
     let path = Target { path: Some("no slash".to_owned()), ..Target::default() };
     assert!(matches!(refused(vec![Rule { target: path, ..rule("path", []) }]), RuleSetError::Target { .. }));
-    assert_eq!((sluice.rules(), left(&sluice, &get("/"))), (rules, before));
+    assert_eq!((sluice.rules(), remaining(&sluice, &get("/"))), (rules, before));
 }
 
 #[test]
@@ -569,7 +583,7 @@ fn rules_can_be_replaced_under_load_without_a_free_burst() {
 }
 
 #[test]
-fn no_rules_let_everything_through() {
+fn an_empty_rule_set_admits_everything() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, []);
     let outcome = sluice.decide(&get("/"));

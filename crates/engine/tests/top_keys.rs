@@ -1,4 +1,4 @@
-//! Which keys ask most and are refused most, as a sluice tells it.
+//! Top keys by requests and refusals of a sluice.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -15,7 +15,7 @@ fn per_ip(name: &str, burst: u64) -> Rule {
 }
 
 fn sluice(clock: &ManualClock, rules: impl IntoIterator<Item = Rule>) -> Sluice {
-    Sluice::builder().rules(rules).clock(clock.clone()).memory(1 << 20).watch_keys().build().unwrap()
+    Sluice::builder().rules(rules).clock(clock.clone()).memory(1 << 20).track_keys().build().unwrap()
 }
 
 fn from(host: u8) -> Request<'static> {
@@ -23,16 +23,16 @@ fn from(host: u8) -> Request<'static> {
 }
 
 /// Keys with their counts.
-type Listed = Vec<(String, u64)>;
+type KeyCounts = Vec<(String, u64)>;
 
-fn listed(list: &TopList) -> Listed {
+fn key_counts(list: &TopList) -> KeyCounts {
     assert_eq!(list.error, 0);
     list.keys.iter().map(|top| (top.key.clone(), top.count)).collect()
 }
 
-fn top(sluice: &Sluice, rule: &str) -> (Listed, Listed) {
+fn top(sluice: &Sluice, rule: &str) -> (KeyCounts, KeyCounts) {
     let top = sluice.top_keys(rule).unwrap();
-    (listed(&top.asked), listed(&top.refused))
+    (key_counts(&top.requested), key_counts(&top.refused))
 }
 
 fn ip(host: u8, count: u64) -> (String, u64) {
@@ -40,12 +40,12 @@ fn ip(host: u8, count: u64) -> (String, u64) {
 }
 
 #[test]
-fn the_short_way_and_the_long_way_count_alike() {
+fn fast_path_and_full_decision_count_alike() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [per_ip("a", 3)]);
     for (host, times) in [(1, 2), (2, 5), (3, 4)] {
         for _ in 0..times {
-            if sluice.waving().wave(&from(host)).is_none() {
+            if sluice.fast_path().try_decide(&from(host)).is_none() {
                 drop(sluice.decide(&from(host)));
             }
         }
@@ -54,7 +54,7 @@ fn the_short_way_and_the_long_way_count_alike() {
 }
 
 #[test]
-fn requests_are_counted_and_not_what_they_cost_also_by_rules_that_only_watch() {
+fn requests_are_counted_by_number_not_cost_also_in_shadow_mode() {
     let clock = ManualClock::new();
     let shadow = Rule { mode: Mode::Shadow, ..per_ip("shadow", 1) };
     let sluice = sluice(&clock, [per_ip("a", 9), shadow, Rule::new("all", ["99/1h".parse().unwrap()])]);
@@ -68,9 +68,9 @@ fn requests_are_counted_and_not_what_they_cost_also_by_rules_that_only_watch() {
 }
 
 #[test]
-fn the_banned_are_refused_too() {
+fn banned_requests_count_as_refused() {
     let clock = ManualClock::new();
-    let ban = Some(Ban { after: 2, within: secs(60), lasting: secs(600) });
+    let ban = Some(Ban { after: 2, within: secs(60), duration: secs(600) });
     let sluice = sluice(&clock, [Rule { ban, ..per_ip("a", 1) }]);
     for _ in 0..7 {
         drop(sluice.decide(&from(1)));
@@ -79,15 +79,15 @@ fn the_banned_are_refused_too() {
     assert_eq!(top(&sluice, "a"), (vec![ip(1, 7)], vec![ip(1, 6)]));
 }
 
-/// When they are decided, the request is gone: their names were kept.
+/// The request is gone by the time it is decided, so its key is captured before.
 #[test]
-fn whoever_waited_is_known_by_name() {
+fn queued_requests_are_listed_by_key() {
     let clock = ManualClock::new();
     let bucket = Limit::token_bucket(Rate::per_second(1).unwrap(), 1).unwrap();
     let mut rule = Rule { limits: vec![bucket], ..per_ip("a", 1) };
     rule.on_limit.queue = Some(Queue { max_wait: ms(1_500), max_waiting: 9 });
     let sluice = sluice(&clock, [rule.clone()]);
-    // Nobody is known yet: the one who waits is the first to be counted.
+    // No key is tracked yet: the queued request is the first to be counted.
     let held = sluice.decide_named("a", &from(2));
     drop(held);
     let mut first = Task::new(sluice.admit(&from(2)));
@@ -99,7 +99,7 @@ fn whoever_waited_is_known_by_name() {
 }
 
 #[test]
-fn what_was_seen_goes_on_with_the_rule_and_not_with_another() {
+fn key_counts_follow_the_rule_across_reloads() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [per_ip("a", 3)]);
     drop(sluice.decide(&from(1)));
@@ -113,7 +113,7 @@ fn what_was_seen_goes_on_with_the_rule_and_not_with_another() {
 }
 
 #[test]
-fn nothing_is_remembered_unless_asked_for() {
+fn key_tracking_is_off_by_default() {
     let sluice = Sluice::builder().rule(per_ip("a", 3)).build().unwrap();
     drop(sluice.decide(&from(1)));
     assert_eq!(sluice.top_keys("a"), None);

@@ -1,4 +1,4 @@
-//! What can be wrong with numbers that came with a call.
+//! Validation errors of ad hoc limits.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use thiserror::Error;
 
 use crate::limit::LimitError;
 
-/// Why a call was not decided. Nothing was taken.
+/// Error of an ad hoc call. Nothing was consumed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AdHocError {
-    /// So many in no time, or nothing in some: not even one token ever comes.
+    /// Count or period is zero, so no token is ever refilled.
     #[error("a rate of zero never refills: count and period must be at least 1")]
     ZeroRate,
-    /// A period longer than any that is kept.
-    #[error("a period of {} s is too long: the longest is 3650 days", .period.as_secs())]
-    TooLong {
-        /// The period asked for.
+    /// Period longer than the maximum.
+    #[error("a period of {} s is too long: the maximum is 3650 days", .period.as_secs())]
+    PeriodTooLong {
+        /// The requested period.
         period: Duration,
     },
-    /// Numbers that cannot be kept.
+    /// Parameters that are not a valid limit.
     #[error(transparent)]
     Limit(LimitError),
-    /// One length of window too many.
+    /// Too many different window lengths.
     #[error(
-        "windows of {} s are one length too many: the most is {most} beside those that have a name, such as a minute; use \
-         one of those, or one already in use",
+        "too many window lengths, with {} s: the maximum is {max} in addition to the named ones, such as a minute; \
+         use a named length or one already in use",
         .unit.as_secs_f64()
     )]
     TooManyUnits {
-        /// The length asked for.
+        /// The requested length.
         unit: Duration,
-        /// The most possible, beside those that have a name.
-        most: usize,
+        /// Maximum number of unnamed lengths.
+        max: usize,
     },
 }
 
@@ -40,7 +40,7 @@ impl From<LimitError> for AdHocError {
     fn from(error: LimitError) -> Self {
         match error {
             LimitError::Zero { field: "rate" | "period" | "window" } => Self::ZeroRate,
-            LimitError::WindowTooLong { window } => Self::TooLong { period: window },
+            LimitError::WindowTooLong { window } => Self::PeriodTooLong { period: window },
             error => Self::Limit(error),
         }
     }

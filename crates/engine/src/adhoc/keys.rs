@@ -1,24 +1,24 @@
-//! A table of keys, built when it is first needed.
+//! Key table that is built on first use.
 
 use std::sync::OnceLock;
 
 use crate::limit::{Limit, LimitError};
-use crate::plan::Plan;
+use crate::limit_set::LimitSet;
 use crate::table::Table;
 
-/// Keys with their states, and what the table needs to know of any of them.
-pub(super) struct Keys {
-    pub(super) plan: Plan,
+/// Key table with the limit set it needs to handle states.
+pub(super) struct KeyTable {
+    pub(super) limit_set: LimitSet,
     pub(super) table: Table,
 }
 
-/// Keys that take up no memory until somebody asks for them.
+/// Key table that takes no memory until its first use.
 #[derive(Default)]
-pub(super) struct BuiltOnce(OnceLock<Result<Keys, LimitError>>);
+pub(super) struct LazyTable(OnceLock<Result<KeyTable, LimitError>>);
 
-impl BuiltOnce {
-    /// The keys, if they were asked for before.
-    pub(super) fn built(&self) -> Option<&Keys> {
+impl LazyTable {
+    /// The table, if it has been built.
+    pub(super) fn built(&self) -> Option<&KeyTable> {
         self.0.get()?.as_ref().ok()
     }
 
@@ -28,11 +28,11 @@ impl BuiltOnce {
         size: usize,
         seed: u64,
         limit: impl FnOnce() -> Result<Limit, LimitError>,
-    ) -> Result<&Keys, LimitError> {
+    ) -> Result<&KeyTable, LimitError> {
         let build = || {
-            let plan = Plan::of_one(limit()?);
-            let table = Table::with_buckets(&plan, size, seed)?;
-            Ok(Keys { plan, table })
+            let limit_set = LimitSet::single(limit()?);
+            let table = Table::with_buckets(&limit_set, size, seed)?;
+            Ok(KeyTable { limit_set, table })
         };
         self.0.get_or_init(build).as_ref().map_err(Clone::clone)
     }

@@ -1,22 +1,22 @@
-//! Concurrency: how many may be inside at once.
+//! Concurrency limit: maximum number of requests in flight.
 //!
-//! **Guarantee.** Permits out never exceed `limit`. A permit is given back exactly once, by whoever
-//! holds its guard; time frees none, so there is no exact wait to promise ([`Check::Held`]).
+//! **Guarantee.** Held permits never exceed `limit`. A permit is released exactly once, by its guard. Time
+//! releases none, so there is no exact wait to promise ([`Check::Held`]).
 //!
-//! **State.** Word 0: permits out. A key with permits out is never forgotten.
+//! **State.** Word 0: held permits. A key with held permits is never evicted.
 
-use super::{Algorithm, Check, Entry, NEVER_FULL, Status, Taken};
+use super::{AdmitMode, Algorithm, Check, LimitCharge, NEVER_FULL, Status};
 use crate::limit::LimitError;
 use crate::time::Timestamp;
 
-/// A number of permits. See the [module's head](self).
+/// Concurrency limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
     limit: u64,
 }
 
 impl Concurrency {
-    /// At most `limit` at once.
+    /// At most `limit` requests in flight.
     pub fn new(limit: u64) -> Result<Self, LimitError> {
         if limit == 0 {
             return Err(LimitError::zero("concurrency"));
@@ -24,7 +24,7 @@ impl Concurrency {
         Ok(Self { limit })
     }
 
-    /// The most that may be inside at once.
+    /// Maximum number of requests in flight.
     pub const fn limit(&self) -> u64 {
         self.limit
     }
@@ -36,7 +36,7 @@ impl Algorithm for Concurrency {
     }
 
     #[inline]
-    fn check(&self, state: &[u64], _now: Timestamp, cost: u64, _entry: Entry) -> Check {
+    fn check(&self, state: &[u64], _now: Timestamp, cost: u64, _mode: AdmitMode) -> Check {
         if cost > self.limit {
             Check::Never
         } else if cost == 0 || cost <= self.limit.saturating_sub(state[0]) {
@@ -52,11 +52,11 @@ impl Algorithm for Concurrency {
         0
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, _now: Timestamp) {
         state[0] = state[0].saturating_sub(taken.cost).saturating_add(actual);
     }
 
-    /// Permits are their holders'.
+    /// Does nothing: only the holder can release a permit.
     fn refund(&self, _state: &mut [u64], _now: Timestamp, _amount: u64) {}
 
     fn status(&self, state: &[u64], _now: Timestamp) -> Status {

@@ -1,39 +1,39 @@
-//! Fixed window: a counter that starts anew with every window.
+//! Fixed window: a counter that restarts with every window.
 //!
-//! **Guarantee.** At most `limit` per window. Two windows meet, so a span as long as one window can
-//! see twice the limit: all of the first at its end, all of the second at its start. That is what
-//! this algorithm is; [`SlidingWindow`](super::SlidingWindow) has no such seam.
+//! **Guarantee.** At most `limit` per window. A span of one window's length that crosses a boundary can see
+//! twice the limit: all of the first window at its end, all of the second at its start. This is inherent to
+//! the algorithm; [`SlidingWindow`](super::SlidingWindow) has no such boundary effect.
 //!
-//! **Alignment.** [`Alignment::Epoch`] puts the edges where the calendar has them (a window of a day
-//! starts at midnight UTC), the same for every key. [`Alignment::FirstUse`] starts a key's window at
-//! its first request, and there it stays even if that request is given back.
+//! **Alignment.** [`Alignment::Epoch`] puts the boundaries on the calendar (a window of a day starts at
+//! midnight UTC), the same for every key. [`Alignment::FirstUse`] starts a key's window at its first request;
+//! the window stays even if that request is refunded.
 //!
-//! **State.** Word 0: the end of the window in nanoseconds. Word 1: what was taken in it. A clock
-//! that steps back stays in the window it was in.
+//! **State.** Word 0: end of the window in nanoseconds. Word 1: usage of the window. If the clock steps back,
+//! the window stays the same.
 
 use std::time::Duration;
 
-use super::{Algorithm, Check, Entry, Status, Taken, nanos};
+use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::{EPOCH_UNIX_SECONDS, Timestamp};
 
-/// Where windows begin.
+/// Alignment of window boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Alignment {
-    /// At whole multiples of the window since the Unix epoch, for every key alike.
+    /// At whole multiples of the window since the Unix epoch, the same for every key.
     #[default]
     Epoch,
     /// At a key's first request after its last window ended.
     FirstUse,
 }
 
-/// A counter per window. See the [module's head](self).
+/// Fixed window limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
     limit: u64,
     window: u64,
     alignment: Alignment,
-    /// How far into a window the engine's epoch lies.
+    /// Offset of the engine's epoch within its window.
     phase: u64,
 }
 
@@ -45,27 +45,27 @@ impl FixedWindow {
         }
         let window = window_nanos(window)?;
         let epoch = u128::from(EPOCH_UNIX_SECONDS) * 1_000_000_000;
-        // A remainder of `window` fits where `window` does.
+        // A remainder of `window` fits into the same type.
         let phase = (epoch % u128::from(window)) as u64;
         Ok(Self { limit, window, alignment, phase })
     }
 
-    /// The most one window admits.
+    /// Maximum per window.
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The length of a window.
+    /// Length of the window.
     pub const fn window(&self) -> Duration {
         Duration::from_nanos(self.window)
     }
 
-    /// Where windows begin.
+    /// Alignment of the window boundaries.
     pub const fn alignment(&self) -> Alignment {
         self.alignment
     }
 
-    /// The window that counts at `now`: its end and what was taken in it.
+    /// End and usage of the window that contains `now`.
     #[inline]
     fn current(&self, state: &[u64], now: u64) -> (u64, u64) {
         if now < state[0] {
@@ -88,7 +88,7 @@ impl Algorithm for FixedWindow {
     }
 
     #[inline]
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _mode: AdmitMode) -> Check {
         if cost > self.limit {
             return Check::Never;
         }
@@ -107,11 +107,11 @@ impl Algorithm for FixedWindow {
         end
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, now: Timestamp) {
         if state[0] == taken.mark {
             state[1] = state[1].saturating_sub(taken.cost).saturating_add(actual);
         } else if actual > taken.cost && nanos(now) < taken.mark {
-            // Its window is still running but was never opened: nothing was taken at first.
+            // The window is still running but was never stored, because the first charge was zero.
             self.commit(state, now, actual - taken.cost, false);
         }
     }

@@ -1,37 +1,37 @@
-//! The generic cell rate algorithm: a bucket kept as one number.
+//! Generic cell rate algorithm (GCRA): a token bucket stored as one number.
 //!
-//! Instead of counting tokens and refilling them by a timer, the state is the *theoretical arrival
-//! time*: the moment at which the bucket will be full again. Taking `n` tokens moves it `n` emission
-//! intervals into the future; time passing refills by itself. The bucket is full when the moment has
-//! passed, and empty when it lies a whole burst ahead.
+//! The state is not a token count refilled by a timer but the *theoretical arrival time*: the time at which
+//! the bucket will be full again. Taking `n` tokens moves it `n` emission intervals into the future; passing
+//! time refills implicitly. The bucket is full when that time has passed, and empty when it lies a whole burst
+//! ahead.
 //!
-//! **Units.** The number is in sixteenths of a nanosecond. Whole nanoseconds would round the interval
-//! of 700 million per second from 1.43 to 2 and lose a third of the rate. The interval is always
-//! rounded up, so rounding can only refuse more, never admit more.
+//! **Units.** Sixteenths of a nanosecond. Whole nanoseconds would round the interval of 700 million per second
+//! from 1.43 to 2 and lose a third of the rate. The interval is always rounded up, so rounding can only refuse
+//! more, never admit more.
 //!
-//! **Guarantee.** In any span T at most `burst + floor(rate × T)` is admitted. Proof: each admission
-//! of cost c moves the arrival time by c intervals from a point that is not before `now`, and is only
-//! made if the result is at most `now + burst` intervals. Over a span T starting at `t`, the arrival
-//! time starts no earlier than `t` and ends no later than `t + T + burst` intervals. A clock that
-//! steps back makes `now` smaller and so the test stricter.
+//! **Guarantee.** In any span T at most `burst + floor(rate × T)` is admitted. Proof: each admission of cost c
+//! moves the arrival time by c intervals from a point that is not before `now`, and is only made if the result
+//! is at most `now + burst` intervals. Over a span T starting at `t`, the arrival time starts no earlier than
+//! `t` and ends no later than `t + T + burst` intervals. A clock that steps back makes `now` smaller and the
+//! test stricter.
 
 use super::{Check, Status};
 use crate::decision::Decision;
 use crate::limit::{LimitError, Rate};
 use crate::time::{Timestamp, saturating_nanos};
 
-/// Sub-nanosecond ticks the arrival time is counted in.
+/// Ticks per nanosecond; the arrival time is in ticks.
 pub const TICKS_PER_NANO: u64 = 16;
 
-/// The longest a bucket may take to fill: about four and a half years, so sums stay in 64 bits.
-const LONGEST_FILL: u64 = 1 << 61;
+/// Maximum time to fill a bucket, in ticks: about four and a half years, so that sums stay in 64 bits.
+const MAX_FILL_TICKS: u64 = 1 << 61;
 
-/// The last moment that can be told from the next one, in 2058. A clock beyond it stands still here,
-/// with room for a whole fill ahead of it: the bucket empties and stays empty. Were there no room, the
-/// arrival time could not move on, and the bucket would admit everything.
-pub(crate) const LAST_TICK: u64 = u64::MAX - LONGEST_FILL;
+/// Last distinguishable tick, in 2058. A later clock value saturates here, with room for a whole fill ahead:
+/// the bucket empties and stays empty. Without that room the arrival time could not advance, and the bucket
+/// would admit everything.
+pub(crate) const LAST_TICK: u64 = u64::MAX - MAX_FILL_TICKS;
 
-/// The constants of one bucket.
+/// Parameters of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gcra {
     /// Ticks per token, rounded up.
@@ -42,7 +42,7 @@ pub struct Gcra {
     tolerance: u64,
 }
 
-/// Ticks at a moment, at most [`LAST_TICK`].
+/// Ticks at a timestamp, at most [`LAST_TICK`].
 #[inline]
 pub(crate) const fn ticks(now: Timestamp) -> u64 {
     const LAST_NANO: u64 = LAST_TICK / TICKS_PER_NANO;
@@ -50,14 +50,14 @@ pub(crate) const fn ticks(now: Timestamp) -> u64 {
     if nanos < LAST_NANO { nanos * TICKS_PER_NANO } else { LAST_TICK }
 }
 
-/// Whole nanoseconds that cover so many ticks.
+/// Ticks in nanoseconds, rounded up.
 #[inline]
 pub(crate) const fn nanos_covering(ticks: u64) -> u64 {
     ticks.div_ceil(TICKS_PER_NANO)
 }
 
 impl Gcra {
-    /// A bucket of `burst` tokens refilled at `rate`.
+    /// Bucket of `burst` tokens refilled at `rate`.
     pub fn new(rate: Rate, burst: u64, burst_field: &'static str) -> Result<Self, LimitError> {
         if burst == 0 {
             return Err(LimitError::zero(burst_field));
@@ -70,7 +70,7 @@ impl Gcra {
         }
         let interval = u64::try_from(exact).unwrap_or(u64::MAX);
         match interval.checked_mul(burst) {
-            Some(tolerance) if tolerance <= LONGEST_FILL => Ok(Self { interval, burst, tolerance }),
+            Some(tolerance) if tolerance <= MAX_FILL_TICKS => Ok(Self { interval, burst, tolerance }),
             _ => Err(LimitError::FillsTooSlowly { field: burst_field, rate, burst }),
         }
     }
@@ -93,7 +93,7 @@ impl Gcra {
         self.tolerance
     }
 
-    /// The arrival time after admitting `cost` at `now` (in ticks), or how many ticks too early it is.
+    /// Arrival time after admitting `cost` at `now` (in ticks), or the number of ticks it is too early.
     ///
     /// `cost` must not exceed the burst.
     #[inline]
@@ -107,32 +107,32 @@ impl Gcra {
         Ok(base.saturating_add(span))
     }
 
-    /// From when on `arrival` lies in the past: the bucket is full. `u64::MAX` if no clock gets there.
+    /// Time at which the bucket is full: `arrival` has passed. `u64::MAX` if no clock gets there.
     #[inline]
     pub(crate) const fn full_at(arrival: u64) -> Timestamp {
         Timestamp::from_nanos(if arrival > LAST_TICK { u64::MAX } else { nanos_covering(arrival) })
     }
 
-    /// What `arrival` becomes when `span` of it is given back. Once it has run against the end of the
-    /// number it no longer tells how much was taken, and nothing is given back.
+    /// Arrival time after a refund of `span` ticks. A saturated arrival time no longer shows how much was taken,
+    /// so nothing is refunded then.
     #[inline]
     pub(crate) const fn give_back(arrival: u64, span: u64) -> u64 {
         if arrival == u64::MAX { arrival } else { arrival.saturating_sub(span) }
     }
 
-    /// Tokens that could be had at `now` (in ticks).
+    /// Tokens available at `now` (in ticks).
     #[inline]
     pub const fn remaining(&self, arrival: u64, now: u64) -> u64 {
         let owed = arrival.saturating_sub(now);
         self.tolerance.saturating_sub(owed) / self.interval
     }
 
-    /// Tokens that were charged beyond an empty bucket.
+    /// Tokens charged beyond an empty bucket.
     pub(crate) const fn overdraft(&self, arrival: u64, now: u64) -> u64 {
         arrival.saturating_sub(now).saturating_sub(self.tolerance).div_ceil(self.interval)
     }
 
-    /// A decision about this bucket alone, given the arrival time after it.
+    /// Decision about this bucket alone, given the arrival time after it.
     #[inline(always)]
     pub(crate) const fn decision(&self, check: Check, arrival: u64, now: u64) -> Decision {
         let status = Status {
@@ -143,7 +143,7 @@ impl Gcra {
         Decision { verdict: check.verdict(), limit: 0, status }
     }
 
-    /// Ticks `cost` tokens take; saturating, for costs that were never checked against the burst.
+    /// Ticks for `cost` tokens; saturating, for costs not checked against the burst.
     #[inline]
     pub const fn span(&self, cost: u64) -> u64 {
         cost.saturating_mul(self.interval)

@@ -1,32 +1,32 @@
-//! Interpolated window: two counters and a guess, cheap but not strict.
+//! Interpolated window: approximates a sliding window with two counters; cheap but not strict.
 //!
-//! The previous window is assumed to have been spread evenly, and counts by the part of it that still
-//! lies within one window of now.
+//! The usage of the previous window is assumed to be evenly spread and is weighted by the part of that window
+//! that lies within one window's length of now.
 //!
-//! **Guarantee.** None in any span: when the previous window's requests all came at its end, almost
-//! twice the limit can pass within one window. On traffic that really is spread evenly the error is
-//! small. It is offered by this name only; [`SlidingWindow`](super::SlidingWindow) is strict. The
-//! promised wait is exact, as everywhere.
+//! **Guarantee.** None for arbitrary spans: if all requests of the previous window came at its end, almost
+//! twice the limit can pass within one window. On evenly spread traffic the error is small. For this reason it
+//! has a name of its own; [`SlidingWindow`](super::SlidingWindow) is strict. The promised wait is exact, as
+//! with every algorithm.
 //!
-//! **State.** Word 0: number of the current window plus one. Word 1: count of the previous window.
-//! Word 2: count of the current one.
+//! **State.** Word 0: number of the current window plus one. Word 1: count of the previous window. Word 2:
+//! count of the current window.
 
 use std::time::Duration;
 
-use super::{Algorithm, Check, Entry, Status, Taken, nanos};
+use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::Timestamp;
 
-/// An interpolated window. See the [module's head](self).
+/// Interpolated window limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterpolatedWindow {
     limit: u64,
     window: u64,
 }
 
-/// The two counters as they stand in some window.
+/// Counters of a window and its predecessor.
 #[derive(Clone, Copy)]
-struct Counts {
+struct WindowCounts {
     window: u64,
     previous: u64,
     current: u64,
@@ -41,35 +41,35 @@ impl InterpolatedWindow {
         Ok(Self { limit, window: window_nanos(window)? })
     }
 
-    /// The most that is admitted per window on even traffic.
+    /// Maximum per window on evenly spread traffic.
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The length of the window.
+    /// Length of the window.
     pub const fn window(&self) -> Duration {
         Duration::from_nanos(self.window)
     }
 
     #[inline]
-    fn at(&self, state: &[u64], now: u64) -> Counts {
+    fn counts_at(&self, state: &[u64], now: u64) -> WindowCounts {
         let window = (now / self.window).max(state[0].saturating_sub(1));
         match (window + 1).checked_sub(state[0]) {
-            Some(0) => Counts { window, previous: state[1], current: state[2] },
-            Some(1) => Counts { window, previous: state[2], current: 0 },
-            _ => Counts { window, previous: 0, current: 0 },
+            Some(0) => WindowCounts { window, previous: state[1], current: state[2] },
+            Some(1) => WindowCounts { window, previous: state[2], current: 0 },
+            _ => WindowCounts { window, previous: 0, current: 0 },
         }
     }
 
-    /// The part of the previous window that still counts, in nanoseconds.
+    /// Part of the previous window that still counts, in nanoseconds.
     #[inline]
     const fn overlap(&self, window: u64, now: u64) -> u64 {
         let into = now.saturating_sub(window.saturating_mul(self.window));
         self.window - if into < self.window { into } else { self.window }
     }
 
-    /// The longest overlap at which `count` of the previous window still leaves `room`.
-    const fn longest_overlap(&self, count: u64, room: u64) -> u64 {
+    /// Maximum overlap at which `count` of the previous window fits into `room`.
+    const fn max_overlap(&self, count: u64, room: u64) -> u64 {
         if count <= room {
             return self.window;
         }
@@ -82,7 +82,7 @@ impl Algorithm for InterpolatedWindow {
         3
     }
 
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _mode: AdmitMode) -> Check {
         if cost > self.limit {
             return Check::Never;
         }
@@ -90,23 +90,23 @@ impl Algorithm for InterpolatedWindow {
             return Check::Now;
         }
         let now = nanos(now);
-        let counts = self.at(state, now);
+        let counts = self.counts_at(state, now);
         let start = counts.window.saturating_mul(self.window);
         let wait_until = |after: u64| Check::NotBefore(start.saturating_add(after) - now);
         if let Some(room) = (self.limit - cost).checked_sub(counts.current) {
-            let longest = self.longest_overlap(counts.previous, room);
-            if self.overlap(counts.window, now) <= longest {
+            let allowed = self.max_overlap(counts.previous, room);
+            if self.overlap(counts.window, now) <= allowed {
                 return Check::Now;
             }
-            return wait_until(self.window - longest);
+            return wait_until(self.window - allowed);
         }
-        // Too much already in this window: it has to become the previous one first.
-        let longest = self.longest_overlap(counts.current, self.limit - cost);
-        wait_until(self.window + (self.window - longest))
+        // The current window alone exceeds the room: it has to become the previous one first.
+        let allowed = self.max_overlap(counts.current, self.limit - cost);
+        wait_until(self.window + (self.window - allowed))
     }
 
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
-        let counts = self.at(state, nanos(now));
+        let counts = self.counts_at(state, nanos(now));
         if cost > 0 {
             state[0] = counts.window + 1;
             state[1] = counts.previous;
@@ -115,12 +115,12 @@ impl Algorithm for InterpolatedWindow {
         counts.window
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, now: Timestamp) {
         let slot = match state[0].checked_sub(taken.mark) {
             Some(1) => 2,
             Some(2) => 1,
             None | Some(0) if actual > taken.cost => {
-                // Its window was never written: nothing was taken at first.
+                // The window was never stored, because the first charge was zero.
                 self.commit(state, now, actual - taken.cost, false);
                 return;
             }
@@ -129,9 +129,9 @@ impl Algorithm for InterpolatedWindow {
         state[slot] = state[slot].saturating_sub(taken.cost).saturating_add(actual);
     }
 
-    /// What was taken in this window goes first: of the one before, only a part counts.
+    /// Refunds the current window first: the previous one counts only in part.
     fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
-        let Counts { window, previous, current } = self.at(state, nanos(now));
+        let WindowCounts { window, previous, current } = self.counts_at(state, nanos(now));
         if previous > 0 || current > 0 {
             let left = amount.saturating_sub(current);
             state.copy_from_slice(&[window + 1, previous.saturating_sub(left), current.saturating_sub(amount)]);
@@ -140,7 +140,7 @@ impl Algorithm for InterpolatedWindow {
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let now = nanos(now);
-        let counts = self.at(state, now);
+        let counts = self.counts_at(state, now);
         let overlap = u128::from(self.overlap(counts.window, now));
         let previous = (u128::from(counts.previous) * overlap).div_ceil(u128::from(self.window)) as u64;
         let used = previous.saturating_add(counts.current);
@@ -160,7 +160,7 @@ impl Algorithm for InterpolatedWindow {
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
         let start = into[0].max(from[0]).saturating_sub(1).saturating_mul(self.window);
-        let (a, b) = (self.at(into, start), self.at(from, start));
+        let (a, b) = (self.counts_at(into, start), self.counts_at(from, start));
         into[0] = into[0].max(from[0]);
         into[1] = a.previous.max(b.previous);
         into[2] = a.current.max(b.current);

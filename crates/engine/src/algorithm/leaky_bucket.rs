@@ -1,24 +1,24 @@
-//! Leaky bucket: a bounded line that is let out at a constant rate.
+//! Leaky bucket: a bounded queue that drains at a constant rate.
 //!
-//! **Guarantee.** Departures are at least `1/rate` apart (times their cost), first in, first out; at
-//! most `queue` are in the bucket, the one leaving now included; so nobody waits longer than
-//! `(queue - 1) / rate`. What does not fit is refused at once. With `queue` 15 at 5 per second, 30
-//! arrivals at once let 15 in, the last of which leaves after 2.8 s.
+//! **Guarantee.** Departures are at least `1/rate` apart (times their cost), first in, first out. At most
+//! `queue` requests are in the bucket, including the one departing now, so no request waits longer than
+//! `(queue - 1) / rate`. Requests that do not fit are refused immediately. With `queue` 15 at 5 per second, 30
+//! simultaneous arrivals admit 15, and the last one departs after 2.8 s.
 //!
-//! **State.** Word 0: when the line will be empty, the same number a
-//! [token bucket](super::token_bucket) keeps. The two differ only in when an admitted caller may go
-//! on: there at once, here when its turn comes.
+//! **State.** Word 0: time at which the queue will be empty, the same number as in a
+//! [token bucket](super::token_bucket). The two differ only in the time at which an admitted caller may
+//! proceed: immediately there, at its departure time here.
 //!
-//! **Giving back.** A place told to a caller outside the process cannot be passed on, so leaving the
-//! line frees it only for the last in line. Callers that wait inside the process are kept in a wait
-//! room instead ([`Entry::Depart`]): there everybody behind moves up.
+//! **Refunds.** A departure time reported to a caller outside the process cannot be reassigned, so a refund
+//! frees it only for the last request in the queue. Callers that wait inside the process are kept in a wait
+//! queue instead ([`AdmitMode::Immediate`]), where all callers behind a cancelled one move up.
 
 use super::gcra::{Gcra, nanos_covering, ticks};
-use super::{Algorithm, Check, Entry, Status, Taken};
+use super::{AdmitMode, Algorithm, Check, LimitCharge, Status};
 use crate::limit::{LimitError, Rate};
 use crate::time::Timestamp;
 
-/// A leaky bucket. See the [module's head](self).
+/// Leaky bucket limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeakyBucket {
     bucket: Gcra,
@@ -26,7 +26,7 @@ pub struct LeakyBucket {
 }
 
 impl LeakyBucket {
-    /// A line of at most `queue` callers, let out at `rate`.
+    /// Queue of at most `queue` requests, drained at `rate`.
     pub fn new(rate: Rate, queue: u64) -> Result<Self, LimitError> {
         Ok(Self { bucket: Gcra::new(rate, queue, "queue")?, rate })
     }
@@ -35,12 +35,12 @@ impl LeakyBucket {
         &self.bucket
     }
 
-    /// How fast the line is let out.
+    /// Drain rate.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// How many fit into the bucket.
+    /// Capacity of the queue.
     pub const fn queue(&self) -> u64 {
         self.bucket.burst()
     }
@@ -51,7 +51,7 @@ impl Algorithm for LeakyBucket {
         1
     }
 
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, entry: Entry) -> Check {
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, mode: AdmitMode) -> Check {
         if cost > self.bucket.burst() {
             return Check::Never;
         }
@@ -59,12 +59,12 @@ impl Algorithm for LeakyBucket {
             return Check::Now;
         }
         let now = ticks(now);
-        let turn = state[0].saturating_sub(now);
-        match entry {
-            Entry::Depart if turn > 0 => Check::NotBefore(nanos_covering(turn)),
-            Entry::Depart => Check::Now,
-            Entry::Enqueue => match self.bucket.admit(state[0], now, cost) {
-                Ok(_) if turn > 0 => Check::After(nanos_covering(turn)),
+        let wait = state[0].saturating_sub(now);
+        match mode {
+            AdmitMode::Immediate if wait > 0 => Check::NotBefore(nanos_covering(wait)),
+            AdmitMode::Immediate => Check::Now,
+            AdmitMode::Reserve => match self.bucket.admit(state[0], now, cost) {
+                Ok(_) if wait > 0 => Check::After(nanos_covering(wait)),
                 Ok(_) => Check::Now,
                 Err(early) => Check::NotBefore(nanos_covering(early)),
             },
@@ -78,9 +78,9 @@ impl Algorithm for LeakyBucket {
         state[0]
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, _now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, _now: Timestamp) {
         if actual > taken.cost {
-            // If nothing was taken at first, the line may have been empty long before.
+            // If nothing was taken at first, the queue may have been empty long before.
             let since = state[0].max(ticks(taken.at));
             state[0] = since.saturating_add(self.bucket.span(actual - taken.cost));
         } else if state[0] == taken.mark {
@@ -88,7 +88,7 @@ impl Algorithm for LeakyBucket {
         }
     }
 
-    /// Others stand in line behind it, and have been told when to go: nobody may come between them.
+    /// Does nothing: later requests already know their departure times.
     fn refund(&self, _state: &mut [u64], _now: Timestamp, _amount: u64) {}
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {

@@ -1,14 +1,13 @@
-//! The algorithms: pure functions of (state, now, cost), one file each.
+//! Rate limiting algorithms: pure functions of (state, now, cost), one file each.
 //!
-//! An algorithm never owns its state. It is handed a few 64-bit words and answers whether a cost
-//! fits now ([`Algorithm::check`], which changes nothing), and what the words become once it is
-//! admitted ([`Algorithm::commit`]). Whoever holds the words decides how they are guarded: one
-//! compare-and-swap for an unkeyed token bucket, one bucket lock of the table for a key with several
-//! limits. Because checking is separate from committing, a refusal cannot change state, and several
-//! limits can be decided all or nothing.
+//! An algorithm does not own its state. It gets a few 64-bit words and reports if a cost fits now
+//! ([`Algorithm::check`], which changes nothing) and updates the words once the cost is admitted
+//! ([`Algorithm::commit`]). The owner of the words chooses the synchronization: one compare-and-swap for an
+//! unkeyed token bucket, one bucket lock of the table for a key with several limits. Because check and commit
+//! are separate, a refusal cannot change state, and several limits can be decided all or nothing.
 //!
-//! All words zero is the fresh state of every algorithm: a key that was never seen, or one that has
-//! had time to recover completely. That is why forgetting such a key loses nothing.
+//! All words zero is the fresh state of every algorithm: a key that was never seen, or one that has fully
+//! recovered. Evicting such a key therefore loses nothing.
 //!
 //! | algorithm | words | bound |
 //! |---|---|---|
@@ -18,11 +17,11 @@
 //! | [`SlidingWindow`] | 2 and up | at most L in any window |
 //! | [`InterpolatedWindow`] | 3 | approximate: an adversary can reach almost 2L |
 //! | [`SlidingLog`] | L + 1 | at most L in any window, exactly |
-//! | [`Concurrency`] | 1 | never more than N at once |
+//! | [`Concurrency`] | 1 | never more than N in flight |
 //! | [`WarmUp`] | 2 | gaps of at least 1/r, three times that when cold |
 
-mod cells;
 pub mod concurrency;
+mod counter_ring;
 pub mod fixed_window;
 pub mod gcra;
 pub mod interpolated_window;
@@ -46,44 +45,44 @@ use std::time::Duration;
 use crate::decision::Verdict;
 use crate::time::{Timestamp, saturating_nanos};
 
-/// [`Algorithm::full_at`] of a state that must not be forgotten, however long it takes.
+/// [`Algorithm::full_at`] of a state that must never be evicted.
 pub const NEVER_FULL: Timestamp = Timestamp::from_nanos(u64::MAX);
 
-/// A moment as windows count it: the very last nanosecond is taken for the one before, so that every
-/// window ends after every moment and its number has a successor.
+/// Timestamp for window arithmetic: the last representable nanosecond becomes the one before it, so that
+/// every window ends after every timestamp and every window number has a successor.
 #[inline]
 const fn nanos(now: Timestamp) -> u64 {
     let nanos = now.as_nanos();
     if nanos == u64::MAX { nanos - 1 } else { nanos }
 }
 
-/// How a caller enters a limit that can pace its callers.
+/// Admission mode of a limit that can pace its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// Take a place in line now and be told how long to wait for the turn ([`Check::After`]).
-    Enqueue,
-    /// Be admitted only if the turn has come. This is how callers that wait inside the process ask:
-    /// their line is kept by the wait room, where a cancelled caller can leave it again.
-    Depart,
+pub enum AdmitMode {
+    /// Reserve a queue slot now and report the wait until departure ([`Check::After`]).
+    Reserve,
+    /// Admit only if the request can depart now. Used for callers queued inside the process: their order is
+    /// kept by a wait queue, which a cancelled caller can leave.
+    Immediate,
 }
 
-/// What an algorithm says of one cost at one moment.
+/// Result of checking one cost at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Fits now.
     Now,
-    /// Fits, but the caller must pause for so many nanoseconds before going on.
+    /// Fits, but the caller must wait this many nanoseconds before it proceeds.
     After(u64),
-    /// Does not fit yet; it would in exactly so many nanoseconds if nobody else came.
+    /// Does not fit yet; fits in exactly this many nanoseconds if no other request arrives.
     NotBefore(u64),
-    /// Does not fit until somebody gives back what they hold; no clock can tell when.
+    /// Does not fit until other callers release permits or reservations; the time is unknown.
     Held,
-    /// Can never fit: more than the limit itself.
+    /// Never fits: the cost exceeds the limit itself.
     Never,
 }
 
 impl Check {
-    /// The later, the worse; what no clock can promise is worse than any wait, never is worst.
+    /// Order of strictness: longer waits are worse, an unknown wait is worse than any known one, never is worst.
     #[inline]
     pub(crate) const fn severity(self) -> u128 {
         const KIND: u128 = 1 << 64;
@@ -96,7 +95,7 @@ impl Check {
         }
     }
 
-    /// What a caller is told.
+    /// The verdict for the caller.
     #[inline]
     pub const fn verdict(self) -> Verdict {
         match self {
@@ -121,62 +120,61 @@ impl From<Verdict> for Check {
     }
 }
 
-/// How much of a limit is left, as wire formats want to know it.
+/// Status of a limit, as needed by wire formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The most that can be had at once.
+    /// Maximum available at once.
     pub limit: u64,
-    /// What could be had now.
+    /// Available now.
     pub remaining: u64,
-    /// Nanoseconds until everything is available again if nobody comes.
+    /// Nanoseconds until the full limit is available again if no other request arrives.
     pub reset: u64,
 }
 
-/// What was taken earlier, so that it can be settled or given back.
+/// Charge on one limit, kept to settle or refund it later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// When it was taken.
+pub struct LimitCharge {
+    /// Time of the charge.
     pub at: Timestamp,
-    /// How much was taken.
+    /// Cost charged.
     pub cost: u64,
-    /// The word [`Algorithm::commit`] answered: which window, cell or arrival time it went to.
+    /// Result of [`Algorithm::commit`]: identifies the window, cell or arrival time of the charge.
     pub mark: u64,
-    /// Whether it was taken as a reservation that is still out.
-    pub held: bool,
+    /// Set if the charge is a reservation that is still open.
+    pub reserved: bool,
 }
 
-/// One way to limit. See the module's head for the contract between these functions.
+/// A rate limiting algorithm. See the module documentation for the contract between these functions.
 ///
 /// Every `state` slice has exactly [`Algorithm::words`] words.
 pub trait Algorithm {
     /// Size of the state in 64-bit words.
     fn words(&self) -> usize;
 
-    /// Whether `cost` fits at `now`. A cost of zero always does: it is a look, not a request.
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, entry: Entry) -> Check;
+    /// Checks if `cost` fits at `now`. A cost of zero always fits: it only reads the state.
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, mode: AdmitMode) -> Check;
 
-    /// Takes `cost`, whether it fits or not; call after [`Algorithm::check`] admitted it. `hold`
-    /// marks it as a reservation to be settled later. Answers the mark for [`Taken`].
+    /// Charges `cost`, even if it does not fit; call it after [`Algorithm::check`] admitted the cost. `hold`
+    /// marks the charge as a reservation to be settled later. Returns the mark for [`LimitCharge`].
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, hold: bool) -> u64;
 
-    /// Corrects what was taken to what it really cost: gives back the difference, or charges it
-    /// even if it does not fit. Never leaves more available than if `actual` had been taken in the
-    /// first place.
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp);
+    /// Corrects a charge to its actual cost: refunds the difference, or charges it even if it does not fit.
+    /// Never leaves more available than if `actual` had been charged in the first place.
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, now: Timestamp);
 
-    /// Gives back what somebody took before, nobody knows when; never more than what counts. Where moments are told
-    /// apart, what counts the shortest goes first: so nothing is free sooner than if the right ones had gone.
+    /// Refunds an amount charged at an unknown earlier time, at most the current usage. Algorithms that keep
+    /// timestamps refund the units that expire soonest, so nothing is available earlier than with exact refunds.
     fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64);
 
-    /// What is left at `now`.
+    /// Status at `now`.
     fn status(&self, state: &[u64], now: Timestamp) -> Status;
 
-    /// From when on this state is the same as the fresh one; [`NEVER_FULL`] while something is held.
+    /// Time at which this state equals the fresh state; [`NEVER_FULL`] while permits or reservations are held.
     fn full_at(&self, state: &[u64]) -> Timestamp;
 
-    /// Makes `into` at least as strict as both were. Used where two keys must share one state.
+    /// Makes `into` at least as strict as both states. Used for keys that must share one state.
     ///
-    /// What is held (permits, reservations) may be settled in the merged state as before. Anything else
-    /// taken before must not be given back there: the merged state no longer tells whose it was.
+    /// Permits and reservations can be settled in the merged state as before. Other earlier charges must not be
+    /// refunded there: the merged state does not identify their owners.
     fn merge(&self, into: &mut [u64], from: &[u64]);
 }

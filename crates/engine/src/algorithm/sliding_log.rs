@@ -1,25 +1,24 @@
-//! Sliding log: one remembered moment per admitted unit, and nothing approximate.
+//! Sliding log: one stored timestamp per admitted unit, exact.
 //!
-//! **Guarantee.** At most `limit` in any span of one window, exactly; a request counts for precisely
-//! one window and not a nanosecond longer. The price is memory: one word per unit of the limit and
-//! key, which is why the limit is capped at [`MOST_ENTRIES`]. Every request has its own entry, so any
-//! number of them at one instant are counted each.
+//! **Guarantee.** At most `limit` in any span of one window, exactly; a request counts for precisely one
+//! window and not a nanosecond longer. The price is memory: one word per unit of the limit and key, so the
+//! limit is capped at [`MAX_ENTRIES`]. Every request has its own entry, so simultaneous requests are counted
+//! individually.
 //!
-//! **State.** Word 0: position of the oldest entry. The rest: a ring of `limit` moments, each the one
-//! at which an admitted unit stops counting, oldest first from that position. Deciding looks at one
-//! entry only: a cost of `n` fits when the n-th oldest has expired. A position beyond the ring, where it
-//! begins anew, says that more was charged than the log has entries.
+//! **State.** Word 0: position of the oldest entry. The other words: a ring of `limit` expiry times, oldest
+//! first from that position. A decision reads one entry: a cost of `n` fits once the n-th oldest entry has
+//! expired. A position beyond the ring marks a log that was charged more than it has entries.
 
 use std::time::Duration;
 
-use super::{Algorithm, Check, Entry, Status, Taken, nanos};
+use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::Timestamp;
 
-/// The highest limit a log may have: 32 KiB of state per key.
-pub const MOST_ENTRIES: u64 = 4_096;
+/// Maximum limit of a log: 32 KiB of state per key.
+pub const MAX_ENTRIES: u64 = 4_096;
 
-/// An exact log of admissions. See the [module's head](self).
+/// Sliding log limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingLog {
     limit: u64,
@@ -32,82 +31,82 @@ impl SlidingLog {
         if limit == 0 {
             return Err(LimitError::zero("limit"));
         }
-        if limit > MOST_ENTRIES {
-            return Err(LimitError::LogTooLong { limit, most: MOST_ENTRIES });
+        if limit > MAX_ENTRIES {
+            return Err(LimitError::LogTooLong { limit, max: MAX_ENTRIES });
         }
         Ok(Self { limit, window: window_nanos(window)? })
     }
 
-    /// The most any window admits.
+    /// Maximum in any window.
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The length of the window.
+    /// Length of the window.
     pub const fn window(&self) -> Duration {
         Duration::from_nanos(self.window)
     }
 
-    /// Takes over the entries of a log of the same window that differs in its limit alone; of more than fit, the
-    /// newest. Those are the ones that count: as soon as the oldest of them has expired, there is room for one.
-    pub(crate) fn go_on(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
+    /// Carries over the entries of a log that has the same window and another limit; if too many, the newest.
+    /// Those decide: once the oldest of them has expired, there is room for one.
+    pub(crate) fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
         state.fill(0);
         for age in old.limit.saturating_sub(self.limit)..old.limit {
             self.push(state, old.expiry(old_state, age));
         }
         if old.is_overdrawn(old_state) {
-            self.note_overdraft(state);
+            self.mark_overdrawn(state);
         }
     }
 
-    /// Where the entry of this age stands: 0 is the oldest, `limit - 1` the newest.
+    /// Index of the entry of this age: 0 is the oldest, `limit - 1` the newest.
     #[inline]
-    const fn place(&self, state: &[u64], age: u64) -> usize {
+    const fn index_of(&self, state: &[u64], age: u64) -> usize {
         1 + ((state[0] % self.limit + age) % self.limit) as usize
     }
 
     #[inline]
     fn expiry(&self, state: &[u64], age: u64) -> u64 {
-        state[self.place(state, age)]
+        state[self.index_of(state, age)]
     }
 
     fn push(&self, state: &mut [u64], expiry: u64) {
-        let oldest = self.place(state, 0);
+        let oldest = self.index_of(state, 0);
         state[oldest] = expiry;
         state[0] = (state[0] % self.limit + 1) % self.limit;
     }
 
     /// Charges more than there is room for: everything counts for a whole window from now.
     ///
-    /// The log has no place for entries beyond the limit. Letting the new ones push out the oldest would
-    /// forget those, and giving back one of the rest would then make room that is not there. So all
-    /// entries become one debt, with an expiry that nobody's mark has and nobody can give back.
+    /// The log has no entries beyond the limit. If new entries pushed out the oldest, those would be lost, and
+    /// a refund of one of the others would make room that does not exist. So all entries become one debt, with an
+    /// expiry that no charge's mark equals and that therefore cannot be refunded.
     fn overdraw(&self, state: &mut [u64], now: Timestamp) {
         let newest = self.expiry(state, self.limit - 1);
         let expiry = nanos(now).saturating_add(self.window).max(newest);
         state[1..].fill(expiry.saturating_add(1));
-        self.note_overdraft(state);
+        self.mark_overdrawn(state);
     }
 
-    const fn note_overdraft(&self, state: &mut [u64]) {
+    const fn mark_overdrawn(&self, state: &mut [u64]) {
         state[0] = state[0] % self.limit + self.limit;
     }
 
-    /// Whether more may count than the log has entries.
+    /// True if more may count than the log has entries.
     const fn is_overdrawn(&self, state: &[u64]) -> bool {
         state[0] >= self.limit
     }
 
     /// Frees up to `count` entries with this expiry.
     ///
-    /// What they had pushed out of the log had expired when they were `taken`, and no more is known of
-    /// it: so they are free from that moment on, and not for a clock that has stepped back before it.
+    /// The entries they pushed out of the log had expired at time `taken`, and nothing more is known of them. So
+    /// the freed entries expire at that time, and still count for a clock that has stepped back before it.
     fn free(&self, state: &mut [u64], expiry: u64, count: u64, taken: u64) {
         if self.is_overdrawn(state) {
             return;
         }
-        let given_back = state[1..].iter_mut().filter(|entry| **entry == expiry);
-        for (entry, _) in given_back.zip(0..count) {
+        let refunded = state[1..].iter_mut().filter(|entry| **entry == expiry);
+        for (entry, _) in refunded.zip(0..count) {
             *entry = taken.min(expiry);
         }
         state[1..].sort_unstable();
@@ -121,7 +120,7 @@ impl Algorithm for SlidingLog {
     }
 
     #[inline]
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _mode: AdmitMode) -> Check {
         if cost > self.limit {
             return Check::Never;
         }
@@ -135,7 +134,7 @@ impl Algorithm for SlidingLog {
     }
 
     fn commit(&self, state: &mut [u64], now: Timestamp, cost: u64, _hold: bool) -> u64 {
-        // Entries stay in order even if the clock stepped back: the later moment is the stricter one.
+        // Entries stay in order even if the clock stepped back: the later time is the stricter one.
         let newest = self.expiry(state, self.limit - 1);
         let expiry = nanos(now).saturating_add(self.window).max(newest);
         for _ in 0..cost.min(self.limit) {
@@ -144,7 +143,7 @@ impl Algorithm for SlidingLog {
         expiry
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, now: Timestamp) {
         if actual > taken.cost {
             let extra = actual - taken.cost;
             if self.status(state, now).remaining >= extra {
@@ -157,22 +156,22 @@ impl Algorithm for SlidingLog {
         }
     }
 
-    /// Frees the oldest that count: they are free from now on, so the entries stay in order. Of a debt nobody knows
-    /// how large it is, and it stays.
+    /// Frees the oldest live entries from now on, so the entries stay in order. A debt has no known size and is
+    /// not refunded.
     fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
         if self.is_overdrawn(state) {
             return;
         }
         let free = self.status(state, now).remaining;
         for age in free..free.saturating_add(amount).min(self.limit) {
-            let place = self.place(state, age);
-            state[place] = nanos(now);
+            let index = self.index_of(state, age);
+            state[index] = nanos(now);
         }
     }
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
         let now = nanos(now);
-        // Entries are in order of expiry: count the expired ones by bisection.
+        // Entries are ordered by expiry: count the expired ones by binary search.
         let (mut low, mut high) = (0, self.limit);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -188,11 +187,11 @@ impl Algorithm for SlidingLog {
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
         for age in 0..self.limit {
-            let place = self.place(into, age);
-            into[place] = into[place].max(self.expiry(from, age));
+            let index = self.index_of(into, age);
+            into[index] = into[index].max(self.expiry(from, age));
         }
         if self.is_overdrawn(from) {
-            self.note_overdraft(into);
+            self.mark_overdrawn(into);
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Sliding window of cells, the strict form: what `300/1m` means in a rule file.
+//! Sliding window of cells, the strict form: the meaning of `300/1m` in a rule file.
 //!
-//! The window is cut into `cells` slices and each has a counter. At any moment the current slice and
-//! the `cells` before it count, the oldest of them in full although the window covers it only in part.
+//! The window is divided into `cells` cells with a counter each. At any time the current cell and the `cells`
+//! before it count, the oldest in full although the window covers it only in part.
 //!
-//! **Guarantee.** At most `limit` in *any* span of one window, wherever it begins. The price is that a
-//! request is remembered for up to `window + window / cells`; more cells make it smaller. (A slice is a
-//! whole number of nanoseconds, rounded up; a window that is no multiple of it is rounded up to one.)
-//! Waits are exact: the moment at which enough old slices have dropped out.
+//! **Guarantee.** At most `limit` in *any* span of one window, regardless of its start. The price is that a
+//! request counts for up to `window + window / cells`; more cells make this smaller. (A cell is a whole number
+//! of nanoseconds, rounded up; a window that is no multiple of it is rounded up to one.) Waits are exact: the
+//! time at which enough old cells have expired.
 //!
-//! **State.** Word 0: the newest cell's number plus one. The rest: a ring of `cells + 1` counters as
+//! **State.** Word 0: the newest cell's number plus one. The other words: a ring of `cells + 1` counters, as
 //! narrow as the limit allows. Cells are numbered from the engine's epoch, the same for every key.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use super::cells::Cells;
-use super::{Algorithm, Check, Entry, Status, Taken, nanos};
+use super::counter_ring::CounterRing;
+use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
 use crate::limit::{LimitError, window_nanos};
 use crate::time::Timestamp;
 
-/// The most cells a window may be cut into.
-pub const MOST_CELLS: u32 = 1_000;
+/// Maximum number of cells of a window.
+pub const MAX_CELLS: u32 = 1_000;
 
-/// A strict sliding window. See the [module's head](self).
+/// Sliding window limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     limit: u64,
@@ -30,43 +30,42 @@ pub struct SlidingWindow {
     cells: u32,
     /// Length of a cell, rounded up so that `cells` of them cover the window.
     cell: u64,
-    ring: Cells,
+    ring: CounterRing,
 }
 
 impl SlidingWindow {
-    /// At most `limit` in any `window`, kept in `cells` slices.
+    /// At most `limit` in any `window`, counted in `cells` cells.
     pub fn new(limit: u64, window: Duration, cells: u32) -> Result<Self, LimitError> {
         if limit == 0 {
             return Err(LimitError::zero("limit"));
         }
         let window = window_nanos(window)?;
-        if cells == 0 || cells > MOST_CELLS || u64::from(cells) > window {
-            return Err(LimitError::Cells { cells, most: u64::from(MOST_CELLS).min(window) });
+        if cells == 0 || cells > MAX_CELLS || u64::from(cells) > window {
+            return Err(LimitError::Cells { cells, max: u64::from(MAX_CELLS).min(window) });
         }
         let cell = window.div_ceil(u64::from(cells));
-        // Where rounding up made the cells much longer (1001 ns in 1000 cells of 2 ns), fewer do.
+        // If rounding up made the cells much longer (1001 ns in 1000 cells of 2 ns), fewer cells suffice.
         let cells = u32::try_from(window.div_ceil(cell)).unwrap_or(cells);
-        Ok(Self { limit, window, cells, cell, ring: Cells::new(cells + 1, limit) })
+        Ok(Self { limit, window, cells, cell, ring: CounterRing::new(cells + 1, limit) })
     }
 
-    /// The most any window admits.
+    /// Maximum in any window.
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The length of the window.
+    /// Length of the window.
     pub const fn window(&self) -> Duration {
         Duration::from_nanos(self.window)
     }
 
-    /// Into how many slices the window is cut: as many as were asked for, or as many whole nanoseconds
-    /// allow.
+    /// Number of cells: as configured, or fewer if whole nanoseconds do not allow that many.
     pub const fn cells(&self) -> u32 {
         self.cells
     }
 
-    /// Takes over the counts of a window of the same cells that differs in its limit alone.
-    pub(crate) fn go_on(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
+    /// Carries over the counts of a window that has the same cells and another limit.
+    pub(crate) fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
         state.fill(0);
         let Some(newest) = old_state[0].checked_sub(1) else { return };
         state[0] = old_state[0];
@@ -75,42 +74,42 @@ impl SlidingWindow {
         }
     }
 
-    /// The current cell: that of `now`, or the newest one written if the clock stepped back.
+    /// Current cell: that of `now`, or the newest stored cell if the clock stepped back.
     #[inline]
     fn current(&self, state: &[u64], now: u64) -> u64 {
         (now / self.cell).max(state[0].saturating_sub(1))
     }
 
-    /// The moment at which `cell` has dropped out.
+    /// Time at which `cell` expires.
     #[inline]
-    const fn gone_at(&self, cell: u64) -> u64 {
+    const fn expires_at(&self, cell: u64) -> u64 {
         cell.saturating_add(self.cells as u64 + 1).saturating_mul(self.cell)
     }
 
-    /// The cells that count at `current`, oldest first.
+    /// Cells that count at `current`, oldest first.
     fn live_cells(&self, state: &[u64], current: u64) -> Range<u64> {
         let (newest, cells) = (state[0], u64::from(self.cells));
         let oldest_held = newest.saturating_sub(1 + cells);
         current.saturating_sub(cells).max(oldest_held)..newest
     }
 
-    /// The same with what is in them.
+    /// Cells that count at `current` with their counts.
     fn live<'a>(&self, state: &'a [u64], current: u64) -> impl DoubleEndedIterator<Item = (u64, u64)> + use<'a> {
         let ring = self.ring;
         self.live_cells(state, current).map(move |cell| (cell, ring.get(&state[1..], cell)))
     }
 
-    /// What counts against the limit when `current` is the current cell.
+    /// Usage against the limit with `current` as the current cell.
     #[inline]
     fn used(&self, state: &[u64], current: u64) -> u64 {
         if state[0] == current + 1 {
-            // Nothing has dropped out since the last write: the whole ring counts.
+            // Nothing has expired since the last write: the whole ring counts.
             return self.ring.sum(&state[1..]);
         }
         self.live(state, current).map(|(_, count)| count).fold(0, u64::saturating_add)
     }
 
-    /// Makes `current` the newest cell, emptying the ones that dropped out.
+    /// Makes `current` the newest cell and clears expired cells.
     #[inline]
     fn advance(&self, state: &mut [u64], current: u64) {
         let newest = state[0];
@@ -134,7 +133,7 @@ impl Algorithm for SlidingWindow {
     }
 
     #[inline]
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _mode: AdmitMode) -> Check {
         if cost > self.limit {
             return Check::Never;
         }
@@ -144,11 +143,11 @@ impl Algorithm for SlidingWindow {
         if cost == 0 || self.used(state, current) <= room {
             return Check::Now;
         }
-        // From the newest on, the first cell that no longer fits has to drop out.
-        let mut kept = 0u64;
+        // Starting from the newest cell, the first one that no longer fits has to expire.
+        let mut counted = 0u64;
         let wait = self.live(state, current).rev().find_map(|(cell, count)| {
-            kept = kept.saturating_add(count);
-            (kept > room).then(|| self.gone_at(cell) - now)
+            counted = counted.saturating_add(count);
+            (counted > room).then(|| self.expires_at(cell) - now)
         });
         wait.map_or(Check::Now, Check::NotBefore)
     }
@@ -164,13 +163,13 @@ impl Algorithm for SlidingWindow {
         current
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, now: Timestamp) {
         let cell = taken.mark;
-        let held = cell < state[0] && state[0] - cell <= u64::from(self.cells) + 1;
-        if held {
+        let is_live = cell < state[0] && state[0] - cell <= u64::from(self.cells) + 1;
+        if is_live {
             self.ring.correct(&mut state[1..], cell, taken.cost, actual);
         } else if cell >= state[0] && actual > taken.cost {
-            // Its cell was never written: nothing was taken at first.
+            // The cell was never stored, because the first charge was zero.
             self.commit(state, now, actual - taken.cost, false);
         }
     }
@@ -178,7 +177,7 @@ impl Algorithm for SlidingWindow {
     fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
         let mut left = amount;
         for cell in self.live_cells(state, self.current(state, nanos(now))) {
-            left -= self.ring.take_out(&mut state[1..], cell, left);
+            left -= self.ring.subtract(&mut state[1..], cell, left);
         }
     }
 
@@ -186,12 +185,12 @@ impl Algorithm for SlidingWindow {
         let now = nanos(now);
         let current = self.current(state, now);
         let used = self.used(state, current);
-        let reset = if used == 0 { 0 } else { self.gone_at(state[0] - 1) - now };
+        let reset = if used == 0 { 0 } else { self.expires_at(state[0] - 1) - now };
         Status { limit: self.limit, remaining: self.limit.saturating_sub(used), reset }
     }
 
     fn full_at(&self, state: &[u64]) -> Timestamp {
-        Timestamp::from_nanos(state[0].checked_sub(1).map_or(0, |newest| self.gone_at(newest)))
+        Timestamp::from_nanos(state[0].checked_sub(1).map_or(0, |newest| self.expires_at(newest)))
     }
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
@@ -201,8 +200,8 @@ impl Algorithm for SlidingWindow {
         let current = self.current(into, 0).max(from[0] - 1);
         self.advance(into, current);
         for (cell, count) in self.live(from, current) {
-            let most = self.ring.get(&into[1..], cell).max(count);
-            self.ring.set(&mut into[1..], cell, most);
+            let larger = self.ring.get(&into[1..], cell).max(count);
+            self.ring.set(&mut into[1..], cell, larger);
         }
     }
 }

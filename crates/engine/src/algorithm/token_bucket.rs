@@ -1,24 +1,24 @@
-//! Token bucket: a rate, and a burst that may be spent at once.
+//! Token bucket: a rate and a burst.
 //!
-//! **Guarantee.** In any span T at most `burst + floor(rate × T)` tokens are admitted, reservations
-//! included; the promised wait is exact to the nanosecond: refused one before it, admitted at it.
+//! **Guarantee.** In any span T at most `burst + floor(rate × T)` tokens are admitted, including reservations;
+//! the promised wait is exact to the nanosecond: refused one nanosecond before it, admitted at it.
 //!
-//! **State.** Word 0: arrival time ([`gcra`](super::gcra)). With reservations a second word counts
-//! the tokens that are out: taken, but not yet known to be spent. The bucket fills only up to
-//! `burst - out`. Without that, a reservation returned late would come on top of tokens that were
-//! refilled in its place, and a bucket of 10 could admit 20 at one instant. What does not fit beside
-//! the tokens that are out waits for their holders and not for the clock ([`Check::Held`]).
+//! **State.** Word 0: arrival time ([`gcra`](super::gcra)). With reservations a second word counts the
+//! outstanding tokens: taken, but not yet known to be spent. The bucket refills only up to
+//! `burst - outstanding`. Otherwise a reservation returned late would add to tokens refilled in the meantime,
+//! and a bucket of 10 could admit 20 at one instant. A cost that does not fit next to the outstanding tokens
+//! waits for their holders and not for the refill ([`Check::Held`]).
 //!
-//! **Giving back.** A reservation gives back all it did not spend. Tokens taken without one are given
-//! back only if nobody came since: the refill they may have displaced in the meantime is not known, and
-//! the clock cannot tell it either, for it may have stepped back.
+//! **Refunds.** A reservation returns all it did not spend. Tokens taken without a reservation are refunded
+//! only if no other request came since: the refill they may have displaced is unknown, and the clock cannot
+//! tell it either, because it may have stepped back.
 
 use super::gcra::{Gcra, nanos_covering, ticks};
-use super::{Algorithm, Check, Entry, NEVER_FULL, Status, Taken};
+use super::{AdmitMode, Algorithm, Check, LimitCharge, NEVER_FULL, Status};
 use crate::limit::{LimitError, Rate};
 use crate::time::Timestamp;
 
-/// A token bucket. See the [module's head](self).
+/// Token bucket limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     bucket: Gcra,
@@ -27,24 +27,24 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A bucket of `burst` tokens, refilled at `rate`, full at first.
+    /// Bucket of `burst` tokens, refilled at `rate`, initially full.
     pub fn new(rate: Rate, burst: u64) -> Result<Self, LimitError> {
         Ok(Self { bucket: Gcra::new(rate, burst, "burst")?, rate, reservable: false })
     }
 
-    /// The same bucket with room to count reservations.
+    /// The same bucket with a word for reservations.
     #[must_use]
     pub const fn reservable(mut self) -> Self {
         self.reservable = true;
         self
     }
 
-    /// Whether reservations are counted.
+    /// True if reservations are counted.
     pub const fn is_reservable(&self) -> bool {
         self.reservable
     }
 
-    /// How fast it is refilled.
+    /// Refill rate.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
@@ -54,13 +54,13 @@ impl TokenBucket {
         self.bucket.burst()
     }
 
-    /// The arithmetic, for callers that keep the one word themselves.
+    /// The underlying GCRA, for callers that store the one word themselves.
     #[inline]
     pub const fn gcra(&self) -> &Gcra {
         &self.bucket
     }
 
-    /// The arrival time as it counts now: not before the tokens that are out.
+    /// Effective arrival time: never before the outstanding tokens allow.
     #[inline]
     fn arrival(&self, state: &[u64], now: u64) -> u64 {
         match state {
@@ -69,9 +69,9 @@ impl TokenBucket {
         }
     }
 
-    /// Tokens that are out on reservations.
+    /// Tokens outstanding in reservations.
     #[inline]
-    const fn out(state: &[u64]) -> u64 {
+    const fn outstanding(state: &[u64]) -> u64 {
         if let [_, out] = state { *out } else { 0 }
     }
 }
@@ -82,14 +82,14 @@ impl Algorithm for TokenBucket {
     }
 
     #[inline]
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _mode: AdmitMode) -> Check {
         if cost > self.bucket.burst() {
             return Check::Never;
         }
         if cost == 0 {
             return Check::Now;
         }
-        if Self::out(state) > self.bucket.burst() - cost {
+        if Self::outstanding(state) > self.bucket.burst() - cost {
             return Check::Held;
         }
         let now = ticks(now);
@@ -107,19 +107,19 @@ impl Algorithm for TokenBucket {
         let now = ticks(now);
         let base = self.arrival(state, now).max(now);
         state[0] = base.saturating_add(self.bucket.span(cost));
-        // Reservations move the word back when they are settled, so while any is out it may come to
-        // stand here again although others came: zero is a mark no word will ever match.
-        let mark = if Self::out(state) == 0 { state[0] } else { 0 };
+        // Settling a reservation moves the word back, so while any is outstanding the word may return to this
+        // value although other charges came in between: zero is a mark no word will ever match.
+        let mark = if Self::outstanding(state) == 0 { state[0] } else { 0 };
         if let ([_, out], true) = (&mut *state, hold) {
             *out = out.saturating_add(cost);
         }
         mark
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
-        let reserved = taken.held && self.reservable;
-        let untouched = state[0] == taken.mark && Self::out(state) == 0;
-        self.release(state, if taken.held { taken.cost } else { 0 }, now);
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, now: Timestamp) {
+        let reserved = taken.reserved && self.reservable;
+        let untouched = state[0] == taken.mark && Self::outstanding(state) == 0;
+        self.release(state, if taken.reserved { taken.cost } else { 0 }, now);
         match taken.cost.checked_sub(actual) {
             None => {
                 let base = state[0].max(ticks(now));
@@ -132,7 +132,7 @@ impl Algorithm for TokenBucket {
         }
     }
 
-    /// What is out on reservations stays out, as everywhere.
+    /// Outstanding reservations stay outstanding.
     fn refund(&self, state: &mut [u64], now: Timestamp, amount: u64) {
         state[0] = Gcra::give_back(self.arrival(state, ticks(now)), self.bucket.span(amount));
     }
@@ -155,20 +155,20 @@ impl Algorithm for TokenBucket {
     }
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
-        // All reservations stay out, and each may give back all of itself: what is left then must
-        // still be what the stricter of the two had without its own.
-        let (ours, theirs) = (Self::out(into), Self::out(from));
-        let beside_theirs = into[0].saturating_add(self.bucket.span(theirs));
-        let beside_ours = from[0].saturating_add(self.bucket.span(ours));
-        into[0] = beside_theirs.max(beside_ours);
+        // All reservations stay outstanding, and each may return all of its tokens: the result must then still
+        // equal the stricter of the two states without its own reservations.
+        let (outstanding_into, outstanding_from) = (Self::outstanding(into), Self::outstanding(from));
+        let arrival_into = into[0].saturating_add(self.bucket.span(outstanding_from));
+        let arrival_from = from[0].saturating_add(self.bucket.span(outstanding_into));
+        into[0] = arrival_into.max(arrival_from);
         if let [_, out] = into {
-            *out = ours.saturating_add(theirs);
+            *out = outstanding_into.saturating_add(outstanding_from);
         }
     }
 }
 
 impl TokenBucket {
-    /// Ends a claim on so many tokens. What the cap on refilling made of the rest while they were out stays so.
+    /// Ends a reservation of `amount` tokens. Refill lost to the cap while they were outstanding stays lost.
     pub(crate) fn release(&self, state: &mut [u64], amount: u64, now: Timestamp) {
         let due = self.arrival(state, ticks(now));
         if let [arrival, out] = state {

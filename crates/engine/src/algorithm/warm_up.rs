@@ -1,31 +1,31 @@
-//! Warm-up: a paced rate that starts cold and rises to its full height with use.
+//! Warm-up: a paced rate that starts cold and rises to its full rate with use.
 //!
-//! What Guava calls `SmoothWarmingUp` and Sentinel calls the warm-up behaviour: after idling, caches
-//! are cold and pools empty, so the gap between admissions starts at `cold_factor` times the stable
-//! one (three by default) and shrinks to it evenly while the limiter is used; `warm_up` is how long
-//! that takes under full use. Idling cools it down again, in the same time.
+//! Known as `SmoothWarmingUp` in Guava and as the warm-up behaviour in Sentinel. After idling, caches are cold
+//! and pools empty, so the gap between admissions starts at `cold_factor` times the stable gap (three by
+//! default) and shrinks to it linearly while the limiter is used; `warm_up` is the time this takes under full
+//! use. Idling cools the limiter down again in the same time.
 //!
-//! **Guarantee.** The gap after an admission of cost n is at least `n / rate`, and longer while cold:
-//! in any span T at most one admission more than `rate × T`. As in Guava, a cost of any size is let in
-//! if the moment has come, and the next caller waits for it; so a cost never is too large.
+//! **Guarantee.** The gap after an admission of cost n is at least `n / rate`, and longer while cold: in any
+//! span T at most one admission more than `rate × T`. As in Guava, a cost of any size is admitted if the gap
+//! has passed, and the next caller waits for it; so no cost is too large.
 //!
-//! **State.** Word 0: when the next caller may come, in nanoseconds. Word 1: warmth, in
-//! [`SCALE`]ths of a permit: 0 is cold. The gap falls in a straight line from cold to stable over the
-//! upper part of the stored permits, so a gap is the area under that line.
+//! **State.** Word 0: earliest time of the next admission, in nanoseconds. Word 1: warmth, in [`SCALE`]ths of
+//! a permit; 0 is cold. The gap falls linearly from cold to stable over the upper part of the stored permits,
+//! so the time for some permits is the area under that line.
 
 use std::time::Duration;
 
-use super::{Algorithm, Check, Entry, Status, Taken};
+use super::{AdmitMode, Algorithm, Check, LimitCharge, Status};
 use crate::limit::{LimitError, Rate, window_nanos};
 use crate::time::{Timestamp, saturating_nanos};
 
-/// Fractions a stored permit is counted in.
+/// Fractions of a stored permit.
 pub const SCALE: u64 = 1 << 20;
 
-/// The gap of a cold limiter, in stable gaps, unless told otherwise.
+/// Default ratio of the cold gap to the stable gap.
 pub const DEFAULT_COLD_FACTOR: u32 = 3;
 
-/// A paced rate with a cold start. See the [module's head](self).
+/// Paced rate with a cold start. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarmUp {
     rate: Rate,
@@ -36,9 +36,9 @@ pub struct WarmUp {
     /// Gap when completely cold.
     cold: u64,
     /// Warmth, in scaled permits, at which the stable gap is reached.
-    slope_ends: u64,
-    /// Warmth beyond which it does not rise.
-    warmest: u64,
+    slope_end: u64,
+    /// Maximum warmth.
+    max_warmth: u64,
 }
 
 impl WarmUp {
@@ -59,36 +59,36 @@ impl WarmUp {
         // The area under the slope is the warm-up time: permits × (cold + stable) / 2.
         let scaled = 2 * u128::from(warm_up) * u128::from(SCALE);
         let slope_ends = u64::try_from(scaled / (u128::from(stable) + u128::from(cold))).unwrap_or(u64::MAX);
-        // Guava keeps warm_up / (2 × stable) further permits at the stable gap before cooling shows.
+        // Guava keeps warm_up / (2 × stable) further permits at the stable gap before cooling has an effect.
         let plateau = u64::try_from(scaled / 4 / u128::from(stable)).unwrap_or(u64::MAX);
-        let warmest = slope_ends.saturating_add(plateau);
-        // So that the area under the whole slope can be counted without rounding: see `area`.
+        let max_warmth = slope_ends.saturating_add(plateau);
+        // Allows the area under the whole slope to be computed without rounding: see `area`.
         let exact = (2 * scaled).checked_mul(u128::from(slope_ends)).is_some();
-        if slope_ends < SCALE || warmest > 1 << 60 || !exact {
+        if slope_ends < SCALE || max_warmth > 1 << 60 || !exact {
             return Err(LimitError::WarmUpTooShort { rate });
         }
-        Ok(Self { rate, warm_up, cold_factor, stable, cold, slope_ends, warmest })
+        Ok(Self { rate, warm_up, cold_factor, stable, cold, slope_end: slope_ends, max_warmth })
     }
 
-    /// The rate once warm.
+    /// Rate once warm.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// How long warming up takes under full use.
+    /// Time to warm up under full use.
     pub const fn warm_up(&self) -> Duration {
         Duration::from_nanos(self.warm_up)
     }
 
-    /// How many times longer the cold gap is.
+    /// Ratio of the cold gap to the stable gap.
     pub const fn cold_factor(&self) -> u32 {
         self.cold_factor
     }
 
-    /// Warmth that idling takes away: all of it in the whole warm-up time. Rounded up, so that idling
-    /// in two parts never leaves it warmer than idling in one.
+    /// Warmth lost by idling: all of it in the whole warm-up time. Rounded up, so that idling in two parts
+    /// never leaves it warmer than idling in one.
     fn cooled(&self, idle: u64) -> u64 {
-        let cooled = (u128::from(idle) * u128::from(self.warmest)).div_ceil(u128::from(self.warm_up));
+        let cooled = (u128::from(idle) * u128::from(self.max_warmth)).div_ceil(u128::from(self.warm_up));
         u64::try_from(cooled).unwrap_or(u64::MAX)
     }
 
@@ -97,21 +97,21 @@ impl WarmUp {
         state[1].saturating_sub(self.cooled(now.saturating_sub(state[0])))
     }
 
-    /// Nanoseconds that pass per permit at this warmth, times the slope's length.
+    /// Nanoseconds per permit at this warmth, times the slope's length.
     fn gap_numerator(&self, warmth: u64) -> u128 {
-        let fall = u128::from(self.cold - self.stable) * u128::from(warmth.min(self.slope_ends));
-        u128::from(self.cold) * u128::from(self.slope_ends) - fall
+        let fall = u128::from(self.cold - self.stable) * u128::from(warmth.min(self.slope_end));
+        u128::from(self.cold) * u128::from(self.slope_end) - fall
     }
 
-    /// The time `cost` permits take from this warmth on: the area under the gap's line, rounded up once
-    /// at the end, so that a part never comes out longer than the whole less the rest.
+    /// Time for `cost` permits starting at this warmth: the area under the gap's line, rounded up once at the
+    /// end, so that a part never takes longer than the whole minus the other part.
     fn area(&self, warmth: u64, cost: u64) -> u64 {
         let scale = u128::from(SCALE);
         let permits = u128::from(cost) * scale;
-        let on_slope = u128::from(self.slope_ends.saturating_sub(warmth)).min(permits);
+        let on_slope = u128::from(self.slope_end.saturating_sub(warmth)).min(permits);
         let end = warmth.saturating_add(u64::try_from(on_slope).unwrap_or(u64::MAX));
         // Mean of the two ends of the line, times the permits between them.
-        let whole = 2 * u128::from(self.slope_ends) * scale;
+        let whole = 2 * u128::from(self.slope_end) * scale;
         let sloped = (self.gap_numerator(warmth) + self.gap_numerator(end)) * on_slope;
         let flat = (permits - on_slope).saturating_mul(u128::from(self.stable));
         let parts = sloped % whole + flat % scale * (whole / scale);
@@ -121,7 +121,7 @@ impl WarmUp {
 
     /// Warmth after `cost` permits.
     fn warmed(&self, warmth: u64, cost: u64) -> u64 {
-        warmth.saturating_add(cost.saturating_mul(SCALE)).min(self.warmest)
+        warmth.saturating_add(cost.saturating_mul(SCALE)).min(self.max_warmth)
     }
 }
 
@@ -130,7 +130,7 @@ impl Algorithm for WarmUp {
         2
     }
 
-    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _entry: Entry) -> Check {
+    fn check(&self, state: &[u64], now: Timestamp, cost: u64, _mode: AdmitMode) -> Check {
         match state[0].checked_sub(now.as_nanos()) {
             Some(wait) if wait > 0 && cost > 0 => Check::NotBefore(wait),
             _ => Check::Now,
@@ -147,27 +147,27 @@ impl Algorithm for WarmUp {
         state[0]
     }
 
-    fn settle(&self, state: &mut [u64], taken: Taken, actual: u64, now: Timestamp) {
-        // Both ways the limiter may not end up warmer than if `actual` had been taken at once: then it
-        // would have been free earlier, and would have been cooling since. One nanosecond for rounding.
+    fn settle(&self, state: &mut [u64], taken: LimitCharge, actual: u64, now: Timestamp) {
+        // In both directions the limiter must not end up warmer than if `actual` had been charged at once: it
+        // would then have been free earlier and cooling since. One nanosecond allows for rounding.
         let [free, warm] = [state[0], state[1]];
         if let Some(extra) = actual.checked_sub(taken.cost).filter(|extra| *extra > 0) {
             let free_then = free.saturating_add(self.area(warm, extra));
             self.commit(state, now, extra, false);
-            let late = state[0].saturating_sub(free_then).saturating_add(1);
-            state[1] = self.warmed(warm, extra).saturating_sub(self.cooled(late));
+            let delay = state[0].saturating_sub(free_then).saturating_add(1);
+            state[1] = self.warmed(warm, extra).saturating_sub(self.cooled(delay));
         } else if actual < taken.cost && free == taken.mark && free < u64::MAX {
-            // At the stable gap, the shortest there is: never more than was charged.
+            // Refund at the stable gap, the shortest there is: never more than was charged.
             let unused = (taken.cost - actual).saturating_mul(self.stable);
             let coldest = warm.saturating_sub(taken.cost.saturating_mul(SCALE));
             let charged = self.area(coldest, taken.cost) - self.area(coldest, actual);
-            let late = charged.saturating_sub(unused).saturating_add(1);
+            let delay = charged.saturating_sub(unused).saturating_add(1);
             state[0] = free.saturating_sub(unused);
-            state[1] = self.warmed(coldest, actual).saturating_sub(self.cooled(late));
+            state[1] = self.warmed(coldest, actual).saturating_sub(self.cooled(delay));
         }
     }
 
-    /// The gap to the next is what is promised, and it has begun.
+    /// Does nothing: the gap to the next admission is the guarantee, and it has begun.
     fn refund(&self, _state: &mut [u64], _now: Timestamp, _amount: u64) {}
 
     fn status(&self, state: &[u64], now: Timestamp) -> Status {
@@ -177,13 +177,13 @@ impl Algorithm for WarmUp {
 
     fn full_at(&self, state: &[u64]) -> Timestamp {
         let cooling = u128::from(state[1]) * u128::from(self.warm_up);
-        let cooling = cooling.div_ceil(u128::from(self.warmest));
+        let cooling = cooling.div_ceil(u128::from(self.max_warmth));
         let cooling = u64::try_from(cooling).unwrap_or(u64::MAX);
         Timestamp::from_nanos(state[0].saturating_add(cooling))
     }
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
-        // The one that was free earlier has been cooling since.
+        // The state that was free earlier has been cooling since.
         let free = into[0].max(from[0]);
         into[1] = self.warmth(into, free).min(self.warmth(from, free));
         into[0] = free;

@@ -1,4 +1,4 @@
-//! A clock that moves only when told to.
+//! Manually advanced clock for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,58 +7,58 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::alarms::Alarms;
-use super::{AlarmId, Clock};
+use super::timers::Timers;
+use super::{Clock, TimerId};
 use crate::time::Timestamp;
 
-/// A clock for tests. Clones are the same clock.
+/// Clock for tests that moves only on request. Clones are the same clock.
 ///
-/// It starts a thousand seconds after the engine's epoch, so that tests can step back too.
+/// It starts a thousand seconds after the engine's epoch, so that tests can also step back.
 #[derive(Clone)]
 pub struct ManualClock {
-    shared: Arc<Shared>,
+    shared: Arc<ManualClockState>,
 }
 
-struct Shared {
+struct ManualClockState {
     now: AtomicU64,
-    alarms: Mutex<Alarms>,
+    timers: Mutex<Timers>,
 }
 
 impl ManualClock {
-    /// A clock that stands still.
+    /// Creates a stopped clock.
     pub fn new() -> Self {
         Self::starting_at(Timestamp::from_nanos(1_000_000_000_000))
     }
 
-    /// A clock that stands still at `now`.
+    /// Creates a clock stopped at `now`.
     pub fn starting_at(now: Timestamp) -> Self {
-        let shared = Shared { now: AtomicU64::new(now.as_nanos()), alarms: Mutex::default() };
+        let shared = ManualClockState { now: AtomicU64::new(now.as_nanos()), timers: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Moves on and wakes whoever waited for a moment up to then.
+    /// Advances the clock and wakes all timers due by then.
     pub fn advance(&self, by: Duration) {
         self.set(self.now() + by);
     }
 
-    /// Moves to `now`, back if need be.
+    /// Sets the clock to `now`, also backwards.
     pub fn set(&self, now: Timestamp) {
         let due = {
-            let mut alarms = self.shared.alarms.lock();
+            let mut timers = self.shared.timers.lock();
             self.shared.now.store(now.as_nanos(), Ordering::SeqCst);
-            alarms.due(now)
+            timers.take_due(now)
         };
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// The next moment somebody waits for.
-    pub fn next_alarm(&self) -> Option<Timestamp> {
-        self.shared.alarms.lock().next()
+    /// Deadline of the next timer.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.shared.timers.lock().next_deadline()
     }
 
-    /// How many alarms are set.
-    pub fn alarms(&self) -> usize {
-        self.shared.alarms.lock().len()
+    /// Number of pending timers.
+    pub fn pending_timers(&self) -> usize {
+        self.shared.timers.lock().len()
     }
 }
 
@@ -73,21 +73,21 @@ impl Clock for ManualClock {
         Timestamp::from_nanos(self.shared.now.load(Ordering::SeqCst))
     }
 
-    fn set_alarm(&self, at: Timestamp, waker: Waker) -> AlarmId {
+    fn schedule(&self, at: Timestamp, waker: Waker) -> TimerId {
         let due = waker.clone();
-        let (id, late) = {
-            let mut alarms = self.shared.alarms.lock();
-            (alarms.set(at, waker), at <= self.now())
+        let (id, is_due) = {
+            let mut timers = self.shared.timers.lock();
+            (timers.insert(at, waker), at <= self.now())
         };
-        if late {
-            // Due already: the next `set` would come too late for it.
+        if is_due {
+            // Already due: the next `set` would come too late for it.
             due.wake();
         }
         id
     }
 
-    fn cancel_alarm(&self, id: AlarmId) {
-        let waker = self.shared.alarms.lock().cancel(id);
+    fn cancel(&self, id: TimerId) {
+        let waker = self.shared.timers.lock().cancel(id);
         drop(waker);
     }
 }

@@ -1,8 +1,8 @@
-//! Clocks. Time is always injected: the real one by default, a hand-turned one in tests.
+//! Injected clocks and timers: the system clock by default, a manual clock in tests.
 //!
-//! A [`Clock`] tells the time and wakes whoever asked to be woken. One clock has one timer, however
-//! many callers wait. Clocks need not be perfect: every algorithm refills nothing when time steps
-//! back, so a bad clock makes limits stricter, never looser.
+//! A [`Clock`] provides the current time and wakes tasks at a deadline. One clock has one timer, for any number
+//! of waiting tasks. A clock need not be perfect: no algorithm refills when time steps back, so a bad clock
+//! makes limits stricter, never looser.
 //!
 //! ```
 //! use sluicegate_engine::{Limiter, Limit, Rate, clock::ManualClock};
@@ -17,80 +17,80 @@
 //! # Ok::<(), sluicegate_engine::LimitError>(())
 //! ```
 
-mod alarms;
 mod manual;
 mod sleep;
 mod system;
+mod timers;
 
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-pub use alarms::AlarmId;
 pub use manual::ManualClock;
 pub use sleep::Sleep;
 pub use system::SystemClock;
+pub use timers::TimerId;
 
 use crate::time::Timestamp;
-use system::Anchor;
+use system::CounterAnchor;
 
-/// Tells the time and wakes at it.
+/// Source of time and timers.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// Current time.
     fn now(&self) -> Timestamp;
 
-    /// Wakes `waker` once `at` has come, unless it is cancelled before.
-    fn set_alarm(&self, at: Timestamp, waker: Waker) -> AlarmId;
+    /// Wakes `waker` at time `at`, unless cancelled before.
+    fn schedule(&self, at: Timestamp, waker: Waker) -> TimerId;
 
-    /// Forgets an alarm; does nothing if it has gone off.
-    fn cancel_alarm(&self, id: AlarmId);
+    /// Cancels a timer; does nothing if it has fired.
+    fn cancel(&self, id: TimerId);
 }
 
-/// The clock of a limiter: the system's, reached without indirection, or one that was handed in.
+/// Clock of a limiter: the system clock, called without indirection, or a custom one.
 #[derive(Clone)]
-pub struct ClockHandle(Source);
+pub struct ClockHandle(ClockSource);
 
 #[derive(Clone)]
-enum Source {
-    System(&'static Anchor),
+enum ClockSource {
+    System(&'static CounterAnchor),
     Custom(Arc<dyn Clock>),
 }
 
 impl ClockHandle {
-    /// The real clock.
+    /// The system clock.
     pub fn system() -> Self {
-        Self(Source::System(Anchor::get()))
+        Self(ClockSource::System(CounterAnchor::get()))
     }
 
-    /// A clock of your own.
+    /// A custom clock.
     pub fn new(clock: impl Clock + 'static) -> Self {
-        Self(Source::Custom(Arc::new(clock)))
+        Self(ClockSource::Custom(Arc::new(clock)))
     }
 
-    /// The present moment.
+    /// Current time.
     #[inline(always)]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
-            Source::System(anchor) => anchor.now(),
-            Source::Custom(clock) => clock.now(),
+            ClockSource::System(anchor) => anchor.now(),
+            ClockSource::Custom(clock) => clock.now(),
         }
     }
 
     fn clock(&self) -> &dyn Clock {
         match &self.0 {
-            Source::System(_) => &SystemClock,
-            Source::Custom(clock) => &**clock,
+            ClockSource::System(_) => &SystemClock,
+            ClockSource::Custom(clock) => &**clock,
         }
     }
 
-    /// See [`Clock::set_alarm`].
-    pub fn set_alarm(&self, at: Timestamp, waker: Waker) -> AlarmId {
-        self.clock().set_alarm(at, waker)
+    /// See [`Clock::schedule`].
+    pub fn schedule(&self, at: Timestamp, waker: Waker) -> TimerId {
+        self.clock().schedule(at, waker)
     }
 
-    /// See [`Clock::cancel_alarm`].
-    pub fn cancel_alarm(&self, id: AlarmId) {
-        self.clock().cancel_alarm(id);
+    /// See [`Clock::cancel`].
+    pub fn cancel(&self, id: TimerId) {
+        self.clock().cancel(id);
     }
 }
 
@@ -109,8 +109,8 @@ impl<C: Clock + 'static> From<C> for ClockHandle {
 impl fmt::Debug for ClockHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Source::System(_) => "ClockHandle(system)",
-            Source::Custom(_) => "ClockHandle(custom)",
+            ClockSource::System(_) => "ClockHandle(system)",
+            ClockSource::Custom(_) => "ClockHandle(custom)",
         })
     }
 }

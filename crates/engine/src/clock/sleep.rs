@@ -1,14 +1,14 @@
-//! Waiting for a moment of a clock.
+//! Future that sleeps on a clock.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::{AlarmId, ClockHandle};
+use super::{ClockHandle, TimerId};
 use crate::time::Timestamp;
 
-/// Resolves once its moment has come. Dropping it forgets the alarm.
+/// Future that completes at a deadline. Dropping it cancels the timer.
 ///
 /// ```
 /// use sluicegate_engine::clock::{ClockHandle, ManualClock};
@@ -29,29 +29,29 @@ use crate::time::Timestamp;
 pub struct Sleep {
     clock: ClockHandle,
     until: Timestamp,
-    alarm: Option<AlarmId>,
+    timer: Option<TimerId>,
 }
 
 impl Sleep {
-    /// The moment it waits for.
+    /// The deadline.
     pub const fn until(&self) -> Timestamp {
         self.until
     }
 
-    fn stop(&mut self) {
-        if let Some(id) = self.alarm.take() {
-            self.clock.cancel_alarm(id);
+    fn cancel(&mut self) {
+        if let Some(id) = self.timer.take() {
+            self.clock.cancel(id);
         }
     }
 }
 
 impl ClockHandle {
-    /// Waits until `until`.
+    /// Sleeps until `until`.
     pub fn sleep_until(&self, until: Timestamp) -> Sleep {
-        Sleep { clock: self.clone(), until, alarm: None }
+        Sleep { clock: self.clone(), until, timer: None }
     }
 
-    /// Waits for so long from now.
+    /// Sleeps for `duration` from now.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         self.sleep_until(self.now() + duration)
     }
@@ -62,18 +62,18 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         if self.clock.now() >= self.until {
-            self.stop();
+            self.cancel();
             return Poll::Ready(());
         }
-        // The task may have moved to another waker since.
-        self.stop();
-        self.alarm = Some(self.clock.set_alarm(self.until, context.waker().clone()));
+        // The task may have been polled with another waker before.
+        self.cancel();
+        self.timer = Some(self.clock.schedule(self.until, context.waker().clone()));
         Poll::Pending
     }
 }
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.stop();
+        self.cancel();
     }
 }

@@ -1,8 +1,8 @@
-//! The real clock: the processor's time-stamp counter, set by the wall clock once at the start.
+//! System clock: the CPU's time-stamp counter, anchored to the wall clock once at startup.
 //!
-//! Reading the counter costs a third of asking the kernel. Where it is not steady, the `quanta` crate
-//! falls back to the kernel's monotonic clock. Counters of different cores have been seen to disagree
-//! by a little, so a thread never sees time earlier than it saw before.
+//! Reading the counter costs a third of a kernel call. If the counter is not stable, the `quanta` crate falls
+//! back to the kernel's monotonic clock. Counters of different cores can disagree slightly, so each thread
+//! keeps its time monotonic.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -11,16 +11,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::alarms::Alarms;
-use super::{AlarmId, Clock};
+use super::timers::Timers;
+use super::{Clock, TimerId};
 use crate::time::Timestamp;
 
-/// The machine's clock. All of them are one.
+/// The system clock. All instances are the same clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// Where the counter stood at a known moment, and how fast it goes.
-pub(super) struct Anchor {
+/// Counter value at a known time, and the counter's frequency.
+pub(super) struct CounterAnchor {
     counter: quanta::Clock,
     raw: u64,
     nanos: u64,
@@ -28,14 +28,14 @@ pub(super) struct Anchor {
     scale: u64,
 }
 
-static ANCHOR: OnceLock<Anchor> = OnceLock::new();
+static ANCHOR: OnceLock<CounterAnchor> = OnceLock::new();
 
 thread_local! {
-    static LATEST: Cell<u64> = const { Cell::new(0) };
+    static LAST_SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
-impl Anchor {
-    fn here() -> Self {
+impl CounterAnchor {
+    fn calibrate() -> Self {
         let counter = quanta::Clock::new();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let raw = counter.raw();
@@ -44,14 +44,14 @@ impl Anchor {
     }
 
     pub(super) fn get() -> &'static Self {
-        ANCHOR.get_or_init(Self::here)
+        ANCHOR.get_or_init(Self::calibrate)
     }
 
     #[inline(always)]
     pub(super) fn now(&self) -> Timestamp {
         let counted = self.counter.raw().saturating_sub(self.raw);
         let now = self.nanos + ((u128::from(counted) * u128::from(self.scale)) >> 32) as u64;
-        let now = LATEST.with(|latest| {
+        let now = LAST_SEEN.with(|latest| {
             let now = now.max(latest.get());
             latest.set(now);
             now
@@ -62,15 +62,15 @@ impl Anchor {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        Anchor::get().now()
+        CounterAnchor::get().now()
     }
 
-    fn set_alarm(&self, at: Timestamp, waker: Waker) -> AlarmId {
-        let timer = Timer::running();
+    fn schedule(&self, at: Timestamp, waker: Waker) -> TimerId {
+        let timer = TimerThread::start();
         let (id, soonest) = {
-            let mut alarms = timer.alarms.lock();
-            let id = alarms.set(at, waker);
-            (id, alarms.next() == Some(at))
+            let mut timers = timer.timers.lock();
+            let id = timers.insert(at, waker);
+            (id, timers.next_deadline() == Some(at))
         };
         if soonest {
             timer.changed.notify_one();
@@ -78,49 +78,49 @@ impl Clock for SystemClock {
         id
     }
 
-    fn cancel_alarm(&self, id: AlarmId) {
-        if let Some(timer) = TIMER.get() {
-            let waker = timer.alarms.lock().cancel(id);
+    fn cancel(&self, id: TimerId) {
+        if let Some(timer) = TIMER_THREAD.get() {
+            let waker = timer.timers.lock().cancel(id);
             drop(waker);
         }
     }
 }
 
-/// The one thread that wakes everybody who waits on the system's clock.
+/// Timer thread that wakes all tasks sleeping on the system clock.
 #[derive(Default)]
-struct Timer {
-    alarms: Mutex<Alarms>,
+struct TimerThread {
+    timers: Mutex<Timers>,
     changed: Condvar,
 }
 
-static TIMER: OnceLock<Timer> = OnceLock::new();
+static TIMER_THREAD: OnceLock<TimerThread> = OnceLock::new();
 
-impl Timer {
-    fn running() -> &'static Self {
+impl TimerThread {
+    fn start() -> &'static Self {
         static STARTED: OnceLock<()> = OnceLock::new();
-        let timer = TIMER.get_or_init(Self::default);
+        let timer = TIMER_THREAD.get_or_init(Self::default);
         STARTED.get_or_init(|| {
             let thread = std::thread::Builder::new().name("sluicegate-timer".to_owned());
-            // Without a thread nobody would ever be woken; polling it again still makes progress.
+            // Without the thread no task would be woken; polling again still makes progress.
             drop(thread.spawn(|| timer.run()));
         });
         timer
     }
 
     fn run(&self) {
-        let mut alarms = self.alarms.lock();
+        let mut timers = self.timers.lock();
         loop {
-            let due = alarms.due(SystemClock.now());
+            let due = timers.take_due(SystemClock.now());
             if !due.is_empty() {
-                // Wakers are foreign code: run them without the lock.
-                parking_lot::MutexGuard::unlocked(&mut alarms, || due.into_iter().for_each(Waker::wake));
+                // Wakers are foreign code: call them without holding the lock.
+                parking_lot::MutexGuard::unlocked(&mut timers, || due.into_iter().for_each(Waker::wake));
                 continue;
             }
-            match alarms.next() {
-                None => self.changed.wait(&mut alarms),
+            match timers.next_deadline() {
+                None => self.changed.wait(&mut timers),
                 Some(at) => {
                     let wait = at.saturating_since(SystemClock.now());
-                    self.changed.wait_for(&mut alarms, wait);
+                    self.changed.wait_for(&mut timers, wait);
                 }
             }
         }

@@ -1,13 +1,13 @@
-//! What can be wrong with a limit's numbers, and what to do about it.
+//! Validation errors of limits.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
 use super::Rate;
-use super::parse::Span;
+use super::parse::HumanDuration;
 
-/// Why numbers do not make a limit. The message names the field and the remedy.
+/// Error of an invalid limit. The message names the field and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LimitError {
@@ -17,52 +17,54 @@ pub enum LimitError {
         /// The field.
         field: &'static str,
     },
-    /// Too many per nanosecond to be kept within a tenth of what was asked.
-    #[error("{rate} is too fast to be kept exactly: the most is 1600000000/s (bandwidth) or 1000000/s (warm_up)")]
+    /// Rate too high to be kept within a tenth of the configured value.
+    #[error(
+        "{rate} is too high to be enforced exactly: the maximum is 1600000000/s (bandwidth) or 1000000/s (warm_up)"
+    )]
     RateTooHigh {
         /// The rate.
         rate: Rate,
     },
-    /// A bucket that would take years to fill.
+    /// Bucket that would take years to fill.
     #[error("{field} {burst} takes more than four years to fill at {rate}: lower it or raise the rate")]
     FillsTooSlowly {
         /// `burst` or `queue`.
         field: &'static str,
         /// The rate.
         rate: Rate,
-        /// Its value.
+        /// Value of the field.
         burst: u64,
     },
-    /// A window beyond ten years.
-    #[error("{} is too long: the longest window is 3650d", Span(*.window))]
+    /// Window longer than ten years.
+    #[error("{} is too long: the maximum window is 3650d", HumanDuration(*.window))]
     WindowTooLong {
         /// The window.
         window: Duration,
     },
-    /// More cells than a window can be cut into, or none.
-    #[error("cells {cells} is out of range: this window can have 1 to {most}")]
+    /// Invalid number of cells: zero or too many for the window.
+    #[error("cells {cells} is out of range: this window can have 1 to {max}")]
     Cells {
-        /// The cells asked for.
+        /// The configured cells.
         cells: u32,
-        /// The most possible.
-        most: u64,
+        /// Maximum.
+        max: u64,
     },
-    /// A log that would need too much memory per key.
-    #[error("sliding_log keeps every request of {limit}: the most is {most}; sliding_window has no such bound")]
+    /// Log that would need too much memory per key.
+    #[error("sliding_log stores every request of {limit}: the maximum is {max}; sliding_window has no such bound")]
     LogTooLong {
-        /// The limit asked for.
+        /// The configured limit.
         limit: u64,
-        /// The most possible.
-        most: u64,
+        /// Maximum.
+        max: u64,
     },
-    /// A cold factor that is no slow start, or an absurd one.
+    /// Cold factor out of range.
     #[error("cold_factor {factor} is out of range: use 2 to 100 (3 is usual)")]
     ColdFactor {
         /// The factor.
         factor: u32,
     },
-    /// A warm-up shorter than a request or two, or too long to count.
-    #[error("warm_up does not fit {rate}: it must be long enough for a few requests and at most years")]
+    /// Warm-up shorter than a few requests, or too long to compute.
+    #[error("warm_up is out of range for {rate}: it must span at least a few requests and at most a few years")]
     WarmUpTooShort {
         /// The rate.
         rate: Rate,
@@ -70,56 +72,56 @@ pub enum LimitError {
     /// Not of the form `COUNT/PERIOD`.
     #[error("'{text}' is not a rate: write COUNT/PERIOD, such as 300/1m, 10/s or 15/3s")]
     MalformedRate {
-        /// What was written.
+        /// The text.
         text: String,
     },
     /// Not a whole number.
     #[error("'{text}' is not a whole number")]
     MalformedCount {
-        /// What was written.
+        /// The text.
         text: String,
     },
     /// Not a duration.
     #[error("'{text}' is not a duration: write a number and one of ns, us, ms, s, m, h, d, w, such as 500ms or 1m")]
     MalformedDuration {
-        /// What was written.
+        /// The text.
         text: String,
     },
     /// Not a size.
     #[error("'{text}' is not a size: write bytes, or a number and one of KB, MB, GB, KiB, MiB, GiB, such as 2MiB")]
     MalformedSize {
-        /// What was written.
+        /// The text.
         text: String,
     },
-    /// No limits at all.
-    #[error("no limits: give at least one")]
+    /// Empty list of limits.
+    #[error("no limits: specify at least one")]
     NoLimits,
     /// More limits on one key than can be decided together.
-    #[error("{count} limits on one key: the most is {most}")]
+    #[error("{count} limits on one key: the maximum is {max}")]
     TooManyLimits {
-        /// How many.
+        /// Number of limits.
         count: usize,
-        /// The most possible.
-        most: usize,
+        /// Maximum.
+        max: usize,
     },
-    /// A table too small or too large to exist.
-    #[error("capacity {keys} keys is out of range: use 1 to {most}")]
+    /// Table capacity out of range.
+    #[error("capacity {keys} keys is out of range: use 1 to {max}")]
     Capacity {
-        /// The capacity asked for.
+        /// The configured capacity.
         keys: usize,
-        /// The most possible.
-        most: usize,
+        /// Maximum.
+        max: usize,
     },
-    /// Limits that a store cannot keep.
+    /// Limits that a store does not support.
     #[error("{reason}")]
     Store {
-        /// Why not, and what to do.
+        /// Reason and remedy.
         reason: String,
     },
-    /// No memory for so many keys.
-    #[error("there is no memory for {keys} keys: remember fewer")]
+    /// Not enough memory for this many keys.
+    #[error("not enough memory for {keys} keys: lower the capacity")]
     Memory {
-        /// How many.
+        /// Number of keys.
         keys: usize,
     },
 }

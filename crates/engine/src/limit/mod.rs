@@ -1,8 +1,7 @@
-//! Limits: an algorithm with its numbers, checked once when they are made.
+//! Limits: an algorithm with its validated parameters.
 //!
-//! A [`Limit`] can be made by name or read from its short form, and once made it cannot be wrong:
-//! rates of zero, windows of no length and numbers that would overflow are refused here, with the
-//! field at fault and the remedy.
+//! A [`Limit`] is constructed by name or parsed from its short form, and is always valid: zero rates, empty
+//! windows and overflowing numbers are rejected on construction, with the offending field and the remedy.
 //!
 //! ```
 //! use sluicegate_engine::{Limit, Rate};
@@ -14,7 +13,7 @@
 //! # Ok::<(), sluicegate_engine::LimitError>(())
 //! ```
 
-pub(crate) mod code;
+pub(crate) mod encoding;
 mod error;
 pub mod parse;
 mod rate;
@@ -31,39 +30,39 @@ use crate::algorithm::{
     TokenBucket, WarmUp,
 };
 use crate::time::saturating_nanos;
-use parse::{Bytes, Span};
+use parse::{HumanBytes, HumanDuration};
 
-/// The cells of a sliding window when nobody says how many.
+/// Default number of cells of a sliding window.
 pub const DEFAULT_CELLS: u32 = 10;
 
-/// The longest window: ten years.
-const LONGEST_WINDOW: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// Maximum window: ten years.
+const MAX_WINDOW: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// One limit.
+/// A limit: one algorithm with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// A rate with a burst.
+    /// Rate with a burst.
     TokenBucket(TokenBucket),
-    /// A bounded line let out at a constant rate.
+    /// Bounded queue drained at a constant rate.
     LeakyBucket(LeakyBucket),
-    /// A count per window.
+    /// Count per window.
     FixedWindow(FixedWindow),
-    /// A count in any window, strictly.
+    /// Count in any window, strict.
     SlidingWindow(SlidingWindow),
-    /// A count in about any window, cheaply.
+    /// Approximate count in any window, cheap.
     InterpolatedWindow(InterpolatedWindow),
-    /// A count in any window, exactly, one entry per request.
+    /// Count in any window, exact, with one entry per request.
     SlidingLog(SlidingLog),
-    /// How many at once.
+    /// Maximum number in flight.
     Concurrency(Concurrency),
-    /// A token bucket whose tokens are bytes.
+    /// Token bucket of bytes.
     Bandwidth(TokenBucket),
-    /// A paced rate with a cold start.
+    /// Paced rate with a cold start.
     WarmUp(WarmUp),
 }
 
-/// Runs the same expression on whichever algorithm a limit holds.
+/// Evaluates the same expression for the algorithm of any limit.
 macro_rules! each_algorithm {
     ($limit:expr, $algorithm:ident => $body:expr) => {
         match $limit {
@@ -81,42 +80,42 @@ macro_rules! each_algorithm {
 pub(crate) use each_algorithm;
 
 impl Limit {
-    /// `burst` at once, refilled at `rate`.
+    /// Burst of `burst` tokens, refilled at `rate`.
     pub fn token_bucket(rate: Rate, burst: u64) -> Result<Self, LimitError> {
         TokenBucket::new(rate, burst).map(Self::TokenBucket)
     }
 
-    /// At most `queue` in line, let out at `rate`.
+    /// Queue of at most `queue` requests, drained at `rate`.
     pub fn leaky_bucket(rate: Rate, queue: u64) -> Result<Self, LimitError> {
         LeakyBucket::new(rate, queue).map(Self::LeakyBucket)
     }
 
-    /// At most `limit` per window; windows begin as `alignment` says.
+    /// At most `limit` per window, aligned by `alignment`.
     pub fn fixed_window(limit: u64, window: Duration, alignment: Alignment) -> Result<Self, LimitError> {
         FixedWindow::new(limit, window, alignment).map(Self::FixedWindow)
     }
 
-    /// At most `limit` in any `window`, kept in `cells` slices.
+    /// At most `limit` in any `window`, counted in `cells` cells.
     pub fn sliding_window(limit: u64, window: Duration, cells: u32) -> Result<Self, LimitError> {
         SlidingWindow::new(limit, window, cells).map(Self::SlidingWindow)
     }
 
-    /// About `limit` per `window`; cheaper than the strict form and not strict.
+    /// About `limit` per `window`; cheaper than the sliding window and not strict.
     pub fn interpolated_window(limit: u64, window: Duration) -> Result<Self, LimitError> {
         InterpolatedWindow::new(limit, window).map(Self::InterpolatedWindow)
     }
 
-    /// At most `limit` in any `window`, exactly.
+    /// At most `limit` in any `window`, exact.
     pub fn sliding_log(limit: u64, window: Duration) -> Result<Self, LimitError> {
         SlidingLog::new(limit, window).map(Self::SlidingLog)
     }
 
-    /// At most `limit` at once.
+    /// At most `limit` in flight.
     pub fn concurrency(limit: u64) -> Result<Self, LimitError> {
         Concurrency::new(limit).map(Self::Concurrency)
     }
 
-    /// `rate` counts bytes; `burst` of them may pass at once.
+    /// `rate` in bytes, with a burst of `burst` bytes.
     pub fn bandwidth(rate: Rate, burst: u64) -> Result<Self, LimitError> {
         TokenBucket::new(rate, burst).map(Self::Bandwidth)
     }
@@ -126,7 +125,7 @@ impl Limit {
         WarmUp::new(rate, warm_up, cold_factor).map(Self::WarmUp)
     }
 
-    /// The algorithm's name, as the rule file spells it.
+    /// Name of the algorithm in rule files.
     pub const fn algorithm(&self) -> &'static str {
         match self {
             Self::TokenBucket(_) => "token_bucket",
@@ -141,12 +140,12 @@ impl Limit {
         }
     }
 
-    /// Whether what was taken must be given back by whoever took it.
+    /// True for a concurrency limit, which only the permit's holder can release.
     pub const fn is_concurrency(&self) -> bool {
         matches!(self, Self::Concurrency(_))
     }
 
-    /// The most that can be had at once: burst, queue, limit or permits.
+    /// Maximum available at once: burst, queue, limit or permits.
     pub fn capacity(&self) -> u64 {
         match self {
             Self::TokenBucket(limit) | Self::Bandwidth(limit) => limit.burst(),
@@ -160,8 +159,8 @@ impl Limit {
         }
     }
 
-    /// The time the limit speaks of: its window, or what its burst or queue takes at its rate.
-    /// `None` for permits.
+    /// Time span of the limit: its window, or the time its burst or queue takes at its rate. `None` for
+    /// concurrency limits.
     pub fn window(&self) -> Option<Duration> {
         match self {
             Self::TokenBucket(limit) | Self::Bandwidth(limit) => Some(limit.rate().time_for(limit.burst())),
@@ -175,12 +174,12 @@ impl Limit {
         }
     }
 
-    /// Whether what somebody took before can be given back to it.
-    pub(crate) const fn takes_back(&self) -> bool {
+    /// True if earlier charges can be refunded.
+    pub(crate) const fn is_refundable(&self) -> bool {
         !matches!(self, Self::LeakyBucket(_) | Self::WarmUp(_) | Self::Concurrency(_))
     }
 
-    /// The same limit with room to count reservations, where it needs any.
+    /// The same limit with a word for reservations, if it is a token bucket.
     pub(crate) fn reservable(self) -> Self {
         match self {
             Self::TokenBucket(bucket) => Self::TokenBucket(bucket.reservable()),
@@ -195,7 +194,7 @@ impl Limit {
     }
 }
 
-/// Reads the short form: `300/1m` is a strict sliding window.
+/// Parses the short form: `300/1m` is a strict sliding window.
 impl FromStr for Limit {
     type Err = LimitError;
 
@@ -210,7 +209,7 @@ impl FromStr for Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.algorithm();
-        let window = |count: u64, window: Duration| format!("{count}/{}", Span(window));
+        let window = |count: u64, window: Duration| format!("{count}/{}", HumanDuration(window));
         match self {
             Self::TokenBucket(limit) => {
                 write!(f, "{name} {}, burst {}", limit.rate(), limit.burst())
@@ -237,14 +236,20 @@ impl fmt::Display for Limit {
             Self::Concurrency(limit) => write!(f, "{name} {}", limit.limit()),
             Self::Bandwidth(limit) => {
                 let rate = limit.rate();
-                write!(f, "{name} {}/{}, burst {}", Bytes(rate.count()), Span(rate.period()), Bytes(limit.burst()))
+                write!(
+                    f,
+                    "{name} {}/{}, burst {}",
+                    HumanBytes(rate.count()),
+                    HumanDuration(rate.period()),
+                    HumanBytes(limit.burst())
+                )
             }
             Self::WarmUp(limit) => {
                 write!(
                     f,
                     "{name} {} after {}, cold factor {}",
                     limit.rate(),
-                    Span(limit.warm_up()),
+                    HumanDuration(limit.warm_up()),
                     limit.cold_factor()
                 )
             }
@@ -252,12 +257,12 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A window's length in nanoseconds, refused where no window can be that long.
+/// Length of a window in nanoseconds; rejects zero and more than ten years.
 pub(crate) fn window_nanos(window: Duration) -> Result<u64, LimitError> {
     if window.is_zero() {
         return Err(LimitError::zero("window"));
     }
-    if window > LONGEST_WINDOW {
+    if window > MAX_WINDOW {
         return Err(LimitError::WindowTooLong { window });
     }
     Ok(saturating_nanos(window))

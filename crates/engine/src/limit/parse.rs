@@ -1,11 +1,11 @@
-//! The small notations: `300`, `500ms`, `2MiB`, and how they are written back.
+//! Parsing and formatting of counts, durations and sizes: `300`, `500ms`, `2MiB`.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::LimitError;
 
-/// Units of time, largest first, in nanoseconds.
+/// Time units, largest first, in nanoseconds.
 const TIME_UNITS: [(&str, u64); 8] = [
     ("w", 604_800_000_000_000),
     ("d", 86_400_000_000_000),
@@ -17,7 +17,7 @@ const TIME_UNITS: [(&str, u64); 8] = [
     ("ns", 1),
 ];
 
-/// Units of size, largest first, in bytes.
+/// Size units, largest first, in bytes.
 const SIZE_UNITS: [(&str, u64); 8] = [
     ("GiB", 1 << 30),
     ("GB", 1_000_000_000),
@@ -29,12 +29,12 @@ const SIZE_UNITS: [(&str, u64); 8] = [
     ("", 1),
 ];
 
-/// A whole number; underscores may group its digits.
+/// Parses a whole number; underscores may group its digits.
 pub fn count(text: &str) -> Result<u64, LimitError> {
     digits(text).ok_or_else(|| LimitError::MalformedCount { text: text.to_owned() })
 }
 
-/// A duration: a whole number and a unit, such as `500ms`.
+/// Parses a duration: a whole number and a unit, such as `500ms`.
 pub fn duration(text: &str) -> Result<Duration, LimitError> {
     let text = text.trim();
     scaled(text, &TIME_UNITS)
@@ -42,7 +42,7 @@ pub fn duration(text: &str) -> Result<Duration, LimitError> {
         .ok_or_else(|| LimitError::MalformedDuration { text: text.to_owned() })
 }
 
-/// A duration whose number may be left out: `s` is one second, as in `10/s`.
+/// Parses a duration with an optional number: `s` is one second, as in `10/s`.
 pub(super) fn period(text: &str) -> Result<Duration, LimitError> {
     match TIME_UNITS.iter().find(|(unit, _)| *unit == text) {
         Some((_, nanos)) => Ok(Duration::from_nanos(*nanos)),
@@ -50,13 +50,13 @@ pub(super) fn period(text: &str) -> Result<Duration, LimitError> {
     }
 }
 
-/// A number of bytes, such as `2MiB`.
+/// Parses a number of bytes, such as `2MiB`.
 pub fn size(text: &str) -> Result<u64, LimitError> {
     let text = text.trim();
     scaled(text, &SIZE_UNITS).ok_or_else(|| LimitError::MalformedSize { text: text.to_owned() })
 }
 
-/// A rate of bytes, such as `2MiB/s`.
+/// Parses a rate of bytes, such as `2MiB/s`.
 pub fn size_rate(text: &str) -> Result<super::Rate, LimitError> {
     let malformed = || LimitError::MalformedRate { text: text.to_owned() };
     let (bytes, per) = text.split_once('/').ok_or_else(malformed)?;
@@ -80,29 +80,29 @@ fn digits(text: &str) -> Option<u64> {
         .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
 }
 
-/// Writes a duration in the largest unit that divides it: `1m`, `1500ms`.
+/// Formats a duration in the largest unit that divides it: `1m`, `1500ms`.
 #[derive(Clone, Copy, Debug)]
-pub struct Span(pub Duration);
+pub struct HumanDuration(pub Duration);
 
-impl Span {
-    /// A wait rounded up to what people read: whole milliseconds, or whole seconds from ten on.
-    pub fn for_people(wait: Duration) -> Self {
+impl HumanDuration {
+    /// Rounds a wait up for display: to whole milliseconds, or whole seconds from 10 s on.
+    pub fn rounded_up(wait: Duration) -> Self {
         let unit = if wait >= Duration::from_secs(10) { 1_000_000_000 } else { 1_000_000 };
         Self(Duration::from_nanos(crate::time::saturating_nanos(wait).div_ceil(unit).saturating_mul(unit)))
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_scaled(f, crate::time::saturating_nanos(self.0), &TIME_UNITS, "0s")
     }
 }
 
-/// Writes a size in the largest unit that divides it: `2MiB`.
+/// Formats a size in the largest unit that divides it: `2MiB`.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes(pub u64);
+pub struct HumanBytes(pub u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for HumanBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_scaled(f, self.0, &SIZE_UNITS, "0B")
     }
@@ -120,25 +120,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_and_written_back_the_same() {
+    fn durations_round_trip() {
         for text in ["1ns", "20us", "500ms", "3s", "1m", "24h", "1w", "90s"] {
             let span = duration(text).unwrap();
-            assert_eq!(duration(&Span(span).to_string()).unwrap(), span, "{text}");
+            assert_eq!(duration(&HumanDuration(span).to_string()).unwrap(), span, "{text}");
         }
-        assert_eq!(Span(duration("24h").unwrap()).to_string(), "1d");
-        assert_eq!(Span(duration("90s").unwrap()).to_string(), "90s");
+        assert_eq!(HumanDuration(duration("24h").unwrap()).to_string(), "1d");
+        assert_eq!(HumanDuration(duration("90s").unwrap()).to_string(), "90s");
     }
 
     #[test]
-    fn sizes_are_read_and_written_back_the_same() {
+    fn sizes_round_trip() {
         assert_eq!(size("2MiB").unwrap(), 2 << 20);
         assert_eq!(size("1_000").unwrap(), 1_000);
-        assert_eq!(Bytes(8 << 20).to_string(), "8MiB");
-        assert_eq!(Bytes(1_000).to_string(), "1KB");
+        assert_eq!(HumanBytes(8 << 20).to_string(), "8MiB");
+        assert_eq!(HumanBytes(1_000).to_string(), "1KB");
     }
 
     #[test]
-    fn nonsense_is_refused_and_named() {
+    fn malformed_values_are_rejected() {
         for text in ["", "-1", "1.5", "NaN", "1e308", "_", "12 apples", "18446744073709551616"] {
             assert!(count(text).is_err(), "{text}");
             assert!(duration(text).is_err(), "{text}");

@@ -1,14 +1,14 @@
-//! A rate: so many per period.
+//! Rate: a count per period.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::parse::{self, Span};
-use super::{LONGEST_WINDOW, LimitError};
+use super::parse::{self, HumanDuration};
+use super::{LimitError, MAX_WINDOW};
 
-/// So many per period; neither is ever zero.
+/// Count per period; both are non-zero.
 ///
 /// ```
 /// use sluicegate_engine::Rate;
@@ -33,7 +33,7 @@ impl Rate {
         if period.is_zero() {
             return Err(LimitError::zero("period"));
         }
-        if period > LONGEST_WINDOW {
+        if period > MAX_WINDOW {
             return Err(LimitError::WindowTooLong { window: period });
         }
         Ok(Self { count, period })
@@ -49,17 +49,17 @@ impl Rate {
         Self::new(count, Duration::from_secs(60))
     }
 
-    /// How many.
+    /// The count.
     pub const fn count(self) -> u64 {
         self.count.get()
     }
 
-    /// Per how long.
+    /// The period.
     pub const fn period(self) -> Duration {
         self.period
     }
 
-    /// How long `count` takes at this rate, rounded up.
+    /// Time for `count` at this rate, rounded up.
     pub fn time_for(self, count: u64) -> Duration {
         let nanos = (self.period.as_nanos() * u128::from(count)).div_ceil(u128::from(self.count.get()));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -81,6 +81,6 @@ impl fmt::Display for Rate {
         if self.period == Duration::from_secs(1) {
             return write!(f, "{}/s", self.count);
         }
-        write!(f, "{}/{}", self.count, Span(self.period))
+        write!(f, "{}/{}", self.count, HumanDuration(self.period))
     }
 }

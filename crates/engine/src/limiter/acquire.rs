@@ -1,9 +1,9 @@
-//! Waiting for a turn instead of being refused.
+//! Acquiring a permit with waiting: a FIFO wait queue per key.
 //!
-//! Callers of one key stand in line and are let out first in, first out, each at the exact moment the
-//! limits admit it. Nobody passes a line: a caller who does not want to wait is refused while others
-//! do. Whoever cannot make it before its deadline is told at once, not after it. Dropping the future
-//! leaves the line, and everybody behind moves up.
+//! Queued callers of one key are admitted first in, first out, each at the exact time the limits allow. No
+//! caller bypasses the queue: a call that does not wait is refused while others are queued. A caller that
+//! would miss its deadline is refused immediately, not after the deadline. Dropping the future leaves the
+//! queue, and all callers behind it move up.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::{Inner, Pass, Reason, Refused};
-use crate::algorithm::Entry;
+use super::{AcquireError, LimiterCore, Permit, RefusalReason};
+use crate::algorithm::AdmitMode;
 use crate::decision::Decision;
 use crate::table::KeyHash;
 use crate::time::Timestamp;
-use crate::wait::{Asked, InLine, Turn, block_on};
+use crate::wait::{AcquireResult, QueueWaiter, QueuedAcquire, block_on};
 
-/// A wish to be let in. Await it, or wait for it with [`Acquire::blocking`].
+/// Request for a permit. Await it, or block on it with [`Acquire::blocking`].
 ///
 /// ```
 /// use sluicegate_engine::{Limiter, Limit, Rate};
@@ -32,7 +32,7 @@ use crate::wait::{Asked, InLine, Turn, block_on};
 /// ```
 #[must_use = "nothing is acquired until this is awaited or `blocking` is called"]
 pub struct Acquire {
-    inner: Arc<Inner>,
+    inner: Arc<LimiterCore>,
     key: KeyHash,
     cost: u64,
     within: Option<Duration>,
@@ -40,62 +40,62 @@ pub struct Acquire {
 }
 
 impl Acquire {
-    pub(super) fn new(inner: Arc<Inner>, key: KeyHash) -> Self {
+    pub(super) fn new(inner: Arc<LimiterCore>, key: KeyHash) -> Self {
         Self { inner, key, cost: 1, within: None, even_if_full: false }
     }
 
-    /// What to take; 1 unless told otherwise.
+    /// Sets the cost; 1 by default.
     pub fn cost(mut self, cost: u64) -> Self {
         self.cost = cost;
         self
     }
 
-    /// The longest wait. Without it, as long as it takes.
-    pub fn within(mut self, longest: Duration) -> Self {
-        self.within = Some(longest);
+    /// Sets the maximum wait; unbounded by default.
+    pub fn within(mut self, max_wait: Duration) -> Self {
+        self.within = Some(max_wait);
         self
     }
 
-    /// Joins the line even if it is as long as it may be. For callers whose number is bounded by other
-    /// means, and who have nowhere else to wait.
+    /// Joins the queue even if it is full. For callers bounded elsewhere that cannot wait
+    /// in another queue.
     pub fn even_if_full(mut self) -> Self {
         self.even_if_full = true;
         self
     }
 
-    /// Waits on this thread.
-    pub fn blocking(self) -> Result<Pass, Refused> {
+    /// Blocks this thread until the permit is acquired or refused.
+    pub fn blocking(self) -> Result<Permit, AcquireError> {
         block_on(self.into_future())
     }
 }
 
 impl IntoFuture for Acquire {
-    type Output = Result<Pass, Refused>;
-    type IntoFuture = Acquiring;
+    type Output = Result<Permit, AcquireError>;
+    type IntoFuture = AcquireFuture;
 
-    fn into_future(self) -> Acquiring {
+    fn into_future(self) -> AcquireFuture {
         let within = self.within;
-        Acquiring(InLine::new(self, within))
+        AcquireFuture(QueueWaiter::new(self, within))
     }
 }
 
-/// A caller in line, or about to be.
+/// Future of an [`Acquire`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Acquiring(InLine<Acquire>);
+pub struct AcquireFuture(QueueWaiter<Acquire>);
 
-impl Future for Acquiring {
-    type Output = Result<Pass, Refused>;
+impl Future for AcquireFuture {
+    type Output = Result<Permit, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0).poll(context)
     }
 }
 
-impl Turn for Acquire {
-    type Pass = Pass;
-    type Refusal = Refused;
+impl QueuedAcquire for Acquire {
+    type Permit = Permit;
+    type Refusal = AcquireError;
 
-    fn limiter(&self) -> &Arc<Inner> {
+    fn limiter(&self) -> &Arc<LimiterCore> {
         &self.inner
     }
 
@@ -107,19 +107,19 @@ impl Turn for Acquire {
         self.cost
     }
 
-    fn even_if_full(&self) -> bool {
+    fn ignores_capacity(&self) -> bool {
         self.even_if_full
     }
 
-    fn ask(&mut self, now: Timestamp, _waker: &Waker) -> Asked<Pass> {
-        let tried = self.inner.take(self.key, now, self.cost, Entry::Depart);
-        match tried.taken {
-            Some(taking) => Asked::Admitted(Pass::new(&self.inner, self.key, taking, tried.decision)),
-            None => Asked::NotYet(tried.decision),
+    fn try_acquire(&mut self, now: Timestamp, _waker: &Waker) -> AcquireResult<Permit> {
+        let result = self.inner.take(self.key, now, self.cost, AdmitMode::Immediate);
+        match result.charge {
+            Some(charge) => AcquireResult::Admitted(Permit::new(&self.inner, self.key, charge, result.decision)),
+            None => AcquireResult::NotYet(result.decision),
         }
     }
 
-    fn refuse(&mut self, decision: Decision, reason: Reason) -> Refused {
-        Refused { decision, reason }
+    fn refuse(&mut self, decision: Decision, reason: RefusalReason) -> AcquireError {
+        AcquireError { decision, reason }
     }
 }

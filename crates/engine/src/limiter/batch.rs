@@ -1,33 +1,33 @@
-//! Tokens taken ahead by one caller, who then spends them one by one without asking again.
+//! Token batches: one caller takes tokens ahead and spends them without further decisions.
 //!
-//! Reading the clock and swapping a shared word is most of what a decision costs. Who has many things to
-//! let through one after another, as a stream has, can take tokens for some of them at once.
+//! Reading the clock and the compare-and-swap on a shared word are most of the cost of a decision. A caller
+//! with many items in sequence, such as a stream, can take tokens for several of them at once.
 //!
-//! **Guarantee.** The bucket's own: at most `burst + rate × T` in any T. Tokens leave the bucket when they
-//! are taken, and the bucket fills only up to `burst` less what is out, so a token spent late does not come
-//! on top of one that was refilled in its place.
+//! **Guarantee.** That of the bucket: at most `burst + rate × T` in any T. Tokens leave the bucket when they
+//! are taken, and the bucket refills only up to `burst` minus the outstanding tokens, so a token spent late
+//! is not refilled in the meantime.
 //!
-//! **Nobody is starved by it.** All batches of a limiter together never hold more than an eighth of the
-//! burst, and none more than half of what is left. A batch begins with a single token and doubles each time
-//! it was spent to the last; given back, it begins anew. Where somebody stands in line, nothing is taken.
+//! **Fairness.** All batches of a limiter together never hold more than an eighth of the burst, and no batch
+//! takes more than half of the remaining tokens. A batch starts with a single token and doubles each time it
+//! was fully spent; after a return it starts with one again. While callers are queued, no batch is taken.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::inner::{Inner, NO_KEY, Store};
-use super::word::Held;
+use super::atomic_bucket::LockedBucket;
+use super::limiter_core::{LimiterCore, LimiterState, NO_KEY};
 use crate::algorithm::gcra::Gcra;
 
-/// The largest batch: what asking costs is then nothing beside what is spent.
-const MOST: u64 = 1_024;
-/// All batches together hold at most this part of the burst.
-const PART_OF_BURST: u64 = 8;
+/// Maximum batch size; at this size the cost of a decision is negligible per token.
+const MAX_BATCH_TOKENS: u64 = 1_024;
+/// All batches together hold at most `burst / BURST_DIVISOR` tokens.
+const BURST_DIVISOR: u64 = 8;
 
-/// Tokens taken ahead. Dropping it gives back what it did not spend.
+/// Tokens taken ahead. Dropping it returns the unspent tokens.
 ///
-/// Only a limiter of a single token bucket gives tokens ahead, because only there a token that is
-/// spent later than it was taken breaks no promise. Of any other limiter nothing can be taken here:
-/// [`Batch::take`] answers `false`, and [`Limiter::acquire`](super::Limiter::acquire) has to be asked.
+/// Only a limiter with a single token bucket supports batches: only there a token spent later than it was
+/// taken keeps the guarantee. With any other limiter [`TokenBatch::take`] returns `false`; use
+/// [`Limiter::acquire`](super::Limiter::acquire) then.
 ///
 /// ```
 /// use sluicegate_engine::{Limit, Limiter, Rate};
@@ -41,58 +41,58 @@ const PART_OF_BURST: u64 = 8;
 /// assert!(limiter.status()[0].remaining >= 9_900);
 /// # Ok::<(), sluicegate_engine::LimitError>(())
 /// ```
-pub struct Batch {
-    inner: Arc<Inner>,
-    share: Share,
+pub struct TokenBatch {
+    inner: Arc<LimiterCore>,
+    tokens: BatchTokens,
 }
 
-/// What one batch has of the bucket.
-pub(super) struct Share {
+/// Tokens of one batch.
+pub(super) struct BatchTokens {
     /// Tokens that can still be spent.
-    left: u64,
-    /// Tokens that the bucket counts as out: those left, and those spent since it was last told.
-    out: u64,
-    /// The bucket they are out of.
+    remaining: u64,
+    /// Tokens the bucket counts as outstanding: the remaining ones, and those spent since the last exchange.
+    outstanding: u64,
+    /// Id of the bucket they were taken from.
     origin: u64,
-    /// How many to take the next time.
+    /// Size of the next batch.
     size: u64,
 }
 
-impl Batch {
-    pub(super) fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, share: Share { left: 0, out: 0, origin: 0, size: 1 } }
+impl TokenBatch {
+    pub(super) fn new(inner: Arc<LimiterCore>) -> Self {
+        Self { inner, tokens: BatchTokens { remaining: 0, outstanding: 0, origin: 0, size: 1 } }
     }
 
-    /// Spends `cost` tokens, taking more if there are not enough left. `false` if the limiter does not
-    /// admit that now: then nothing is kept, and the caller has to wait for a turn.
+    /// Spends `cost` tokens and takes more if too few remain. Returns `false` if the limiter does not admit
+    /// that now; then no tokens are kept, and the caller has to wait with `acquire`.
     #[inline]
     pub fn take(&mut self, cost: u64) -> bool {
-        match self.share.left.checked_sub(cost) {
+        match self.tokens.remaining.checked_sub(cost) {
             Some(left) => {
-                self.share.left = left;
+                self.tokens.remaining = left;
                 true
             }
             None => self.fetch(cost),
         }
     }
 
-    /// Tokens that can be spent without asking.
-    pub const fn left(&self) -> u64 {
-        self.share.left
+    /// Tokens that can be spent without a new decision.
+    pub const fn remaining(&self) -> u64 {
+        self.tokens.remaining
     }
 
-    /// Gives back what was not spent. Call it whenever there is nothing to spend it on for a while.
+    /// Returns the unspent tokens. Call it before an idle period.
     #[inline]
     pub fn give_back(&mut self) {
-        self.share.size = 1;
-        if self.share.out > 0 {
+        self.tokens.size = 1;
+        if self.tokens.outstanding > 0 {
             self.exchange(None);
         }
     }
 
     #[inline(never)]
     fn fetch(&mut self, cost: u64) -> bool {
-        if self.inner.has_line(NO_KEY) {
+        if self.inner.has_waiters(NO_KEY) {
             self.give_back();
             return false;
         }
@@ -100,58 +100,58 @@ impl Batch {
     }
 
     #[inline(never)]
-    fn exchange(&mut self, want: Option<u64>) -> bool {
-        let Store::Unkeyed(state) = &self.inner.store else { return false };
-        let was_out = self.share.out > 0;
-        let taken = state.exchange(self.inner.clock.now(), &mut self.share, want);
-        if was_out {
-            self.inner.room.wake(NO_KEY);
+    fn exchange(&mut self, requested: Option<u64>) -> bool {
+        let LimiterState::Unkeyed(state) = &self.inner.state else { return false };
+        let had_outstanding = self.tokens.outstanding > 0;
+        let taken = state.exchange(self.inner.clock.now(), &mut self.tokens, requested);
+        if had_outstanding {
+            self.inner.queue.wake(NO_KEY);
         }
         taken
     }
 }
 
-impl Share {
-    /// The bucket is gone, and with it what was out.
-    pub(super) const fn void(&mut self) {
-        (self.left, self.out) = (0, 0);
+impl BatchTokens {
+    /// Drops all tokens: the bucket they belong to is gone.
+    pub(super) const fn clear(&mut self) {
+        (self.remaining, self.outstanding) = (0, 0);
     }
 
-    /// Gives back what is left; what was spent is out no more.
-    pub(super) fn end(&mut self, bucket: &Gcra, held: &mut Held<'_>, origin: u64) {
+    /// Returns the remaining tokens; spent tokens are no longer outstanding.
+    pub(super) fn settle(&mut self, bucket: &Gcra, locked: &mut LockedBucket<'_>, origin: u64) {
         if self.origin == origin {
-            held.out = held.out.saturating_sub(self.out);
-            held.arrival = Gcra::give_back(held.arrival, bucket.span(self.left));
+            locked.outstanding = locked.outstanding.saturating_sub(self.outstanding);
+            locked.arrival = Gcra::give_back(locked.arrival, bucket.span(self.remaining));
         }
-        self.void();
+        self.clear();
         self.origin = origin;
     }
 
-    /// Takes `cost` to be spent now, and if there is plenty, more to be spent later.
-    pub(super) fn begin(&mut self, bucket: &Gcra, held: &mut Held<'_>, now: u64, cost: u64) -> bool {
-        let remaining = bucket.remaining(held.arrival, now);
+    /// Takes `cost` tokens to spend now and, if enough remain, more to spend later.
+    pub(super) fn reserve(&mut self, bucket: &Gcra, locked: &mut LockedBucket<'_>, now: u64, cost: u64) -> bool {
+        let remaining = bucket.remaining(locked.arrival, now);
         if cost > remaining {
             self.size = 1;
             return false;
         }
-        let to_spare = (bucket.burst() / PART_OF_BURST).saturating_sub(held.out);
-        self.left = self.size.min(to_spare).min(remaining / 2).saturating_sub(cost);
-        self.out = self.left;
-        held.out += self.out;
-        held.arrival = held.arrival.max(now).saturating_add(bucket.span(cost + self.left));
-        self.size = (self.size * 2).min(MOST);
+        let allowance = (bucket.burst() / BURST_DIVISOR).saturating_sub(locked.outstanding);
+        self.remaining = self.size.min(allowance).min(remaining / 2).saturating_sub(cost);
+        self.outstanding = self.remaining;
+        locked.outstanding += self.outstanding;
+        locked.arrival = locked.arrival.max(now).saturating_add(bucket.span(cost + self.remaining));
+        self.size = (self.size * 2).min(MAX_BATCH_TOKENS);
         true
     }
 }
 
-impl Drop for Batch {
+impl Drop for TokenBatch {
     fn drop(&mut self) {
         self.give_back();
     }
 }
 
-impl fmt::Debug for Batch {
+impl fmt::Debug for TokenBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("left", &self.share.left).finish_non_exhaustive()
+        f.debug_struct("Batch").field("left", &self.tokens.remaining).finish_non_exhaustive()
     }
 }

@@ -1,19 +1,19 @@
-//! How a limiter is made.
+//! Builder of limiters.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::keyed::{Keyed, KeyedCore};
-use super::unkeyed::Unkeyed;
-use super::{Inner, KeyedLimiter, Limiter, SlicedLimiter, Store};
+use super::keyed::{KeyedCore, KeyedState};
+use super::unkeyed::UnkeyedState;
+use super::{KeyedLimiter, Limiter, LimiterCore, LimiterState, ShardedLimiter};
 use crate::algorithm::TokenBucket;
 use crate::clock::ClockHandle;
 use crate::limit::{Limit, LimitError};
-use crate::plan::Plan;
+use crate::limit_set::LimitSet;
 use crate::table::{Table, random_seed};
-use crate::wait::{Bounds, WaitRoom};
+use crate::wait::{QueueCapacity, WaitQueue};
 
-/// Collects what a limiter needs.
+/// Builds a [`Limiter`], a [`KeyedLimiter`] or a [`ShardedLimiter`].
 ///
 /// ```
 /// use sluicegate_engine::{Limiter, Limit, Rate};
@@ -23,8 +23,8 @@ use crate::wait::{Bounds, WaitRoom};
 ///     .limit(Limit::concurrency(50)?)
 ///     .max_waiting(1_000)
 ///     .build()?;
-/// let pass = limiter.enter(1)?;
-/// drop(pass); // leaves: the permit goes back
+/// let permit = limiter.enter(1)?;
+/// drop(permit); // releases the concurrency permit
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -32,14 +32,14 @@ use crate::wait::{Bounds, WaitRoom};
 pub struct Builder {
     limits: Vec<Limit>,
     clock: ClockHandle,
-    bounds: Bounds,
+    bounds: QueueCapacity,
     reservable: bool,
     seed: Option<u64>,
-    lenient: bool,
+    drop_evicted: bool,
 }
 
 impl Builder {
-    /// Adds a limit; all of them must admit a request.
+    /// Adds a limit; a request must be admitted by all limits.
     pub fn limit(mut self, limit: Limit) -> Self {
         self.limits.push(limit);
         self
@@ -51,45 +51,44 @@ impl Builder {
         self
     }
 
-    /// Takes the time from another clock than the system's.
+    /// Sets the clock; the system clock by default.
     pub fn clock(mut self, clock: impl Into<ClockHandle>) -> Self {
         self.clock = clock.into();
         self
     }
 
-    /// How many may wait on one key in [`Limiter::acquire`]; 1,024 unless told otherwise.
+    /// Maximum number of callers queued on one key in [`Limiter::acquire`]; 1,024 by default.
     pub fn max_waiting(mut self, callers: usize) -> Self {
         self.bounds.per_key = callers;
         self
     }
 
-    /// How many may wait over all keys; 65,536 unless told otherwise.
+    /// Maximum number of queued callers over all keys; 65,536 by default.
     pub fn max_waiting_total(mut self, callers: usize) -> Self {
         self.bounds.total = callers;
         self
     }
 
-    /// Counts what passes have taken as out until they are settled or dropped, so that an estimate
-    /// can be given back in full however long it was out. Costs one more word per key and token
-    /// bucket.
+    /// Counts the cost of a permit as reserved until it is settled or dropped, so that an estimate can be
+    /// returned in full after any time. Costs one more word per key and token bucket.
     pub fn reservable(mut self) -> Self {
         self.reservable = true;
         self
     }
 
-    /// A limiter that counts everything together.
+    /// Builds a limiter with one state for all requests.
     pub fn build(self) -> Result<Limiter, LimitError> {
-        Ok(Limiter { inner: self.build_inner()? })
+        Ok(Limiter { inner: self.build_core()? })
     }
 
-    /// A limiter that counts each key apart and remembers `capacity` of them, and never more.
+    /// Builds a limiter with one state per key, for at most `capacity` keys.
     pub fn build_keyed<K: Hash + ?Sized>(self, capacity: usize) -> Result<KeyedLimiter<K>, LimitError> {
-        Ok(KeyedLimiter::from_inner(self.build_keyed_inner(Table::buckets_for(capacity)?)?))
+        Ok(KeyedLimiter::from_core(self.build_keyed_core(Table::buckets_for(capacity)?)?))
     }
 
-    /// A token bucket handed out to threads in slices of `slice` tokens.
-    pub fn build_sliced(self, bucket: TokenBucket, slice: u64) -> Result<SlicedLimiter, LimitError> {
-        SlicedLimiter::new(bucket, slice, self.clock)
+    /// Builds a token bucket that threads take tokens from in shares of `slice` tokens.
+    pub fn build_sharded(self, bucket: TokenBucket, slice: u64) -> Result<ShardedLimiter, LimitError> {
+        ShardedLimiter::new(bucket, slice, self.clock)
     }
 
     /// Hashes keys with this seed, so that several limiters can share a hash.
@@ -98,40 +97,40 @@ impl Builder {
         self
     }
 
-    /// Forgets keys without a trace when there is no room, instead of being strict with strangers.
-    pub(crate) fn lenient(mut self) -> Self {
-        self.lenient = true;
+    /// Drops the state of evicted keys instead of merging it into the bucket's overflow slot.
+    pub(crate) fn drop_evicted(mut self) -> Self {
+        self.drop_evicted = true;
         self
     }
 
-    pub(crate) fn build_inner(self) -> Result<Arc<Inner>, LimitError> {
-        let plan = Self::plan(self.limits.clone(), self.reservable)?;
-        Ok(self.finish(plan))
+    pub(crate) fn build_core(self) -> Result<Arc<LimiterCore>, LimitError> {
+        let limit_set = Self::build_limit_set(self.limits.clone(), self.reservable)?;
+        Ok(self.finish(limit_set))
     }
 
-    pub(crate) fn build_keyed_inner(self, buckets: usize) -> Result<Arc<Inner>, LimitError> {
-        let plan = Self::plan(self.limits.clone(), self.reservable)?;
-        let table = self.table(&plan, buckets, self.seed.unwrap_or_else(random_seed))?;
-        Ok(self.inner(Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))))
+    pub(crate) fn build_keyed_core(self, buckets: usize) -> Result<Arc<LimiterCore>, LimitError> {
+        let limit_set = Self::build_limit_set(self.limits.clone(), self.reservable)?;
+        let table = self.table(&limit_set, buckets, self.seed.unwrap_or_else(random_seed))?;
+        Ok(self.build_with_state(LimiterState::Keyed(KeyedState::with_core(KeyedCore::new(limit_set, table)))))
     }
 
-    pub(super) fn table(&self, plan: &Plan, buckets: usize, seed: u64) -> Result<Table, LimitError> {
-        let table = Table::with_buckets(plan, buckets, seed)?;
-        Ok(if self.lenient { table.lenient() } else { table })
+    pub(super) fn table(&self, limit_set: &LimitSet, buckets: usize, seed: u64) -> Result<Table, LimitError> {
+        let table = Table::with_buckets(limit_set, buckets, seed)?;
+        Ok(if self.drop_evicted { table.drop_evicted() } else { table })
     }
 
-    pub(super) fn finish(self, plan: Plan) -> Arc<Inner> {
-        let zero = vec![0; plan.words()];
-        let state = Unkeyed::new(plan, &zero);
-        self.inner(Store::Unkeyed(state))
+    pub(super) fn finish(self, limit_set: LimitSet) -> Arc<LimiterCore> {
+        let zero = vec![0; limit_set.words()];
+        let state = UnkeyedState::new(limit_set, &zero);
+        self.build_with_state(LimiterState::Unkeyed(state))
     }
 
-    pub(super) fn inner(self, store: Store) -> Arc<Inner> {
-        Inner::new(store, self.clock, WaitRoom::new(self.bounds), self.reservable)
+    pub(super) fn build_with_state(self, store: LimiterState) -> Arc<LimiterCore> {
+        LimiterCore::new(store, self.clock, WaitQueue::new(self.bounds), self.reservable)
     }
 
-    /// The limits asked for, as a limiter keeps them.
-    pub(super) fn wanted(&self) -> Vec<Limit> {
+    /// The configured limits, reservable if the limiter is.
+    pub(super) fn configured_limits(&self) -> Vec<Limit> {
         let reservable = |limit: &Limit| if self.reservable { limit.reservable() } else { *limit };
         self.limits.iter().map(reservable).collect()
     }
@@ -140,7 +139,7 @@ impl Builder {
         self.clock.now()
     }
 
-    pub(crate) fn plan(limits: Vec<Limit>, reservable: bool) -> Result<Plan, LimitError> {
-        Plan::new(limits.into_iter().map(|limit| if reservable { limit.reservable() } else { limit }))
+    pub(crate) fn build_limit_set(limits: Vec<Limit>, reservable: bool) -> Result<LimitSet, LimitError> {
+        LimitSet::new(limits.into_iter().map(|limit| if reservable { limit.reservable() } else { limit }))
     }
 }

@@ -1,4 +1,4 @@
-//! The state of a keyed limiter: a table, replaceable bucket by bucket while in use.
+//! State of a keyed limiter: a hash table that can be replaced bucket by bucket while in use.
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -8,45 +8,44 @@ use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::clock::ClockHandle;
 use crate::decision::Decision;
 use crate::limit::LimitError;
-use crate::plan::Plan;
-use crate::table::{KeyHash, Place, Table, Visit};
+use crate::limit_set::LimitSet;
+use crate::table::{KeyHash, SlotLocation, StateAccess, Table};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// A plan with the states of its keys.
+/// Limit set with the states of its keys.
 pub(crate) struct KeyedCore {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) limit_set: Arc<LimitSet>,
     pub(crate) table: Table,
-    /// The plan's only limit, if that is a plain token bucket: the common case, decided without going
-    /// through the plan.
+    /// The only limit, if it is a plain token bucket: the common case, decided without the limit set.
     bucket: Option<Gcra>,
 }
 
 impl KeyedCore {
-    /// Starts fetching a key's state from memory.
+    /// Prefetches a key's state.
     #[inline]
     pub(crate) fn prefetch(&self, key: KeyHash) {
         self.table.prefetch(key);
     }
 
-    pub(crate) fn new(plan: Plan, table: Table) -> Self {
-        let bucket = plan.single_bucket();
-        Self { plan: Arc::new(plan), table, bucket }
+    pub(crate) fn new(limit_set: LimitSet, table: Table) -> Self {
+        let bucket = limit_set.single_bucket();
+        Self { limit_set: Arc::new(limit_set), table, bucket }
     }
 
-    /// Whether a plain token bucket is all there is for a key.
-    pub(crate) const fn is_plain(&self) -> bool {
+    /// True if a single plain token bucket is the only limit.
+    pub(crate) const fn is_single_bucket(&self) -> bool {
         self.bucket.is_some()
     }
 
-    /// Decides by a key's plain token bucket. `None`: it has none, or the cost is not one for it, or it lives in another
-    /// table by now; then nothing was taken.
+    /// Decides by a key's single token bucket. Returns `None`, and takes nothing, if there is no single
+    /// bucket, the cost is out of its range, or the key has moved to another table.
     #[inline(always)]
-    pub(crate) fn decide_plain(&self, key: KeyHash, now: Timestamp, cost: u64) -> Option<Decision> {
+    pub(crate) fn decide_single_bucket(&self, key: KeyHash, now: Timestamp, cost: u64) -> Option<Decision> {
         let bucket = self.bucket.as_ref().filter(|bucket| cost > 0 && cost <= bucket.burst())?;
         let ticks = ticks(now);
         let mut take = Err((0, 0));
-        let visit = self.table.visit_word(&self.plan, key, now, |arrival| {
+        let visit = self.table.with_word(&self.limit_set, key, now, |arrival| {
             take = match bucket.admit(*arrival, ticks, cost) {
                 Ok(next) => {
                     *arrival = next;
@@ -56,7 +55,7 @@ impl KeyedCore {
             };
             take.is_ok()
         });
-        if visit == Visit::Moved {
+        if visit == StateAccess::Moved {
             return None;
         }
         Some(match take {
@@ -66,17 +65,17 @@ impl KeyedCore {
     }
 }
 
-/// States by key.
-pub(crate) struct Keyed {
+/// Per-key states.
+pub(crate) struct KeyedState {
     core: ArcSwap<KeyedCore>,
     seed: u64,
-    changing: Mutex<()>,
+    change_lock: Mutex<()>,
 }
 
-impl Keyed {
+impl KeyedState {
     pub(crate) fn with_core(core: KeyedCore) -> Self {
         let seed = core.table.seed();
-        Self { core: ArcSwap::from_pointee(core), seed, changing: Mutex::new(()) }
+        Self { core: ArcSwap::from_pointee(core), seed, change_lock: Mutex::new(()) }
     }
 
     #[inline]
@@ -88,25 +87,24 @@ impl Keyed {
         self.core.load_full()
     }
 
-    /// Runs `act` on the core whose buckets hold the key now.
+    /// Runs `act` on the core whose table holds the key now.
     #[inline]
-    fn current(&self, mut act: impl FnMut(&KeyedCore) -> Visit) -> Place {
+    fn with_current(&self, mut act: impl FnMut(&KeyedCore) -> StateAccess) -> SlotLocation {
         let core = self.core.load();
         match act(&core) {
-            Visit::Done(place) => place,
-            Visit::Moved => self.follow(&core, &mut act),
+            StateAccess::Done(location) => location,
+            StateAccess::Moved => self.follow_moved(&core, &mut act),
         }
     }
 
-    /// Goes where a bucket has moved to: to the table's successor while it is being replaced, and to the
-    /// present one afterwards.
+    /// Follows a moved bucket: to the table's successor during a replacement, to the current table after it.
     #[cold]
-    fn follow(&self, core: &KeyedCore, act: &mut dyn FnMut(&KeyedCore) -> Visit) -> Place {
+    fn follow_moved(&self, core: &KeyedCore, act: &mut dyn FnMut(&KeyedCore) -> StateAccess) -> SlotLocation {
         let mut successor = core.table.successor.load_full();
         loop {
             let core = successor.unwrap_or_else(|| self.core.load_full());
-            if let Visit::Done(place) = act(&core) {
-                return place;
+            if let StateAccess::Done(location) = act(&core) {
+                return location;
             }
             successor = core.table.successor.load_full();
         }
@@ -117,75 +115,80 @@ impl Keyed {
         let core = self.core.load();
         core.table.prefetch(key);
         let now = clock.now();
-        if let Some(decision) = core.decide_plain(key, now, cost) {
+        if let Some(decision) = core.decide_single_bucket(key, now, cost) {
             return decision;
         }
         drop(core);
-        self.decide_any(key, now, cost)
+        self.decide_general(key, now, cost)
     }
 
     #[inline(never)]
-    fn decide_any(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
-        let mut decision = super::NO_STATE;
-        self.visit(key, now, |plan, state| {
-            decision = plan.decide(state, now, cost);
+    fn decide_general(&self, key: KeyHash, now: Timestamp, cost: u64) -> Decision {
+        let mut decision = super::STATE_UNREACHABLE;
+        self.with_state(key, now, |limit_set, state| {
+            decision = limit_set.decide(state, now, cost);
             decision.is_admitted() && cost > 0
         });
         decision
     }
 
-    /// [`Keyed::visit`] for callers that know the core, as long as it is the present one.
-    pub(crate) fn visit_known(
+    /// [`KeyedState::with_state`] for callers that hold the core; falls back if it was replaced.
+    pub(crate) fn with_state_in(
         &self,
         core: &KeyedCore,
         key: KeyHash,
         now: Timestamp,
-        act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool,
-    ) -> Place {
-        match core.table.visit(&core.plan, key, now, |state| act(&core.plan, state)) {
-            Visit::Done(place) => place,
-            Visit::Moved => self.visit(key, now, act),
+        act: &mut dyn FnMut(&Arc<LimitSet>, &mut [u64]) -> bool,
+    ) -> SlotLocation {
+        match core.table.with_state(&core.limit_set, key, now, |state| act(&core.limit_set, state)) {
+            StateAccess::Done(location) => location,
+            StateAccess::Moved => self.with_state(key, now, act),
         }
     }
 
-    pub(crate) fn visit(
+    pub(crate) fn with_state(
         &self,
         key: KeyHash,
         now: Timestamp,
-        mut act: impl FnMut(&Arc<Plan>, &mut [u64]) -> bool,
-    ) -> Place {
-        self.current(|core| core.table.visit(&core.plan, key, now, |state| act(&core.plan, state)))
+        mut act: impl FnMut(&Arc<LimitSet>, &mut [u64]) -> bool,
+    ) -> SlotLocation {
+        self.with_current(|core| core.table.with_state(&core.limit_set, key, now, |state| act(&core.limit_set, state)))
     }
 
-    pub(crate) fn at_place(&self, key: KeyHash, place: Place, act: &mut dyn FnMut(&Arc<Plan>, &mut [u64])) {
-        self.current(|core| core.table.at_place(key, place, |state| act(&core.plan, state)));
+    pub(crate) fn with_state_at(
+        &self,
+        key: KeyHash,
+        location: SlotLocation,
+        act: &mut dyn FnMut(&Arc<LimitSet>, &mut [u64]),
+    ) {
+        self.with_current(|core| core.table.with_state_at(key, location, |state| act(&core.limit_set, state)));
     }
 
-    /// Replaces the plan and the size of the table; every key's state is carried over, one bucket at a
-    /// time, so that no decision waits for more than one bucket.
-    pub(crate) fn change(&self, plan: Plan, buckets: usize, clock: &ClockHandle) -> Result<(), LimitError> {
-        let _alone = self.changing.lock();
+    /// Replaces the limit set and the table size. Every key's state is carried over one bucket at a time, so
+    /// that a decision waits for at most one bucket.
+    pub(crate) fn change(&self, limit_set: LimitSet, buckets: usize, clock: &ClockHandle) -> Result<(), LimitError> {
+        let _guard = self.change_lock.lock();
         let old = self.core.load_full();
-        let plan = plan.succeeding(&old.plan);
-        let mut table = Table::with_buckets(&plan, buckets, old.table.seed())?;
-        if old.table.is_lenient() {
-            table = table.lenient();
+        let limit_set = limit_set.with_lineage_of(&old.limit_set);
+        let mut table = Table::with_buckets(&limit_set, buckets, old.table.seed())?;
+        if old.table.drops_evicted() {
+            table = table.drop_evicted();
         }
-        let new = Arc::new(KeyedCore::new(plan, table));
+        let new = Arc::new(KeyedCore::new(limit_set, table));
         old.table.successor.store(Some(Arc::clone(&new)));
         for bucket in 0..old.table.buckets() {
-            old.table.move_bucket(bucket, &new.table, &new.plan, &old.plan, clock);
+            old.table.move_bucket(bucket, &new.table, &new.limit_set, &old.limit_set, clock);
         }
-        new.table.add_forgotten(old.table.forgotten());
+        new.table.add_early_evictions(old.table.early_evictions());
         self.core.store(new);
-        // Whoever keeps the old table must not keep all that came after it.
+        // A holder of the old table must not keep all later tables alive.
         old.table.successor.store(None);
         Ok(())
     }
 
-    /// The core, with nobody changing it while `look` does.
-    pub(crate) fn with_still_core<R>(&self, look: impl FnOnce(&KeyedCore) -> R) -> R {
-        let _alone = self.changing.lock();
-        look(&self.core.load())
+    /// Calls `read` with the core while no change can run.
+    pub(crate) fn with_stable_core<R>(&self, read: impl FnOnce(&KeyedCore) -> R) -> R {
+        let _guard = self.change_lock.lock();
+        read(&self.core.load())
     }
 }

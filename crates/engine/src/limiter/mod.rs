@@ -1,15 +1,15 @@
-//! Limiters: limits with their state, ready to be asked.
+//! Limiters: limits with their state.
 //!
-//! [`Limiter`] counts everything together; [`KeyedLimiter`] counts each key apart in a table of fixed
-//! size. Both decide all their limits at once, all or nothing, and both can be asked in three ways:
+//! [`Limiter`] has one state for all requests; [`KeyedLimiter`] has one state per key in a fixed-size table.
+//! Both decide all their limits all or nothing, with three kinds of calls:
 //!
-//! | call | answers | for |
+//! | call | returns | use |
 //! |---|---|---|
-//! | `check` | a [`Decision`], at once | refuse what is over |
-//! | `enter` | a [`Pass`], at once, or [`Refused`] | permits; costs that are settled later |
-//! | `acquire` | a [`Pass`] when the turn comes | pace the caller instead of refusing |
+//! | `check` | a [`Decision`], immediately | refuse requests over the limit |
+//! | `enter` | a [`Permit`], immediately, or [`AcquireError`] | concurrency permits; costs settled later |
+//! | `acquire` | a [`Permit`] after queueing | pace the caller instead of refusing |
 //!
-//! Limits can be exchanged while in use with `change`: no key gets a new burst by it.
+//! Limits can be replaced while in use with `change`; no key gets a new burst by that.
 //!
 //! ```
 //! use sluicegate_engine::{KeyedLimiter, Limiter};
@@ -24,15 +24,15 @@
 //! ```
 
 mod acquire;
+mod atomic_bucket;
 mod batch;
 mod builder;
-mod inner;
 mod keyed;
-mod pass;
+mod limiter_core;
+mod permit;
 mod saved;
-mod sliced;
+mod sharded;
 mod unkeyed;
-mod word;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -40,26 +40,26 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-pub use acquire::{Acquire, Acquiring};
-pub use batch::Batch;
+pub use acquire::{Acquire, AcquireFuture};
+pub use batch::TokenBatch;
 pub use builder::Builder;
-pub(crate) use inner::{Inner, NO_STATE};
-use inner::{NO_KEY, Store};
 pub(crate) use keyed::KeyedCore;
-pub use pass::{Held, Pass, Reason, Refused};
+pub(crate) use limiter_core::{LimiterCore, STATE_UNREACHABLE};
+use limiter_core::{LimiterState, NO_KEY};
+pub use permit::{AcquireError, OwnedPermit, Permit, RefusalReason};
 pub(crate) use saved::checksum;
 pub use saved::{RestoreError, SavedState};
-pub use sliced::{Slice, SlicedLimiter};
+pub use sharded::{LocalTokens, ShardedLimiter};
 
 use crate::algorithm::Status;
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError};
-use crate::plan::Plan;
+use crate::limit_set::LimitSet;
 use crate::table::KeyHash;
 
-/// Limits that count everything together.
+/// Limiter with one state for all requests.
 ///
-/// Clones share one state.
+/// Clones share the state.
 ///
 /// ```
 /// use sluicegate_engine::{Limiter, Limit, Rate};
@@ -71,12 +71,12 @@ use crate::table::KeyHash;
 /// ```
 #[derive(Clone)]
 pub struct Limiter {
-    inner: Arc<Inner>,
+    inner: Arc<LimiterCore>,
 }
 
-/// Limits that count each key apart.
+/// Limiter with one state per key.
 ///
-/// Keys are hashed and never stored; anything that can be hashed can be one. Clones share one state.
+/// Keys are hashed and never stored; any hashable type can be a key. Clones share the state.
 ///
 /// ```
 /// use sluicegate_engine::{KeyedLimiter, Limiter};
@@ -88,102 +88,102 @@ pub struct Limiter {
 /// # Ok::<(), sluicegate_engine::LimitError>(())
 /// ```
 pub struct KeyedLimiter<K: ?Sized> {
-    inner: Arc<Inner>,
+    inner: Arc<LimiterCore>,
     key: PhantomData<fn(&K)>,
 }
 
 impl Limiter {
-    /// A limiter with one limit and everything else as usual.
+    /// Creates a limiter with one limit and default settings.
     pub fn new(limit: Limit) -> Self {
-        Self { inner: Builder::default().finish(Plan::of_one(limit)) }
+        Self { inner: Builder::default().finish(LimitSet::single(limit)) }
     }
 
-    /// Several limits, keys, an own clock, bounds on waiting.
+    /// Builder for several limits, keys, another clock, or queue bounds.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Decides about one request.
+    /// Decides one request.
     #[inline]
     pub fn check(&self) -> Decision {
         self.check_cost(1)
     }
 
-    /// Decides about a request that costs `cost`. A cost of zero looks and takes nothing.
+    /// Decides a request of cost `cost`. A cost of zero only reads the state.
     ///
-    /// Permits of a concurrency limit are taken and given back at once: to hold them, use
+    /// Permits of a concurrency limit are taken and released immediately: to hold them, use
     /// [`Limiter::enter`].
     #[inline]
     pub fn check_cost(&self, cost: u64) -> Decision {
         self.inner.decide_unkeyed(cost)
     }
 
-    /// Takes `cost` and answers the guard that can settle it and holds the permits.
-    pub fn enter(&self, cost: u64) -> Result<Pass, Refused> {
-        pass::enter(&self.inner, NO_KEY, cost)
+    /// Takes `cost` and returns a guard that holds the permits and can settle the cost.
+    pub fn enter(&self, cost: u64) -> Result<Permit, AcquireError> {
+        permit::enter(&self.inner, NO_KEY, cost)
     }
 
-    /// Waits for a turn, first in, first out. See [`Acquire`].
+    /// Acquires a permit with FIFO queueing. See [`Acquire`].
     pub fn acquire(&self) -> Acquire {
         Acquire::new(Arc::clone(&self.inner), NO_KEY)
     }
 
-    /// A way to take tokens ahead and spend them one by one without asking again. See [`Batch`].
-    pub fn batch(&self) -> Batch {
-        Batch::new(Arc::clone(&self.inner))
+    /// Creates a batch for taking tokens ahead. See [`TokenBatch`].
+    pub fn batch(&self) -> TokenBatch {
+        TokenBatch::new(Arc::clone(&self.inner))
     }
 
-    /// What is left of each limit.
+    /// Current status of each limit.
     pub fn status(&self) -> Vec<Status> {
         self.inner.statuses(NO_KEY)
     }
 
     /// The limits.
     pub fn limits(&self) -> Vec<Limit> {
-        self.inner.plan().limits().to_vec()
+        self.inner.limit_set().limits().to_vec()
     }
 
-    /// Exchanges the limits while in use. What was taken from a window stays taken if the new one is as long; of
-    /// anything else, what was left stays left. Nothing is given for free.
+    /// Replaces the limits while in use. Usage of a window carries over to a window of the same length; for any
+    /// other limit, the remaining quota carries over. No change gives extra quota.
     pub fn change(&self, limits: impl Into<Vec<Limit>>) -> Result<(), LimitError> {
         self.inner.change(limits.into())
     }
 
-    /// Forgets everything but permits and reservations that are out: the limits are as if never used. A
-    /// pass from before that is given back afterwards gives back once more what was forgotten.
+    /// Resets all state except held permits and reservations. Giving back a permit taken before the reset
+    /// returns quota a second time.
     pub fn reset(&self) {
-        self.inner.forget(NO_KEY);
+        self.inner.reset(NO_KEY);
     }
 
-    /// How many callers wait.
+    /// Number of queued callers.
     pub fn waiting(&self) -> usize {
-        self.inner.room.waiting()
+        self.inner.queue.waiting()
     }
 }
 
 impl<K: Hash + ?Sized> KeyedLimiter<K> {
-    pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {
+    pub(crate) fn from_core(inner: Arc<LimiterCore>) -> Self {
         Self { inner, key: PhantomData }
     }
 
-    /// Decides about one request of `key`.
+    /// Decides one request of `key`.
     #[inline]
     pub fn check(&self, key: &K) -> Decision {
         self.check_cost(key, 1)
     }
 
-    /// Decides about a request of `key` that costs `cost`. A cost of zero looks and takes nothing.
+    /// Decides a request of `key` of cost `cost`. A cost of zero only reads the state.
     ///
-    /// Permits of a concurrency limit are taken and given back at once: to hold them, use
+    /// Permits of a concurrency limit are taken and released immediately: to hold them, use
     /// [`KeyedLimiter::enter`].
     #[inline]
     pub fn check_cost(&self, key: &K, cost: u64) -> Decision {
         self.inner.decide_keyed(key, cost)
     }
 
-    /// Decides about one request of each of several keys, in their order: the same as [`Self::check`] on
-    /// each, but the states of a few keys ahead are fetched from memory meanwhile. On a table larger than
-    /// the processor's cache that is most of what a decision waits for.
+    /// Decides one request for each of several keys, in order: the same as [`Self::check`] on each, but with
+    /// the states of the next few keys prefetched. On a table larger than the CPU cache, memory latency is most
+    /// of the cost of a decision.
     ///
     /// ```
     /// use sluicegate_engine::{KeyedLimiter, Limiter};
@@ -198,9 +198,9 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     where
         K: 'k,
     {
-        /// Enough for memory to answer while the others are decided.
-        const AHEAD: usize = 8;
-        let core = self.inner.core();
+        /// Enough keys for memory to respond while earlier keys are decided.
+        const PREFETCH_DISTANCE: usize = 8;
+        let core = self.inner.keyed_core();
         let mut hashes = keys.into_iter().map(|key| {
             let hash = self.inner.hash(key);
             if let Some(core) = &core {
@@ -208,58 +208,58 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
             }
             hash
         });
-        let mut ahead: VecDeque<KeyHash> = hashes.by_ref().take(AHEAD).collect();
+        let mut ahead: VecDeque<KeyHash> = hashes.by_ref().take(PREFETCH_DISTANCE).collect();
         while let Some(hash) = ahead.pop_front() {
             ahead.extend(hashes.next());
             each(self.inner.decide_hashed(hash, 1));
         }
     }
 
-    /// Takes `cost` and answers the guard that can settle it and holds the permits.
-    pub fn enter(&self, key: &K, cost: u64) -> Result<Pass, Refused> {
-        pass::enter(&self.inner, self.inner.hash(key), cost)
+    /// Takes `cost` and returns a guard that holds the permits and can settle the cost.
+    pub fn enter(&self, key: &K, cost: u64) -> Result<Permit, AcquireError> {
+        permit::enter(&self.inner, self.inner.hash(key), cost)
     }
 
-    /// Waits for a turn, first in, first out per key. See [`Acquire`].
+    /// Acquires a permit with FIFO queueing per key. See [`Acquire`].
     pub fn acquire(&self, key: &K) -> Acquire {
         Acquire::new(Arc::clone(&self.inner), self.inner.hash(key))
     }
 
-    /// What is left of each limit for `key`.
+    /// Current status of each limit for `key`.
     pub fn status(&self, key: &K) -> Vec<Status> {
         self.inner.statuses(self.inner.hash(key))
     }
 
     /// The limits.
     pub fn limits(&self) -> Vec<Limit> {
-        self.inner.plan().limits().to_vec()
+        self.inner.limit_set().limits().to_vec()
     }
 
-    /// Exchanges the limits of all keys while in use, as [`Limiter::change`] does.
+    /// Replaces the limits of all keys while in use, like [`Limiter::change`].
     pub fn change(&self, limits: impl Into<Vec<Limit>>) -> Result<(), LimitError> {
         self.inner.change(limits.into())
     }
 
-    /// Forgets one key, which then is as if never seen, but for what it holds. A key that shares the
-    /// strict slot with others stays as it is.
+    /// Resets one key except for held permits and reservations. A key in an overflow slot, which it shares
+    /// with others, is not reset.
     pub fn reset(&self, key: &K) {
-        self.inner.forget(self.inner.hash(key));
+        self.inner.reset(self.inner.hash(key));
     }
 
-    /// How often a key was forgotten before it had recovered, because its place was needed. More than
-    /// a few mean that the capacity is too small or that somebody floods it with keys.
-    pub fn forgotten_early(&self) -> u64 {
-        self.inner.forgotten()
+    /// Number of evictions of keys that had not recovered yet. More than a few mean that the capacity is too
+    /// small or that a client floods the table with keys.
+    pub fn early_evictions(&self) -> u64 {
+        self.inner.early_evictions()
     }
 
-    /// Memory taken by the keys' states, whether used or not.
+    /// Memory of the table in bytes, independent of its use.
     pub fn bytes(&self) -> usize {
         self.inner.bytes()
     }
 
-    /// How many callers wait, over all keys.
+    /// Number of queued callers over all keys.
     pub fn waiting(&self) -> usize {
-        self.inner.room.waiting()
+        self.inner.queue.waiting()
     }
 }
 
@@ -277,7 +277,7 @@ impl fmt::Debug for Limiter {
 
 impl<K: ?Sized> fmt::Debug for KeyedLimiter<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limits = self.inner.plan();
+        let limits = self.inner.limit_set();
         f.debug_struct("KeyedLimiter").field("limits", &limits.limits()).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
-//! Saving a limiter's state and taking it up again after a restart.
+//! Saving a limiter's state and restoring it after a restart.
 //!
-//! The saved form is a compact row of bytes with a checksum. It holds no keys, only their hashes and
-//! the seed these were made with: keep it where others cannot read it. What callers held (permits,
-//! reservations) is not saved, because after a restart nobody is left to give it back.
+//! The saved form is a compact byte string with a checksum. It contains no keys, only their hashes and the
+//! hash seed: protect it from other users. Permits and reservations are not saved, because after a restart
+//! no holder is left to release them.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 use thiserror::Error;
 
 use super::builder::Builder;
-use super::keyed::{Keyed, KeyedCore};
-use super::unkeyed::Unkeyed;
-use super::{Inner, KeyedLimiter, Limiter, NO_KEY, Store};
-use crate::limit::{LimitError, code};
-use crate::plan::Plan;
+use super::keyed::{KeyedCore, KeyedState};
+use super::unkeyed::UnkeyedState;
+use super::{KeyedLimiter, Limiter, LimiterCore, LimiterState, NO_KEY};
+use crate::limit::{LimitError, encoding};
+use crate::limit_set::LimitSet;
 use crate::table::Table;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// Bytes every saved state starts with: a name and a version.
+/// Magic bytes of a saved state: name and version.
 const MAGIC: &[u8; 8] = b"slgate\x00\x01";
 
-/// How far ahead of the clock a saved state may be before it is taken for nonsense.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+/// Maximum time a saved state may lie ahead of the clock before it is rejected.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(3_600);
 
-/// A limiter's state, ready to be written to a file.
+/// Serialized state of a limiter.
 ///
 /// ```
 /// use sluicegate_engine::{KeyedLimiter, Limiter, SavedState};
@@ -45,29 +45,29 @@ pub struct SavedState {
     bytes: Vec<u8>,
 }
 
-/// Why a saved state cannot be taken up. The limiter then has to start fresh.
+/// Error of restoring a saved state. The limiter has to start fresh then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RestoreError {
     /// Not a saved state, or one of another version.
     #[error("not a saved state of this version")]
     Unknown,
-    /// Cut short or changed since it was written.
+    /// Truncated or modified.
     #[error("the saved state is damaged: its checksum does not match")]
     Damaged,
-    /// Saved with keys and restored without, or the other way round.
-    #[error("the saved state is of another kind of limiter (keyed or not)")]
-    OtherKind,
-    /// Saved at a moment that has not come yet.
-    #[error("the saved state is from the future: check the machine's clock")]
+    /// Saved with keys and restored without, or the reverse.
+    #[error("the saved state belongs to another kind of limiter (keyed or unkeyed)")]
+    KindMismatch,
+    /// Saved at a time in the future.
+    #[error("the saved state is dated in the future: check the system clock")]
     FromTheFuture,
-    /// The limits themselves are wrong.
+    /// The limits themselves are invalid.
     #[error(transparent)]
     Limit(#[from] LimitError),
 }
 
 impl SavedState {
-    /// The bytes to keep.
+    /// The bytes to store.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -76,7 +76,7 @@ impl SavedState {
         &self.bytes
     }
 
-    /// Checks that bytes are a saved state, whole and unchanged.
+    /// Validates the magic bytes and the checksum of a saved state.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, RestoreError> {
         if !bytes.starts_with(MAGIC) {
             return Err(RestoreError::Unknown);
@@ -88,28 +88,28 @@ impl SavedState {
         Ok(Self { bytes })
     }
 
-    fn reader(&self) -> Reader<'_> {
+    fn reader(&self) -> StateReader<'_> {
         let body = self.bytes.len().saturating_sub(8);
-        Reader { rest: self.bytes.get(MAGIC.len()..body).unwrap_or_default() }
+        StateReader { remaining: self.bytes.get(MAGIC.len()..body).unwrap_or_default() }
     }
 }
 
 impl std::fmt::Debug for SavedState {
-    /// The bytes hold the seed of the hashes: they are not shown.
+    /// Hides the bytes, which contain the hash seed.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SavedState").field("len", &self.bytes.len()).finish_non_exhaustive()
     }
 }
 
-/// What tells whether bytes are as they were written. Guards against accidents, not against intent.
+/// Checksum of saved bytes. It detects corruption, not tampering.
 pub(crate) fn checksum(body: &[u8]) -> u64 {
     const SECRETS: RapidSecrets = RapidSecrets::seed(0);
     rapidhash_v3_seeded(body, &SECRETS)
 }
 
-struct Writer(Vec<u8>);
+struct StateWriter(Vec<u8>);
 
-impl Writer {
+impl StateWriter {
     fn word(&mut self, word: u64) {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
@@ -125,14 +125,14 @@ impl Writer {
     }
 }
 
-struct Reader<'a> {
-    rest: &'a [u8],
+struct StateReader<'a> {
+    remaining: &'a [u8],
 }
 
-impl Reader<'_> {
+impl StateReader<'_> {
     fn word(&mut self) -> Result<u64, RestoreError> {
-        let (word, rest) = self.rest.split_first_chunk::<8>().ok_or(RestoreError::Damaged)?;
-        self.rest = rest;
+        let (word, rest) = self.remaining.split_first_chunk::<8>().ok_or(RestoreError::Damaged)?;
+        self.remaining = rest;
         Ok(u64::from_le_bytes(*word))
     }
 
@@ -141,33 +141,33 @@ impl Reader<'_> {
     }
 }
 
-impl Inner {
-    /// Layout: moment, number of limits, the limits, seed, number of buckets (0 without keys), then
-    /// per state the bucket, the tag and the words.
+impl LimiterCore {
+    /// Layout: timestamp, number of limits, the limits, seed, number of buckets (0 if unkeyed), then for each
+    /// state the bucket, the tag and the words.
     pub(crate) fn save(&self) -> SavedState {
-        let mut writer = Writer(MAGIC.to_vec());
+        let mut writer = StateWriter(MAGIC.to_vec());
         let now = self.clock.now();
         writer.word(now.as_nanos());
-        let header = |writer: &mut Writer, plan: &Plan, seed: u64, buckets: usize| {
-            writer.word(plan.limits().len() as u64);
-            plan.limits().iter().for_each(|limit| writer.words(&code::encode(limit)));
+        let header = |writer: &mut StateWriter, limit_set: &LimitSet, seed: u64, buckets: usize| {
+            writer.word(limit_set.limits().len() as u64);
+            limit_set.limits().iter().for_each(|limit| writer.words(&encoding::encode(limit)));
             writer.word(seed);
             writer.word(buckets as u64);
         };
-        match &self.store {
-            Store::Unkeyed(_) => {
-                let (plan, mut state) = self.snapshot(NO_KEY, now);
-                header(&mut writer, &plan, 0, 0);
-                plan.drop_holds(&mut state);
-                writer.words(&state[..plan.words()]);
+        match &self.state {
+            LimiterState::Unkeyed(_) => {
+                let (limit_set, mut state) = self.snapshot(NO_KEY, now);
+                header(&mut writer, &limit_set, 0, 0);
+                limit_set.clear_holdings(&mut state);
+                writer.words(&state[..limit_set.words()]);
             }
-            Store::Keyed(states) => states.with_still_core(|KeyedCore { plan, table, .. }| {
-                header(&mut writer, plan, table.seed(), table.buckets());
+            LimiterState::Keyed(states) => states.with_stable_core(|KeyedCore { limit_set, table, .. }| {
+                header(&mut writer, limit_set, table.seed(), table.buckets());
                 for bucket in 0..table.buckets() {
                     table.export(bucket, |tag, state| {
-                        let mut state = state[..plan.words()].to_vec();
-                        plan.drop_holds(&mut state);
-                        if plan.full_at(&state) > now {
+                        let mut state = state[..limit_set.words()].to_vec();
+                        limit_set.clear_holdings(&mut state);
+                        if limit_set.full_at(&state) > now {
                             writer.word(bucket as u64);
                             writer.word(u64::from(tag));
                             writer.words(&state);
@@ -180,71 +180,75 @@ impl Inner {
     }
 }
 
-/// What every saved state starts with.
-struct Header {
-    plan: Plan,
+/// Header of a saved state.
+struct StateHeader {
+    limit_set: LimitSet,
     seed: u64,
     buckets: usize,
 }
 
-impl Header {
-    fn read(reader: &mut Reader<'_>, now: Timestamp) -> Result<Self, RestoreError> {
-        let at = Timestamp::from_nanos(reader.word()?);
-        if at > now + PATIENCE {
+impl StateHeader {
+    fn read(reader: &mut StateReader<'_>, now: Timestamp) -> Result<Self, RestoreError> {
+        let saved_at = Timestamp::from_nanos(reader.word()?);
+        if saved_at > now + MAX_CLOCK_SKEW {
             return Err(RestoreError::FromTheFuture);
         }
         let count = reader.word()?;
         let mut limits = Vec::new();
-        for _ in 0..count.min(crate::plan::MOST_LIMITS as u64) {
-            let words = reader.words(code::WORDS)?;
+        for _ in 0..count.min(crate::limit_set::MAX_LIMITS as u64) {
+            let words = reader.words(encoding::WORDS)?;
             let coded = words.try_into().map_err(|_| RestoreError::Damaged)?;
-            limits.push(code::decode(coded)?);
+            limits.push(encoding::decode(coded)?);
         }
-        let plan = Plan::new(limits)?;
+        let limit_set = LimitSet::new(limits)?;
         let (seed, buckets) = (reader.word()?, reader.word()?);
-        Ok(Self { plan, seed, buckets: usize::try_from(buckets).map_err(|_| RestoreError::Damaged)? })
+        Ok(Self { limit_set, seed, buckets: usize::try_from(buckets).map_err(|_| RestoreError::Damaged)? })
     }
 }
 
 impl Builder {
-    /// A limiter that goes on where a saved one stood. If the limits have changed since, what was left
-    /// stays left, as with [`Limiter::change`].
+    /// Builds a limiter from a saved state. If the limits have changed, the remaining quota carries over, as
+    /// with [`Limiter::change`].
     pub fn restore(self, saved: &SavedState) -> Result<Limiter, RestoreError> {
-        Ok(Limiter { inner: self.restore_inner(saved, 0)? })
+        Ok(Limiter { inner: self.restore_core(saved, 0)? })
     }
 
-    /// A keyed limiter that goes on where a saved one stood, of whatever capacity that was.
+    /// Builds a keyed limiter from a saved state of any capacity.
     pub fn restore_keyed<K: Hash + ?Sized>(
         self,
         saved: &SavedState,
         capacity: usize,
     ) -> Result<KeyedLimiter<K>, RestoreError> {
         let buckets = Table::buckets_for(capacity)?;
-        Ok(KeyedLimiter::from_inner(self.restore_inner(saved, buckets)?))
+        Ok(KeyedLimiter::from_core(self.restore_core(saved, buckets)?))
     }
 
-    /// Restores a limiter with so many buckets of keys, or without keys if there are none.
-    pub(crate) fn restore_inner(self, saved: &SavedState, wanted: usize) -> Result<Arc<Inner>, RestoreError> {
-        let limits = self.wanted();
+    /// Restores a limiter with this number of buckets, or an unkeyed one if it is 0.
+    pub(crate) fn restore_core(
+        self,
+        saved: &SavedState,
+        wanted_buckets: usize,
+    ) -> Result<Arc<LimiterCore>, RestoreError> {
+        let limits = self.configured_limits();
         let now = self.now();
         let mut reader = saved.reader();
-        let Header { plan, seed, buckets } = Header::read(&mut reader, now)?;
-        if (buckets == 0) != (wanted == 0) {
-            return Err(RestoreError::OtherKind);
+        let StateHeader { limit_set, seed, buckets } = StateHeader::read(&mut reader, now)?;
+        if (buckets == 0) != (wanted_buckets == 0) {
+            return Err(RestoreError::KindMismatch);
         }
         if buckets > (1 << 32) {
             return Err(RestoreError::Damaged);
         }
-        let changed = plan.limits() != limits;
+        let changed = limit_set.limits() != limits;
         let store = if buckets == 0 {
-            let words = reader.words(plan.words())?;
-            Store::Unkeyed(Unkeyed::new(plan, &words))
+            let words = reader.words(limit_set.words())?;
+            LimiterState::Unkeyed(UnkeyedState::new(limit_set, &words))
         } else {
-            let table = self.table(&plan, wanted, seed)?;
-            reader.fill(&plan, &table, buckets, now)?;
-            Store::Keyed(Keyed::with_core(KeyedCore::new(plan, table)))
+            let table = self.table(&limit_set, wanted_buckets, seed)?;
+            reader.read_keys(&limit_set, &table, buckets, now)?;
+            LimiterState::Keyed(KeyedState::with_core(KeyedCore::new(limit_set, table)))
         };
-        let inner = self.inner(store);
+        let inner = self.build_with_state(store);
         if changed {
             inner.change(limits)?;
         }
@@ -252,31 +256,37 @@ impl Builder {
     }
 }
 
-impl Reader<'_> {
+impl StateReader<'_> {
     /// Reads the states of all keys into a table.
-    fn fill(&mut self, plan: &Plan, table: &Table, buckets: usize, now: Timestamp) -> Result<(), RestoreError> {
-        while !self.rest.is_empty() {
+    fn read_keys(
+        &mut self,
+        limit_set: &LimitSet,
+        table: &Table,
+        buckets: usize,
+        now: Timestamp,
+    ) -> Result<(), RestoreError> {
+        while !self.remaining.is_empty() {
             let bucket = usize::try_from(self.word()?).map_err(|_| RestoreError::Damaged)?;
             let tag = u32::try_from(self.word()?).map_err(|_| RestoreError::Damaged)?;
-            let state = self.words(plan.words())?;
+            let state = self.words(limit_set.words())?;
             if bucket >= buckets {
                 return Err(RestoreError::Damaged);
             }
-            table.import_from(plan, buckets, bucket, tag, &state, now);
+            table.import_from(limit_set, buckets, bucket, tag, &state, now);
         }
         Ok(())
     }
 }
 
 impl Limiter {
-    /// The state, to be taken up again by [`Builder::restore`].
+    /// Saves the state for [`Builder::restore`].
     pub fn save(&self) -> SavedState {
         self.inner.save()
     }
 }
 
 impl<K: Hash + ?Sized> KeyedLimiter<K> {
-    /// The state of every key that has not recovered, to be taken up by [`Builder::restore_keyed`].
+    /// Saves the state of every key that has not recovered, for [`Builder::restore_keyed`].
     pub fn save(&self) -> SavedState {
         self.inner.save()
     }

@@ -1,100 +1,104 @@
-//! The state of an unkeyed limiter: one atomic word where that is enough, a locked row of words else.
+//! State of an unkeyed limiter: one atomic token bucket if possible, else words behind a lock.
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::batch::Share;
-use super::word::{Moved, Take, Word};
+use super::atomic_bucket::{AtomicBucket, BucketMoved, TakeOutcome};
+use super::batch::BatchTokens;
 use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::clock::ClockHandle;
 use crate::decision::Decision;
-use crate::plan::Plan;
+use crate::limit_set::LimitSet;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// One state, replaceable while in use.
-pub(crate) struct Unkeyed {
-    first: Core,
-    /// The state that counts once the first has been replaced.
-    latest: ArcSwapOption<Core>,
-    changing: Mutex<()>,
+/// State that can be replaced while in use.
+pub(crate) struct UnkeyedState {
+    initial: UnkeyedCore,
+    /// Current state once the initial one has been replaced.
+    latest: ArcSwapOption<UnkeyedCore>,
+    change_lock: Mutex<()>,
 }
 
-/// A plan with its state.
-struct Core {
-    plan: Arc<Plan>,
-    state: State,
+/// Limit set with its state.
+struct UnkeyedCore {
+    limit_set: Arc<LimitSet>,
+    state: CoreState,
 }
 
-enum State {
-    /// One token bucket, and what tells it from one that others had batches of.
-    Word(Gcra, Word, u64),
-    /// Anything else.
-    Row(Mutex<Row>),
+enum CoreState {
+    /// Single token bucket; the number identifies the bucket that batches were taken from.
+    Atomic(Gcra, AtomicBucket, u64),
+    /// Any other limit set.
+    Locked(Mutex<LockedWords>),
 }
 
-struct Row {
+struct LockedWords {
     words: SmallVec<[u64; 8]>,
     moved: bool,
 }
 
-impl Core {
-    fn new(plan: Arc<Plan>, words: &[u64]) -> Self {
-        let origin = plan.id();
-        Self::succeeding(plan, words, 0, origin)
+impl UnkeyedCore {
+    fn new(limit_set: Arc<LimitSet>, words: &[u64]) -> Self {
+        let origin = limit_set.id();
+        Self::succeed(limit_set, words, 0, origin)
     }
 
-    /// Takes over from a bucket of this origin, with the tokens that are out in batches. Limits of
-    /// another kind do not count them.
-    fn succeeding(plan: Arc<Plan>, words: &[u64], out: u64, origin: u64) -> Self {
-        let state = match plan.single_bucket() {
-            Some(bucket) => State::Word(bucket, Word::new(words[0], out), origin),
-            None => State::Row(Mutex::new(Row { words: SmallVec::from_slice(words), moved: false })),
+    /// Replaces a bucket of this origin and takes over its outstanding tokens. Limits of another kind do not
+    /// count them.
+    fn succeed(limit_set: Arc<LimitSet>, words: &[u64], outstanding: u64, origin: u64) -> Self {
+        let state = match limit_set.single_bucket() {
+            Some(bucket) => CoreState::Atomic(bucket, AtomicBucket::new(words[0], outstanding), origin),
+            None => CoreState::Locked(Mutex::new(LockedWords { words: SmallVec::from_slice(words), moved: false })),
         };
-        Self { plan, state }
+        Self { limit_set, state }
     }
 
-    /// Works on the state alone. Answers how many tokens are out in batches.
-    fn visit(&self, now: Timestamp, act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool) -> Result<u64, Moved> {
+    /// Calls `act` with exclusive access to the state. Returns the number of tokens outstanding in batches.
+    fn with_state(
+        &self,
+        now: Timestamp,
+        act: &mut dyn FnMut(&Arc<LimitSet>, &mut [u64]) -> bool,
+    ) -> Result<u64, BucketMoved> {
         match &self.state {
-            State::Word(bucket, word, _) => {
-                let mut held = word.lock()?;
-                held.catch_up(bucket, ticks(now));
-                act(&self.plan, std::slice::from_mut(&mut held.arrival));
-                Ok(held.out)
+            CoreState::Atomic(bucket, word, _) => {
+                let mut locked = word.lock()?;
+                locked.catch_up(bucket, ticks(now));
+                act(&self.limit_set, std::slice::from_mut(&mut locked.arrival));
+                Ok(locked.outstanding)
             }
-            State::Row(row) => {
+            CoreState::Locked(row) => {
                 let mut row = row.lock();
                 if row.moved {
-                    return Err(Moved);
+                    return Err(BucketMoved);
                 }
-                act(&self.plan, &mut row.words);
+                act(&self.limit_set, &mut row.words);
                 Ok(0)
             }
         }
     }
 
-    /// Ends a batch and takes another. Only a single token bucket can be taken ahead of.
-    fn exchange(&self, now: Timestamp, share: &mut Share, want: Option<u64>) -> Result<bool, Moved> {
-        let State::Word(bucket, word, origin) = &self.state else {
-            share.void();
+    /// Settles a batch and takes another. Only a single token bucket supports batches.
+    fn exchange(&self, now: Timestamp, tokens: &mut BatchTokens, requested: Option<u64>) -> Result<bool, BucketMoved> {
+        let CoreState::Atomic(bucket, word, origin) = &self.state else {
+            tokens.clear();
             return Ok(false);
         };
-        let mut held = word.lock()?;
-        held.catch_up(bucket, ticks(now));
-        share.end(bucket, &mut held, *origin);
-        Ok(want.is_some_and(|cost| share.begin(bucket, &mut held, ticks(now), cost)))
+        let mut locked = word.lock()?;
+        locked.catch_up(bucket, ticks(now));
+        tokens.settle(bucket, &mut locked, *origin);
+        Ok(requested.is_some_and(|cost| tokens.reserve(bucket, &mut locked, ticks(now), cost)))
     }
 
-    fn decide(&self, now: Timestamp, cost: u64) -> Result<Decision, Moved> {
+    fn decide(&self, now: Timestamp, cost: u64) -> Result<Decision, BucketMoved> {
         match &self.state {
-            State::Word(bucket, word, _) => decide_word(bucket, word, now, cost),
-            State::Row(_) => {
-                let mut decision = Err(Moved);
-                self.visit(now, &mut |plan, state| {
-                    decision = Ok(plan.decide(state, now, cost));
+            CoreState::Atomic(bucket, word, _) => decide_atomic(bucket, word, now, cost),
+            CoreState::Locked(_) => {
+                let mut decision = Err(BucketMoved);
+                self.with_state(now, &mut |limit_set, state| {
+                    decision = Ok(limit_set.decide(state, now, cost));
                     true
                 })?;
                 decision
@@ -103,38 +107,46 @@ impl Core {
     }
 }
 
-/// The fast path. Inlined into the caller, so that what it does not look at is not computed.
+/// Fast path. Inlined, so that parts of the decision the caller ignores are not computed.
 #[inline(always)]
-fn decide_word(bucket: &Gcra, word: &Word, now: Timestamp, cost: u64) -> Result<Decision, Moved> {
+fn decide_atomic(bucket: &Gcra, word: &AtomicBucket, now: Timestamp, cost: u64) -> Result<Decision, BucketMoved> {
     let now = ticks(now);
     if cost == 0 || cost > bucket.burst() {
         let check = if cost == 0 { Check::Now } else { Check::Never };
         return Ok(bucket.decision(check, word.read(bucket, now)?, now));
     }
     Ok(match word.take(bucket, now, cost)? {
-        Take::Taken(arrival) => bucket.decision(Check::Now, arrival, now),
-        Take::Early { arrival, .. } if is_out(bucket, word, cost) => bucket.decision(Check::Held, arrival, now),
-        Take::Early { arrival, early } => bucket.decision(Check::NotBefore(nanos_covering(early)), arrival, now),
+        TakeOutcome::Taken(arrival) => bucket.decision(Check::Now, arrival, now),
+        TakeOutcome::TooEarly { arrival, .. } if waits_for_batches(bucket, word, cost) => {
+            bucket.decision(Check::Held, arrival, now)
+        }
+        TakeOutcome::TooEarly { arrival, early } => {
+            bucket.decision(Check::NotBefore(nanos_covering(early)), arrival, now)
+        }
     })
 }
 
-/// Whether `cost`, at most a burst, has to wait for tokens that are out and not for the clock.
-fn is_out(bucket: &Gcra, word: &Word, cost: u64) -> bool {
-    word.out() > bucket.burst().saturating_sub(cost)
+/// True if `cost`, at most a burst, has to wait for outstanding tokens and not for the refill.
+fn waits_for_batches(bucket: &Gcra, word: &AtomicBucket, cost: u64) -> bool {
+    word.outstanding() > bucket.burst().saturating_sub(cost)
 }
 
-impl Unkeyed {
-    pub(crate) fn new(plan: Plan, words: &[u64]) -> Self {
-        Self { first: Core::new(Arc::new(plan), words), latest: ArcSwapOption::empty(), changing: Mutex::new(()) }
+impl UnkeyedState {
+    pub(crate) fn new(limit_set: LimitSet, words: &[u64]) -> Self {
+        Self {
+            initial: UnkeyedCore::new(Arc::new(limit_set), words),
+            latest: ArcSwapOption::empty(),
+            change_lock: Mutex::new(()),
+        }
     }
 
-    /// Runs `act` on the state that counts now.
-    fn current<R>(&self, mut act: impl FnMut(&Core) -> Result<R, Moved>) -> R {
-        if let Ok(result) = act(&self.first) {
+    /// Runs `act` on the current state.
+    fn with_current<R>(&self, mut act: impl FnMut(&UnkeyedCore) -> Result<R, BucketMoved>) -> R {
+        if let Ok(result) = act(&self.initial) {
             return result;
         }
         loop {
-            // A successor is in place before the one before it says that it has moved.
+            // A successor is stored before its predecessor reports that it has moved.
             if let Some(core) = &*self.latest.load()
                 && let Ok(result) = act(core)
             {
@@ -146,8 +158,8 @@ impl Unkeyed {
 
     #[inline(always)]
     pub(crate) fn decide(&self, now: Timestamp, cost: u64) -> Decision {
-        if let State::Word(bucket, word, _) = &self.first.state
-            && let Ok(decision) = decide_word(bucket, word, now, cost)
+        if let CoreState::Atomic(bucket, word, _) = &self.initial.state
+            && let Ok(decision) = decide_atomic(bucket, word, now, cost)
         {
             return decision;
         }
@@ -156,57 +168,57 @@ impl Unkeyed {
 
     #[inline(never)]
     fn decide_current(&self, now: Timestamp, cost: u64) -> Decision {
-        self.current(|core| core.decide(now, cost))
+        self.with_current(|core| core.decide(now, cost))
     }
 
-    /// Works on the state alone. Answers how many tokens are out in batches.
-    pub(crate) fn visit(&self, now: Timestamp, act: &mut dyn FnMut(&Arc<Plan>, &mut [u64]) -> bool) -> u64 {
-        self.current(|core| core.visit(now, act))
+    /// Calls `act` with exclusive access to the state. Returns the number of tokens outstanding in batches.
+    pub(crate) fn with_state(&self, now: Timestamp, act: &mut dyn FnMut(&Arc<LimitSet>, &mut [u64]) -> bool) -> u64 {
+        self.with_current(|core| core.with_state(now, act))
     }
 
-    /// Ends a batch and takes another, if one is wanted and can be had.
-    pub(super) fn exchange(&self, now: Timestamp, share: &mut Share, want: Option<u64>) -> bool {
-        self.current(|core| core.exchange(now, share, want))
+    /// Settles a batch and takes another if one is wanted and available.
+    pub(super) fn exchange(&self, now: Timestamp, tokens: &mut BatchTokens, requested: Option<u64>) -> bool {
+        self.with_current(|core| core.exchange(now, tokens, requested))
     }
 
-    /// Whether `cost` has to wait for tokens that are out in batches and not for the clock.
-    pub(super) fn is_out(&self, cost: u64) -> bool {
-        self.current(|core| match &core.state {
-            State::Word(bucket, word, _) => word.read(bucket, 0).map(|_| is_out(bucket, word, cost)),
-            State::Row(_) => Ok(false),
+    /// True if `cost` has to wait for tokens outstanding in batches and not for the refill.
+    pub(super) fn waits_for_batches(&self, cost: u64) -> bool {
+        self.with_current(|core| match &core.state {
+            CoreState::Atomic(bucket, word, _) => word.read(bucket, 0).map(|_| waits_for_batches(bucket, word, cost)),
+            CoreState::Locked(_) => Ok(false),
         })
     }
 
-    pub(crate) fn plan(&self) -> Arc<Plan> {
+    pub(crate) fn limit_set(&self) -> Arc<LimitSet> {
         match &*self.latest.load() {
-            Some(core) => Arc::clone(&core.plan),
-            None => Arc::clone(&self.first.plan),
+            Some(core) => Arc::clone(&core.limit_set),
+            None => Arc::clone(&self.initial.limit_set),
         }
     }
 
-    /// Replaces the plan; the state is carried over.
-    pub(crate) fn change(&self, plan: Plan, clock: &ClockHandle) {
-        let _alone = self.changing.lock();
+    /// Replaces the limit set; the state is carried over.
+    pub(crate) fn change(&self, limit_set: LimitSet, clock: &ClockHandle) {
+        let _guard = self.change_lock.lock();
         let latest = self.latest.load_full();
-        let old = latest.as_deref().unwrap_or(&self.first);
-        let plan = Arc::new(plan.succeeding(&old.plan));
+        let old = latest.as_deref().unwrap_or(&self.initial);
+        let limit_set = Arc::new(limit_set.with_lineage_of(&old.limit_set));
         let succeed = |words: &[u64], now: Timestamp, out: u64, origin: u64| {
-            let words = plan.adopt(&old.plan, words, now);
-            self.latest.store(Some(Arc::new(Core::succeeding(Arc::clone(&plan), &words, out, origin))));
+            let words = limit_set.migrate(&old.limit_set, words, now);
+            self.latest.store(Some(Arc::new(UnkeyedCore::succeed(Arc::clone(&limit_set), &words, out, origin))));
         };
-        // The time is read with the state in hand: nothing can be taken after it.
+        // Read the time while holding the state: nothing can be taken after it.
         match &old.state {
-            State::Word(bucket, word, origin) => {
-                if let Ok(mut held) = word.lock() {
+            CoreState::Atomic(bucket, word, origin) => {
+                if let Ok(mut locked) = word.lock() {
                     let now = clock.now();
-                    held.catch_up(bucket, ticks(now));
-                    succeed(&[held.arrival], now, held.out, *origin);
-                    held.retire();
+                    locked.catch_up(bucket, ticks(now));
+                    succeed(&[locked.arrival], now, locked.outstanding, *origin);
+                    locked.retire();
                 }
             }
-            State::Row(row) => {
+            CoreState::Locked(row) => {
                 let mut row = row.lock();
-                succeed(&row.words, clock.now(), 0, plan.id());
+                succeed(&row.words, clock.now(), 0, limit_set.id());
                 row.moved = true;
             }
         }

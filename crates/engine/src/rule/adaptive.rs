@@ -1,59 +1,59 @@
-//! Protection that moves with the strain on a process, as data.
+//! Overload protection of a rule, as data.
 //!
-//! A rule may have, besides its limits or instead of them, one of three protections. Each holds for all requests of
-//! the rule together, whatever its key: it is the process that is under strain, not one of its clients.
+//! A rule may have one of three protections, next to its limits or instead of them. Each applies to all requests
+//! of the rule together, regardless of the key: the process is overloaded, not one of its clients.
 //!
-//! | protection | acts by | while |
+//! | protection | limits | active |
 //! |---|---|---|
-//! | [`Ceiling`] | a rate | the conditions hold |
-//! | [`Auto`] | how many may be inside at once, found by itself | always |
-//! | [`CpuGuard`] | a rate, worked out from what a request costs | the CPU is busy |
+//! | [`Ceiling`] | the rate | while its conditions hold |
+//! | [`Auto`] | requests in flight, self-tuning | always |
+//! | [`CpuGuard`] | the rate, computed from the CPU cost of a request | while the CPU is busy |
 //!
-//! The rule's [priority](super::Priority) classes say who goes first. How the numbers are worked out is not the
-//! engine's business: it keeps the [gates](crate::gate) that somebody else turns.
+//! The rule's [priority](super::Priority) classes determine the order of admission. The engine only provides the
+//! [gates](crate::overload); the limits are computed and set by the `sluicegate-adaptive` crate.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::limit::parse::{Bytes, Span};
+use crate::limit::parse::{HumanBytes, HumanDuration};
 
-/// How a rule's requests are held back under strain.
+/// Overload protection of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Adaptive {
-    /// A rate that holds while certain signals say so.
+    /// Rate limit that is active while its conditions hold.
     Ceiling(Ceiling),
-    /// A limit of requests inside at once that finds its own value.
+    /// Self-tuning limit of requests in flight.
     Auto(Auto),
-    /// A rate that keeps the CPU from being used up.
+    /// Rate limit that keeps CPU usage at a target.
     Cpu(CpuGuard),
 }
 
-/// A rate that holds while certain signals say so.
+/// Rate limit that is active while its conditions hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceiling {
-    /// What is looked at.
+    /// Conditions on signals.
     pub conditions: Vec<Condition>,
-    /// How many of them must hold.
-    pub need: Need,
-    /// What holds then.
-    pub most: Most,
-    /// How long the conditions must have held before it holds.
+    /// Number of conditions that must hold.
+    pub quorum: Quorum,
+    /// The rate limit while active.
+    pub cap: Cap,
+    /// Time the conditions must hold before the ceiling becomes active.
     pub enter_after: Duration,
-    /// How long they must have stopped holding, by their exit values, before it is raised again.
+    /// Time the conditions must be over, by their exit values, before recovery starts.
     pub exit_after: Duration,
-    /// How long it holds at least.
+    /// Minimum time the ceiling stays active.
     pub hold: Duration,
-    /// By which share it grows per second afterwards, until nobody is refused any more.
+    /// Growth of the limit per second during recovery, as a share, until no request is refused any more.
     pub recovery: f64,
 }
 
 impl Ceiling {
-    /// A ceiling of this height, entered after 750 ms, left after 2 s and recovering by a tenth per second.
-    pub fn new(conditions: impl Into<Vec<Condition>>, most: Most) -> Self {
+    /// Creates a ceiling that is entered after 750 ms, left after 2 s and recovers by a tenth per second.
+    pub fn new(conditions: impl Into<Vec<Condition>>, cap: Cap) -> Self {
         Self {
             conditions: conditions.into(),
-            need: Need::All,
-            most,
+            quorum: Quorum::All,
+            cap,
             enter_after: Duration::from_millis(750),
             exit_after: Duration::from_secs(2),
             hold: Duration::from_secs(2),
@@ -62,58 +62,58 @@ impl Ceiling {
     }
 }
 
-/// How many conditions must hold.
+/// Number of conditions that must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Need {
-    /// All of them together.
+pub enum Quorum {
+    /// All conditions.
     #[default]
     All,
-    /// One of them.
+    /// At least one condition.
     Any,
 }
 
-/// How high a ceiling is.
+/// Rate limit of a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Most {
-    /// So many requests in any span of the window.
+pub enum Cap {
+    /// Fixed rate: at most `count` in any window.
     Rate {
-        /// How many.
+        /// The count.
         count: u64,
-        /// In which time.
+        /// The window.
         window: Duration,
     },
-    /// A share of the most that has been answered per second lately.
+    /// Share of the highest recent throughput.
     ShareOfCapacity(f64),
 }
 
-/// A signal compared with a value.
+/// Comparison of a signal with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// What is measured.
+    /// The signal.
     pub signal: Signal,
-    /// On which side of `enter` it means strain.
+    /// Direction of `enter` that means overload.
     pub comparison: Comparison,
-    /// From which value on it means strain, in the signal's own [unit](Signal::unit).
+    /// Threshold at which the overload starts, in the signal's [unit](Signal::unit).
     pub enter: f64,
-    /// Back beyond which value the strain is over: four fifths of `enter` unless somebody says otherwise. What holds
-    /// back requests also makes their times shorter, so this must not be the same value.
+    /// Threshold at which the overload ends: by default four fifths of `enter`. Holding requests back also
+    /// shortens response times, so this must differ from `enter`.
     pub exit: f64,
-    /// How long this condition must hold by itself; `None`: as long as the ceiling says for all.
-    pub lasting: Option<Duration>,
+    /// Time this condition must hold; `None`: the ceiling's `enter_after`.
+    pub min_duration: Option<Duration>,
 }
 
 impl Condition {
-    /// A condition with the usual exit value.
+    /// Creates a condition with the default exit value.
     pub fn new(signal: Signal, comparison: Comparison, enter: f64) -> Self {
         let exit = match comparison {
             Comparison::Above | Comparison::AtLeast => enter * 0.8,
             Comparison::Below | Comparison::AtMost => enter * 1.25,
         };
-        Self { signal, comparison, enter, exit, lasting: None }
+        Self { signal, comparison, enter, exit, min_duration: None }
     }
 }
 
-/// How a signal is compared with a value.
+/// Comparison operator of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `>`
@@ -127,7 +127,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether a reading stands on this side of a value.
+    /// True if the comparison of `reading` with `value` holds.
     pub fn holds(self, reading: f64, value: f64) -> bool {
         match self {
             Self::Above => reading > value,
@@ -137,8 +137,8 @@ impl Comparison {
         }
     }
 
-    /// As it is written.
-    pub const fn sign(self) -> &'static str {
+    /// The operator's symbol.
+    pub const fn symbol(self) -> &'static str {
         match self {
             Self::Above => ">",
             Self::AtLeast => ">=",
@@ -148,45 +148,45 @@ impl Comparison {
     }
 }
 
-/// What can be measured of a process under load.
+/// Measured signals of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Signal {
-    /// The machine's load over one minute.
+    /// Load average of the host over one minute.
     Load1,
-    /// The machine's load over five minutes.
+    /// Load average of the host over five minutes.
     Load5,
-    /// The load over one minute, divided by the cores this process may use.
+    /// One-minute load average per core available to this process.
     LoadPerCore,
-    /// CPU time used, of what this process may use: of its control group where there is one.
+    /// CPU usage, as a share of what this process may use: of its cgroup if there is one.
     Cpu,
-    /// CPU time used, of the whole machine.
+    /// CPU usage of the whole host.
     HostCpu,
-    /// Time in which work waited for a CPU.
+    /// CPU pressure: share of time in which tasks waited for a CPU.
     CpuPressure,
-    /// Scheduling periods in which the control group ran out of its quota.
+    /// Share of scheduling periods in which the cgroup was throttled.
     CpuThrottled,
-    /// Memory used, of what this process may use.
+    /// Memory usage, as a share of what this process may use.
     Memory,
-    /// The average response time of the rule's requests.
+    /// Average response time of the rule's requests.
     AverageResponseTime,
-    /// The response time that half of the rule's requests stay within.
+    /// Median response time of the rule's requests.
     MedianResponseTime,
-    /// The response time that nine in ten stay within.
+    /// 90th percentile of the response time.
     ResponseTime90,
-    /// The response time that 99 in 100 stay within.
+    /// 99th percentile of the response time.
     ResponseTime99,
-    /// The rule's requests that are being served.
+    /// The rule's requests in flight.
     InFlight,
-    /// The rule's requests that arrive per second, refused ones included.
+    /// The rule's request rate per second, including refused requests.
     RequestsPerSecond,
     /// Open connections.
     Connections,
-    /// Bytes per second on the network, in and out, without the loopback.
+    /// Network traffic in bytes per second, in and out, without loopback.
     Traffic,
 }
 
-/// What a signal's value is a number of.
+/// Unit of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalUnit {
     /// A plain number.
@@ -200,7 +200,7 @@ pub enum SignalUnit {
 }
 
 impl Signal {
-    /// All of them, in the order they are shown.
+    /// All signals, in display order.
     pub const ALL: [Self; 16] = [
         Self::Load1,
         Self::Load5,
@@ -220,7 +220,7 @@ impl Signal {
         Self::Traffic,
     ];
 
-    /// Its name in rule files, metrics and readings.
+    /// Name in rule files, metrics and readings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Load1 => "load1",
@@ -242,7 +242,7 @@ impl Signal {
         }
     }
 
-    /// What its value is a number of.
+    /// Unit of the value.
     pub const fn unit(self) -> SignalUnit {
         match self {
             Self::Load1 | Self::Load5 | Self::LoadPerCore => SignalUnit::Number,
@@ -255,8 +255,8 @@ impl Signal {
         }
     }
 
-    /// Whether it is measured of a rule's own requests, and not of the process or machine.
-    pub const fn is_of_requests(self) -> bool {
+    /// True if it is measured per rule and not per process or host.
+    pub const fn is_per_rule(self) -> bool {
         matches!(
             self,
             Self::AverageResponseTime
@@ -269,98 +269,98 @@ impl Signal {
     }
 }
 
-/// A limit of requests inside at once that finds its own value.
+/// Self-tuning limit of requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Auto {
-    /// It never falls below this.
-    pub least: u32,
-    /// It never rises above this.
-    pub most: u32,
-    /// Where it starts.
+    /// Minimum limit.
+    pub min: u32,
+    /// Maximum limit.
+    pub max: u32,
+    /// Initial limit.
     pub start: u32,
-    /// A response time that is too long whatever else is known; `None`: none is.
+    /// Response time that always counts as overload; `None`: no such bound.
     pub max_rt: Option<Duration>,
-    /// The longest that a request waits for a place; `None`: some of the times that a request takes.
+    /// Maximum wait in the gate's queue; `None`: derived from the response time.
     pub max_wait: Option<Duration>,
-    /// The most requests that wait for a place.
+    /// Maximum number of requests in the gate's queue.
     pub max_waiting: u32,
 }
 
 impl Default for Auto {
     fn default() -> Self {
-        Self { least: 2, most: 10_000, start: 20, max_rt: None, max_wait: None, max_waiting: 1_000 }
+        Self { min: 2, max: 10_000, start: 20, max_rt: None, max_wait: None, max_waiting: 1_000 }
     }
 }
 
-/// A rate that keeps the CPU from being used up.
+/// Rate limit that keeps CPU usage at a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuGuard {
-    /// The share of the CPU that requests are let in for.
+    /// Target share of the CPU.
     pub target: f64,
-    /// It acts only while more than this share is used, or work waits for a CPU, or the quota runs out.
-    pub above: f64,
+    /// Active only while CPU usage exceeds this share, tasks wait for a CPU, or the cgroup is throttled.
+    pub threshold: f64,
 }
 
 impl Default for CpuGuard {
     fn default() -> Self {
-        Self { target: 0.8, above: 0.85 }
+        Self { target: 0.8, threshold: 0.85 }
     }
 }
 
 impl Signal {
-    /// A value of it as people write it: `5.2`, `87%`, `130ms`, `12.5MB/s`.
-    pub fn written(self, value: f64) -> String {
-        self.unit().written(value)
+    /// Formats a value with its unit: `5.2`, `87%`, `130ms`, `12.5MB/s`.
+    pub fn format(self, value: f64) -> String {
+        self.unit().format(value)
     }
 }
 
 impl SignalUnit {
-    /// A value as people write it, with three digits or so: `5.2`, `87%`, `130ms`, `12.5MB/s`.
-    pub fn written(self, value: f64) -> String {
+    /// Formats a value with its unit and about three digits: `5.2`, `87%`, `130ms`, `12.5MB/s`.
+    pub fn format(self, value: f64) -> String {
         match self {
-            Self::Number => number(value),
-            Self::Share => format!("{}%", number(value * 100.0)),
-            Self::Seconds if value.abs() < 1.0 => format!("{}ms", number(value * 1e3)),
-            Self::Seconds => format!("{}s", number(value)),
+            Self::Number => format_number(value),
+            Self::Share => format!("{}%", format_number(value * 100.0)),
+            Self::Seconds if value.abs() < 1.0 => format!("{}ms", format_number(value * 1e3)),
+            Self::Seconds => format!("{}s", format_number(value)),
             Self::BytesPerSecond => {
                 let scales = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "KB/s")];
                 let scale = scales.into_iter().find(|(scale, _)| value.abs() >= *scale);
                 let (scale, unit) = scale.unwrap_or((1.0, "B/s"));
-                format!("{}{unit}", number(value / scale))
+                format!("{}{unit}", format_number(value / scale))
             }
         }
     }
 }
 
-/// With three digits or so: `0.05`, `4`, `5.2`, `1234`.
-fn number(number: f64) -> String {
-    let places = match number.abs() {
+/// Formats a number with about three digits: `0.05`, `4`, `5.2`, `1234`.
+fn format_number(number: f64) -> String {
+    let decimals = match number.abs() {
         size if size >= 100.0 => 0,
         size if size >= 1.0 => 1,
         _ => 2,
     };
-    let written = format!("{number:.places$}");
-    let short = if places > 0 { written.trim_end_matches('0').trim_end_matches('.') } else { &written };
+    let written = format!("{number:.decimals$}");
+    let short = if decimals > 0 { written.trim_end_matches('0').trim_end_matches('.') } else { &written };
     if short.is_empty() || short == "-0" { "0".to_owned() } else { short.to_owned() }
 }
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { signal, comparison, enter, .. } = self;
-        write!(f, "{} {} ", signal.name(), comparison.sign())?;
+        write!(f, "{} {} ", signal.name(), comparison.symbol())?;
         match signal.unit() {
-            // As it was written, which need not be a round number.
-            SignalUnit::BytesPerSecond => write!(f, "{}/s", Bytes(enter.max(0.0) as u64)),
-            unit => f.write_str(&unit.written(*enter)),
+            // As configured; it need not be a round number.
+            SignalUnit::BytesPerSecond => write!(f, "{}/s", HumanBytes(enter.max(0.0) as u64)),
+            unit => f.write_str(&unit.format(*enter)),
         }
     }
 }
 
-impl fmt::Display for Most {
+impl fmt::Display for Cap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rate { count, window } => write!(f, "{count}/{}", Span(*window)),
-            Self::ShareOfCapacity(share) => write!(f, "{} of capacity", SignalUnit::Share.written(*share)),
+            Self::Rate { count, window } => write!(f, "{count}/{}", HumanDuration(*window)),
+            Self::ShareOfCapacity(share) => write!(f, "{} of capacity", SignalUnit::Share.format(*share)),
         }
     }
 }
@@ -368,24 +368,26 @@ impl fmt::Display for Most {
 impl fmt::Display for Adaptive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ceiling(Ceiling { conditions, need, most, .. }) => {
-                write!(f, "{most} while ")?;
-                let between = match need {
-                    Need::All => " and ",
-                    Need::Any => " or ",
+            Self::Ceiling(Ceiling { conditions, quorum, cap, .. }) => {
+                write!(f, "{cap} while ")?;
+                let between = match quorum {
+                    Quorum::All => " and ",
+                    Quorum::Any => " or ",
                 };
-                for (nth, condition) in conditions.iter().enumerate() {
-                    write!(f, "{}{condition}", if nth > 0 { between } else { "" })?;
+                for (index, condition) in conditions.iter().enumerate() {
+                    write!(f, "{}{condition}", if index > 0 { between } else { "" })?;
                 }
                 Ok(())
             }
-            Self::Auto(Auto { least, most, .. }) => write!(f, "{least} to {most} at once, as many as do well"),
-            Self::Cpu(CpuGuard { target, above }) => {
+            Self::Auto(Auto { min, max, .. }) => {
+                write!(f, "self-tuned, {min} to {max} in flight")
+            }
+            Self::Cpu(CpuGuard { target, threshold }) => {
                 write!(
                     f,
                     "{} of the CPU while cpu > {}",
-                    SignalUnit::Share.written(*target),
-                    SignalUnit::Share.written(*above)
+                    SignalUnit::Share.format(*target),
+                    SignalUnit::Share.format(*threshold)
                 )
             }
         }
@@ -397,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_is_written_as_people_write_it() {
+    fn every_unit_is_formatted() {
         for (signal, of, expected) in [
             (Signal::Load5, 5.2, "5.2"),
             (Signal::Load5, 4.0, "4"),
@@ -416,18 +418,18 @@ mod tests {
             (Signal::Load1, -0.001, "0"),
             (Signal::Load1, f64::NAN, "NaN"),
         ] {
-            assert_eq!(signal.written(of), expected);
+            assert_eq!(signal.format(of), expected);
         }
     }
 
     #[test]
-    fn protections_are_said_in_a_line() {
+    fn protections_are_formatted() {
         let conditions = [
             Condition::new(Signal::Load5, Comparison::Above, 4.0),
             Condition::new(Signal::AverageResponseTime, Comparison::Above, 0.1),
         ];
-        let most = Most::Rate { count: 100, window: Duration::from_secs(1) };
-        let ceiling = Adaptive::Ceiling(Ceiling::new(conditions, most));
+        let cap = Cap::Rate { count: 100, window: Duration::from_secs(1) };
+        let ceiling = Adaptive::Ceiling(Ceiling::new(conditions, cap));
         assert_eq!(ceiling.to_string(), "100/1s while load5 > 4 and avg_rt > 100ms");
         assert_eq!(Adaptive::Cpu(CpuGuard::default()).to_string(), "80% of the CPU while cpu > 85%");
     }

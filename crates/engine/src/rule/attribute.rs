@@ -1,9 +1,8 @@
-//! What a request can be told apart by.
+//! Request attributes, as named in keys, conditions and costs.
 //!
-//! Rules name attributes in keys, conditions and costs. Five of them every request has a place for;
-//! four kinds are looked up by a name in brackets; any other word is one the adapter, or the program
-//! using the library, provides under that name. A word that looks like a slip of the pen for one of
-//! the known ones is refused: as a name of its own it would always be absent, and its rule would never
+//! Five attributes are built in; five kinds are looked up by a name in brackets; any other word is a custom
+//! attribute provided by the adapter or by the program that uses the library. A word that looks like a typo of
+//! a built-in attribute is rejected: as a custom attribute it would always be absent, and its rule would never
 //! limit anything.
 //!
 //! ```
@@ -24,44 +23,44 @@ use thiserror::Error;
 
 use super::quote::{Quoted, read_quoted};
 
-/// A named property of a request.
+/// Named property of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Attribute {
-    /// The client's address, as the adapter established it: `client.ip`.
+    /// Client address, as determined by the adapter: `client.ip`.
     ClientIp,
-    /// The service called: `service`.
+    /// Called service: `service`.
     Service,
-    /// The method: `method`.
+    /// Method: `method`.
     Method,
-    /// The host asked for: `host`.
+    /// Host of the request: `host`.
     Host,
-    /// The path: `path`.
+    /// Path: `path`.
     Path,
-    /// A header, by its lower-case name: `header['x-tier']`.
+    /// Header, by its lower-case name: `header['x-tier']`.
     Header(String),
-    /// A query parameter: `query['q']`.
+    /// Query parameter: `query['q']`.
     Query(String),
-    /// A cookie: `cookie['sid']`.
+    /// Cookie: `cookie['sid']`.
     Cookie(String),
-    /// A parameter of the matched path pattern: `param['id']`.
+    /// Parameter of the matched path pattern: `param['id']`.
     Param(String),
-    /// An entry of a descriptor, by its key: `descriptor['remote_address']`.
+    /// Descriptor entry, by its key: `descriptor['remote_address']`.
     Descriptor(String),
-    /// Anything else the adapter provides, by name: `account`, `api_key`, `jwt.sub`.
+    /// Custom attribute provided by the adapter: `account`, `api_key`, `jwt.sub`.
     Custom(String),
 }
 
-/// Why a text names no attribute.
+/// Error of parsing an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct AttributeError {
-    /// What is wrong, and the remedy.
+    /// Problem and remedy.
     pub message: String,
 }
 
-/// The attributes that stand alone.
-const PLAIN: [(&str, Attribute); 5] = [
+/// Attributes without brackets.
+const PLAIN_ATTRIBUTES: [(&str, Attribute); 5] = [
     ("client.ip", Attribute::ClientIp),
     ("service", Attribute::Service),
     ("method", Attribute::Method),
@@ -69,22 +68,22 @@ const PLAIN: [(&str, Attribute); 5] = [
     ("path", Attribute::Path),
 ];
 
-/// The attributes that take a name in brackets.
-const NAMED: [&str; 5] = ["header", "query", "cookie", "param", "descriptor"];
+/// Attributes that take a name in brackets.
+const BRACKETED_KINDS: [&str; 5] = ["header", "query", "cookie", "param", "descriptor"];
 
-/// Words of the condition notation, which cannot name an attribute too.
+/// Reserved words of the condition syntax; they cannot name an attribute.
 const RESERVED: [&str; 4] = ["has", "in", "true", "false"];
 
-/// Close to a known name by spelling, yet names people mean.
-const NOT_A_SLIP: [&str; 1] = ["clientid"];
+/// Valid names that are close to a built-in one by spelling.
+const NOT_TYPOS: [&str; 1] = ["clientid"];
 
 impl Attribute {
-    /// The header of this name, in whatever case.
+    /// Header of this name, in any case.
     pub fn header(name: impl AsRef<str>) -> Self {
         Self::Header(name.as_ref().to_ascii_lowercase())
     }
 
-    /// The attribute provided under this name.
+    /// Custom attribute of this name.
     pub fn custom(name: impl Into<String>) -> Self {
         Self::Custom(name.into())
     }
@@ -96,51 +95,53 @@ impl FromStr for Attribute {
     fn from_str(text: &str) -> Result<Self, AttributeError> {
         let text = text.trim();
         match text.split_once('[') {
-            Some((head, _)) => bracketed(text, head.trim_end()),
-            None => plain(text),
+            Some((head, _)) => parse_bracketed(text, head.trim_end()),
+            None => parse_plain(text),
         }
     }
 }
 
-fn plain(text: &str) -> Result<Attribute, AttributeError> {
-    if let Some((_, attribute)) = PLAIN.iter().find(|(name, _)| *name == text) {
+fn parse_plain(text: &str) -> Result<Attribute, AttributeError> {
+    if let Some((_, attribute)) = PLAIN_ATTRIBUTES.iter().find(|(name, _)| *name == text) {
         return Ok(attribute.clone());
     }
     if text.is_empty() {
-        return error("no attribute: name one, such as client.ip, header['x-tier'] or account".to_owned());
+        return error("empty attribute: name one, such as client.ip, header['x-tier'] or account".to_owned());
     }
     if !is_identifier(text) {
-        let shown = Shown(text);
+        let excerpt = QuotedExcerpt(text);
         return error(format!(
-            "{shown} is no attribute: a name starts with a letter and has letters, digits, '_', '.' and '-'"
+            "{excerpt} is not an attribute: a name starts with a letter and contains letters, digits, '_', '.' and '-'"
         ));
     }
     if RESERVED.contains(&text) {
-        return error(format!("'{text}' has a meaning in conditions: give the attribute another name"));
+        return error(format!("'{text}' is reserved in conditions: rename the attribute"));
     }
     let (head, tail) = text.split_once('.').unwrap_or((text, "NAME"));
-    if let Some(head) = named_like(head) {
-        return error(format!("'{text}' lacks its brackets: did you mean {head}['{tail}']?"));
+    if let Some(head) = bracketed_kind_like(head) {
+        return error(format!("'{text}' is missing its brackets: did you mean {head}['{tail}']?"));
     }
-    match PLAIN.iter().find(|(name, _)| is_slip(text, name)) {
+    match PLAIN_ATTRIBUTES.iter().find(|(name, _)| is_typo(text, name)) {
         Some((name, _)) => error(format!("unknown attribute '{text}': did you mean {name}?")),
         None => Ok(Attribute::Custom(text.to_owned())),
     }
 }
 
-fn bracketed(text: &str, head: &str) -> Result<Attribute, AttributeError> {
+fn parse_bracketed(text: &str, head: &str) -> Result<Attribute, AttributeError> {
     let rest = text[head.len()..].trim_start();
     let inside = rest.strip_prefix('[').unwrap_or(rest).trim_start();
-    let (name, taken) = read_quoted(inside).map_err(|fault| AttributeError {
-        message: format!("in the brackets of {}: {}", Shown(head), fault.message),
+    let (name, consumed) = read_quoted(inside).map_err(|fault| AttributeError {
+        message: format!("in the brackets of {}: {}", QuotedExcerpt(head), fault.message),
     })?;
-    match inside[taken..].trim_start() {
+    match inside[consumed..].trim_start() {
         "]" => {}
-        "" => return error(format!("{} lacks its closing bracket ]", Shown(text))),
-        _ => return error(format!("{} goes on after its name: write {head}['NAME'] and nothing more", Shown(text))),
+        "" => return error(format!("{} is missing the closing bracket ]", QuotedExcerpt(text))),
+        _ => {
+            return error(format!("unexpected text at the end of {}: write {head}['NAME']", QuotedExcerpt(text)));
+        }
     }
     if name.is_empty() {
-        return error(format!("the name in the brackets of {} is empty", Shown(head)));
+        return error(format!("the name in the brackets of {} is empty", QuotedExcerpt(head)));
     }
     match head {
         "header" => Ok(Attribute::header(name)),
@@ -148,11 +149,12 @@ fn bracketed(text: &str, head: &str) -> Result<Attribute, AttributeError> {
         "cookie" => Ok(Attribute::Cookie(name)),
         "param" => Ok(Attribute::Param(name)),
         "descriptor" => Ok(Attribute::Descriptor(name)),
-        _ => match named_like(head) {
+        _ => match bracketed_kind_like(head) {
             Some(known) => error(format!("unknown attribute '{head}': did you mean {known}[{}]?", Quoted(&name))),
-            None => {
-                error(format!("{} takes no brackets: only header, query, cookie, param and descriptor do", Shown(head)))
-            }
+            None => error(format!(
+                "{} takes no brackets: only header, query, cookie, param and descriptor do",
+                QuotedExcerpt(head)
+            )),
         },
     }
 }
@@ -165,33 +167,33 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(is_identifier_byte)
 }
 
-/// Whether a name may contain this.
+/// True if an attribute name may contain this byte.
 pub(super) fn is_identifier_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }
 
-/// The bracketed kind that a word is or was meant to be.
-fn named_like(word: &str) -> Option<&'static str> {
+/// Bracketed kind that a word is, or is probably meant to be.
+fn bracketed_kind_like(word: &str) -> Option<&'static str> {
     let word = normalised(word);
     let word = if word == "queries" { "query" } else { word.strip_suffix('s').unwrap_or(&word) };
-    NAMED.into_iter().find(|known| *known == word)
+    BRACKETED_KINDS.into_iter().find(|known| *known == word)
 }
 
-/// Whether `word` is most likely `known` misspelt.
-fn is_slip(word: &str, known: &str) -> bool {
+/// True if `word` is probably a misspelling of `known`.
+fn is_typo(word: &str, known: &str) -> bool {
     let word = normalised(word);
     let known = normalised(known);
-    // Between short words one letter is too little to go by: "cost" is not "host".
+    // Between short words one letter is not enough evidence: "cost" is not "host".
     let near = known.len() >= 6 && within_one_edit(word.as_bytes(), known.as_bytes());
-    (near || word.strip_suffix('s').unwrap_or(&word) == known) && !NOT_A_SLIP.contains(&word.as_str())
+    (near || word.strip_suffix('s').unwrap_or(&word) == known) && !NOT_TYPOS.contains(&word.as_str())
 }
 
-/// Only letters and digits, in lower case.
+/// Letters and digits only, in lower case.
 pub(super) fn normalised(word: &str) -> String {
     word.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Whether two words differ by at most one letter added, left out or replaced, or two swapped.
+/// True if two words differ by at most one inserted, deleted or replaced letter, or one swap.
 pub(super) fn within_one_edit(a: &[u8], b: &[u8]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
@@ -204,20 +206,20 @@ pub(super) fn within_one_edit(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// A text in an error message: quoted, and cut where it is too long to be read.
-pub(super) struct Shown<'a>(pub(super) &'a str);
+/// Text in an error message: quoted, and truncated if long.
+pub(super) struct QuotedExcerpt<'a>(pub(super) &'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for QuotedExcerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 60;
-        match self.0.char_indices().nth(LONGEST) {
+        const MAX_CHARS: usize = 60;
+        match self.0.char_indices().nth(MAX_CHARS) {
             Some((end, _)) => write!(f, "{}...", Quoted(&self.0[..end])),
             None => Quoted(self.0).fmt(f),
         }
     }
 }
 
-/// Writes the notation that [`FromStr`] reads.
+/// Formats the notation that [`FromStr`] parses.
 impl fmt::Display for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -242,12 +244,12 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<Attribute, String> {
+    fn parse(text: &str) -> Result<Attribute, String> {
         text.parse::<Attribute>().map_err(|error| error.message)
     }
 
     #[test]
-    fn the_notation_is_read_and_written_back() {
+    fn attributes_round_trip() {
         for text in [
             "client.ip",
             "service",
@@ -268,15 +270,15 @@ mod tests {
             "post",
             "header[\"it's\"]",
         ] {
-            assert_eq!(read(text).unwrap().to_string(), text);
+            assert_eq!(parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(read(r#" header[ "X-Tier" ] "#), Ok(Attribute::Header("x-tier".into())));
-        assert_eq!(read("query['Q']"), Ok(Attribute::Query("Q".into())));
+        assert_eq!(parse(r#" header[ "X-Tier" ] "#), Ok(Attribute::Header("x-tier".into())));
+        assert_eq!(parse("query['Q']"), Ok(Attribute::Query("Q".into())));
     }
 
     #[test]
-    fn slips_are_named_with_what_was_meant() {
-        for (text, meant) in [
+    fn typos_get_a_suggestion() {
+        for (text, suggestion) in [
             ("client_ip", "client.ip?"),
             ("clientip", "client.ip?"),
             ("clientIp", "client.ip?"),
@@ -291,13 +293,13 @@ mod tests {
             ("header", "header['NAME']?"),
             ("header.x-tier", "header['x-tier']?"),
         ] {
-            let message = read(text).unwrap_err();
-            assert!(message.ends_with(&format!("did you mean {meant}")), "{text}: {message}");
+            let message = parse(text).unwrap_err();
+            assert!(message.ends_with(&format!("did you mean {suggestion}")), "{text}: {message}");
         }
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_attributes_are_rejected() {
         for text in [
             "",
             " ",
@@ -318,12 +320,12 @@ mod tests {
             "h\u{e9}ader",
             "a\0b",
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn one_edit_is_one_edit() {
+    fn within_one_edit_counts_edits() {
         for (a, b, near) in [
             ("", "", true),
             ("", "a", true),
@@ -345,7 +347,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_read_is_written_back(text in "\\PC*|[a-z]{1,7}(\\['.*'\\])?") {
+        fn parsed_attributes_round_trip(text in "\\PC*|[a-z]{1,7}(\\['.*'\\])?") {
             if let Ok(attribute) = text.parse::<Attribute>() {
                 prop_assert_eq!(attribute.to_string().parse(), Ok(attribute));
             }

@@ -1,24 +1,24 @@
-//! Conditions on a request's attributes: a rule's `when`, an entry of a list.
+//! Conditions on request attributes: a rule's `when`, and entries of allow and deny lists.
 //!
-//! The notation is a part of [CEL](https://cel.dev), with networks added:
+//! The syntax is a subset of [CEL](https://cel.dev), with networks added:
 //!
-//! | written | holds if |
+//! | syntax | true if |
 //! |---|---|
-//! | `account == 'alice'` | the attribute is this text (or this whole number: `tries == 3`) |
-//! | `account != 'alice'` | it is not |
+//! | `account == 'alice'` | the attribute equals this text (or this whole number: `tries == 3`) |
+//! | `account != 'alice'` | it does not |
 //! | `method in ['GET', 'HEAD']` | it is one of these |
 //! | `client.ip in 10.1.0.0/16`, `client.ip in [10.0.0.0/8, ::1]` | it is an address in one of these networks |
 //! | `path.startsWith('/api')`, `.endsWith`, `.contains` | it starts with, ends with, contains this |
-//! | `header['user-agent'].matches('(?i)bot[/ ]')` | the [pattern](regex) is found in it |
-//! | `query['page'] > 100`, `<`, `<=`, `>=` | it is a whole number in this relation |
-//! | `has(cookie['sid'])` | it is there |
-//! | `a && b`, `a \|\| b`, `!a`, `(a)`, `true`, `false` | as everywhere; `&&` binds tighter than `\|\|` |
+//! | `header['user-agent'].matches('(?i)bot[/ ]')` | it contains a match of the [pattern](regex) |
+//! | `query['page'] > 100`, `<`, `<=`, `>=` | it is a whole number and the comparison holds |
+//! | `has(cookie['sid'])` | it is present |
+//! | `a && b`, `a \|\| b`, `!a`, `(a)`, `true`, `false` | as usual; `&&` binds tighter than `\|\|` |
 //!
-//! Every comparison with an attribute the request does not have is false. `!=` is the opposite of `==`,
-//! so it is true: `header['x-tier'] != 'vip'` is for everyone but VIPs, those without a tier included.
+//! Every comparison with an absent attribute is false. `!=` is the negation of `==`, so it is true:
+//! `header['x-tier'] != 'vip'` also matches requests without that header.
 //!
-//! A condition is read once and then costs what it says: patterns run in time linear to their input,
-//! nesting and length are bounded.
+//! A condition is parsed once. Evaluation time is bounded: patterns run in time linear in their input, and
+//! nesting and length are limited.
 //!
 //! ```
 //! use sluicegate_engine::rule::{Expr, Params, Request};
@@ -28,7 +28,7 @@
 //! assert!(expr.holds(&request, &Params::new()));
 //!
 //! let error = Expr::parse("account = 'alice'").unwrap_err();
-//! assert_eq!((error.at, error.to_string().as_str()), (8, "'=' compares nothing: use =="));
+//! assert_eq!((error.at, error.to_string().as_str()), (8, "'=' is not a comparison: use =="));
 //! # Ok::<(), sluicegate_engine::rule::ExprError>(())
 //! ```
 
@@ -47,20 +47,20 @@ use thiserror::Error;
 use super::quote::Quoted;
 use super::{Attribute, Params, Request};
 
-/// The longest condition, in bytes.
-pub const LONGEST: usize = 4096;
+/// Maximum length of a condition, in bytes.
+pub const MAX_LENGTH: usize = 4096;
 
-/// How deep parentheses and negations nest.
-pub const DEEPEST: usize = 64;
+/// Maximum nesting depth of parentheses and negations.
+pub const MAX_DEPTH: usize = 64;
 
-/// A condition. See the module's head for the notation.
+/// A condition. See the module documentation for the syntax.
 #[derive(Clone, Debug)]
 pub enum Expr {
-    /// All hold.
+    /// All are true.
     All(Vec<Expr>),
-    /// At least one holds.
+    /// At least one is true.
     Any(Vec<Expr>),
-    /// Does not hold.
+    /// Negation.
     Not(Box<Expr>),
     /// The attribute is present.
     Has(Attribute),
@@ -72,15 +72,15 @@ pub enum Expr {
     EndsWith(Attribute, String),
     /// The attribute contains this.
     Contains(Attribute, String),
-    /// The attribute matches this pattern.
+    /// The attribute contains a match of this pattern.
     Matches(Attribute, Regex),
     /// The attribute is an address within one of these networks.
     InNetwork(Attribute, Vec<IpNet>),
-    /// The attribute is a number in this relation to another.
+    /// The attribute is a number, and the comparison with the bound holds.
     Number(Attribute, Relation, i64),
 }
 
-/// How two numbers compare.
+/// Comparison operator for numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// `<`
@@ -93,25 +93,25 @@ pub enum Relation {
     AtLeast,
 }
 
-/// Why a text is not a condition.
+/// Error of parsing a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct ExprError {
-    /// Byte offset of the fault in the text.
+    /// Byte offset of the error in the text.
     pub at: usize,
-    /// Length of the faulty part in bytes, at least 1 where there is one.
+    /// Length of the invalid part in bytes, at least 1 if there is one.
     pub len: usize,
-    /// What is wrong, and the remedy.
+    /// Problem and remedy.
     pub message: String,
 }
 
 impl Expr {
-    /// Reads a condition.
+    /// Parses a condition.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         parse::parse(text)
     }
 
-    /// Whether it holds for a request; `params` are those of the path pattern that matched.
+    /// True if the condition holds for a request; `params` are those of the matched path pattern.
     pub fn holds(&self, request: &Request<'_>, params: &Params<'_>) -> bool {
         let value = |attribute| request.value(attribute, params);
         match self {
@@ -136,7 +136,7 @@ impl Expr {
     }
 }
 
-/// The address an attribute holds.
+/// Value of an attribute as an address.
 pub(super) fn address(attribute: &Attribute, request: &Request<'_>, params: &Params<'_>) -> Option<IpAddr> {
     match attribute {
         Attribute::ClientIp => request.canonical_ip(),
@@ -144,7 +144,7 @@ pub(super) fn address(attribute: &Attribute, request: &Request<'_>, params: &Par
     }
 }
 
-/// The whole number an attribute holds. One too large to count is still larger than any bound.
+/// Value of an attribute as a whole number. On overflow it is still larger than any bound.
 fn number(value: Cow<'_, str>) -> Option<i64> {
     match value.parse::<i64>() {
         Ok(number) => Some(number),
@@ -186,7 +186,7 @@ impl FromStr for Expr {
     }
 }
 
-/// Two conditions are equal if they are written the same.
+/// Two conditions are equal if they format the same.
 impl PartialEq for Expr {
     fn eq(&self, other: &Self) -> bool {
         self.to_string() == other.to_string()
@@ -195,19 +195,21 @@ impl PartialEq for Expr {
 
 impl Eq for Expr {}
 
-/// Writes an equivalent text, the same for all ways of writing a condition that differ only in spacing,
-/// quotes and needless parentheses.
+/// Formats an equivalent text, the same for all spellings that differ only in spacing, quotes and redundant
+/// parentheses.
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::All(all) => joined(f, all, " && ", "true", |part| matches!(part, Self::Any(any) if any.len() > 1)),
-            Self::Any(any) => joined(f, any, " || ", "false", |_| false),
-            Self::Not(expr) => negated(f, expr),
+            Self::All(all) => {
+                write_joined(f, all, " && ", "true", |part| matches!(part, Self::Any(any) if any.len() > 1))
+            }
+            Self::Any(any) => write_joined(f, any, " || ", "false", |_| false),
+            Self::Not(expr) => write_negated(f, expr),
             Self::Has(attribute) => write!(f, "has({attribute})"),
             Self::OneOf(attribute, texts) => match texts.as_slice() {
                 [] => f.write_str("false"),
                 [text] => write!(f, "{attribute} == {}", Quoted(text)),
-                texts => listed(f, attribute, texts.iter().map(|text| Quoted(text))),
+                texts => write_list(f, attribute, texts.iter().map(|text| Quoted(text))),
             },
             Self::StartsWith(attribute, text) => write!(f, "{attribute}.startsWith({})", Quoted(text)),
             Self::EndsWith(attribute, text) => write!(f, "{attribute}.endsWith({})", Quoted(text)),
@@ -217,14 +219,14 @@ impl fmt::Display for Expr {
                 [] => f.write_str("false"),
                 [host] if is_host(host) => write!(f, "{attribute} == {}", host.addr()),
                 [network] => write!(f, "{attribute} in {}", network.trunc()),
-                networks => listed(f, attribute, networks.iter().map(IpNet::trunc)),
+                networks => write_list(f, attribute, networks.iter().map(IpNet::trunc)),
             },
             Self::Number(attribute, relation, bound) => write!(f, "{attribute} {relation} {bound}"),
         }
     }
 }
 
-fn joined(
+fn write_joined(
     f: &mut fmt::Formatter<'_>,
     parts: &[Expr],
     operator: &str,
@@ -244,7 +246,7 @@ fn joined(
     if parts.is_empty() { f.write_str(none) } else { Ok(()) }
 }
 
-fn negated(f: &mut fmt::Formatter<'_>, expr: &Expr) -> fmt::Result {
+fn write_negated(f: &mut fmt::Formatter<'_>, expr: &Expr) -> fmt::Result {
     match expr {
         Expr::OneOf(attribute, texts) if texts.len() == 1 => {
             texts.iter().try_for_each(|text| write!(f, "{attribute} != {}", Quoted(text)))
@@ -252,7 +254,7 @@ fn negated(f: &mut fmt::Formatter<'_>, expr: &Expr) -> fmt::Result {
         Expr::InNetwork(attribute, networks) if networks.len() == 1 && networks.iter().all(is_host) => {
             networks.iter().try_for_each(|host| write!(f, "{attribute} != {}", host.addr()))
         }
-        Expr::All(one) | Expr::Any(one) if one.len() == 1 => one.iter().try_for_each(|expr| negated(f, expr)),
+        Expr::All(one) | Expr::Any(one) if one.len() == 1 => one.iter().try_for_each(|expr| write_negated(f, expr)),
         Expr::Not(inner) if is_comparison(inner) => write!(f, "!({expr})"),
         Expr::All(parts) | Expr::Any(parts) if !parts.is_empty() => write!(f, "!({expr})"),
         expr if is_comparison(expr) => write!(f, "!({expr})"),
@@ -260,7 +262,7 @@ fn negated(f: &mut fmt::Formatter<'_>, expr: &Expr) -> fmt::Result {
     }
 }
 
-/// Whether it is written with an operator between an attribute and a value.
+/// True if it is formatted with an operator between an attribute and a value.
 fn is_comparison(expr: &Expr) -> bool {
     match expr {
         Expr::OneOf(_, texts) => !texts.is_empty(),
@@ -275,7 +277,7 @@ fn is_host(network: &IpNet) -> bool {
     network.prefix_len() == network.max_prefix_len()
 }
 
-fn listed<T: fmt::Display>(
+fn write_list<T: fmt::Display>(
     f: &mut fmt::Formatter<'_>,
     attribute: &Attribute,
     items: impl Iterator<Item = T>,

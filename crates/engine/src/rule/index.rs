@@ -1,17 +1,16 @@
-//! Finds the rules of a request without looking at all of them.
+//! Index that finds the rules of a request without checking all of them.
 //!
-//! The rules' path patterns make a tree of segments. A request walks down the tree along its path and
-//! passes the places where its rules can be: those of exactly this path, and those of everything below
-//! a segment it has come through. Where many rules share a place, they are told apart by an equality
-//! that each of them demands: of its service, host or method, or of an attribute in its `when`. One
-//! look-up by the request's own value then finds the few it fits. So what a request costs depends on
-//! the length of its path and on the rules it meets, not on how many there are.
+//! The rules' path patterns form a tree of segments. A request walks down the tree along its path and passes
+//! the nodes that may hold its rules: those of exactly this path, and those of every subtree it has entered. If
+//! a node has many rules, they are looked up by an equality that each of them requires: of its service, host or
+//! method, or of an attribute in its `when`. So the cost of a request depends on the length of its path and on
+//! the rules it matches, not on the total number of rules.
 //!
-//! What is found that way are candidates; service, method, host and the rest of `when` are then checked
-//! one by one, and path parameters are captured for the patterns that name any.
+//! The lookup yields candidates; service, method, host and the other parts of `when` are then checked one by one,
+//! and path parameters are captured for the patterns that name any.
 //!
-//! How paths are compared stands in [`pattern`](super::pattern): byte for byte, a final slash makes no
-//! difference, and only `**` matches the empty segment between two slashes.
+//! Path comparison is described in [`pattern`](super::pattern): byte for byte, a trailing slash is ignored, and
+//! only `**` matches the empty segment between two slashes.
 //!
 //! ```
 //! use sluicegate_engine::rule::{Request, Rule, RuleIndex, Target};
@@ -34,69 +33,69 @@ mod literals;
 
 use smallvec::SmallVec;
 
-use self::group::{Entry, Group, conjuncts};
+use self::group::{RuleEntry, RuleGroup, conjuncts};
 use self::literals::Literals;
-use super::pattern::{Rest, Segment, Segments};
-use super::{Params, PathPattern, Request, Rule, Side};
+use super::pattern::{Segment, Segments, Tail};
+use super::{Direction, Params, PathPattern, Request, Rule};
 
-/// Rules, arranged to be found. It remembers them by their position, so it is good only together with
-/// the rules it was built from.
+/// Rule index. It stores rules by position, so it is valid only together with the rules it was built from.
 #[derive(Clone, Debug)]
 pub struct RuleIndex {
-    /// The tree. The first two nodes are the roots for requests coming in and going out.
-    nodes: Vec<Node>,
-    /// The patterns that capture parameters, by rule.
+    /// The tree. The first three nodes are the roots for inbound requests, outbound requests and descriptors.
+    nodes: Vec<PathNode>,
+    /// Patterns that capture parameters, by rule.
     captures: Vec<Option<PathPattern>>,
 }
 
-/// Where a path has come to.
+/// Node of the path tree.
 #[derive(Clone, Debug, Default)]
-struct Node {
-    /// The next segment, if it must be one in particular.
+struct PathNode {
+    /// Children by literal segment.
     literals: Literals,
-    /// The next segment, if it can be any.
+    /// Child for any segment.
     any: Option<usize>,
     /// Rules for the path that ends here.
-    here: Group,
-    /// Rules for this path and all below it.
-    below: Group,
-    /// Whether those are all there are, whatever the path goes on with.
-    ends: bool,
-    /// Whether, besides, each of them is to be looked at, and none wants a part of the path.
-    pathless: bool,
+    exact: RuleGroup,
+    /// Rules for this path and everything below it.
+    subtree: RuleGroup,
+    /// Set if `subtree` has all rules for any continuation of the path.
+    is_terminal: bool,
+    /// Set if, in addition, its rules have no value tables and capture no path parameters.
+    ignores_path: bool,
 }
 
-/// What a request may be limited by, most often.
-type Candidates = SmallVec<[Entry; 16]>;
+/// Candidate rules of a request; usually at most 16.
+type Candidates = SmallVec<[RuleEntry; 16]>;
 
 impl RuleIndex {
-    /// Arranges rules. A rule whose path is no pattern (which [`Target::check`](super::Target::check)
-    /// tells, and reading one from text never gives) matches nothing.
+    /// Builds the index. A rule with an invalid path pattern (detected by
+    /// [`Target::validate`](super::Target::validate), never produced by parsing) matches nothing.
     pub fn build(rules: &[Rule]) -> Self {
-        let mut index = Self { nodes: vec![Node::default(); 3], captures: vec![None; rules.len()] };
+        let mut index = Self { nodes: vec![PathNode::default(); 3], captures: vec![None; rules.len()] };
         for (position, rule) in rules.iter().enumerate() {
-            let root = root(rule.side);
+            let root = root(rule.direction);
             match rule.target.path.as_deref().map(PathPattern::parse) {
-                None => index.nodes[root].below.add(position),
+                None => index.nodes[root].subtree.add(position),
                 Some(Ok(pattern)) => {
-                    index.place(root, &pattern).add(position);
+                    index.group_for(root, &pattern).add(position);
                     index.captures[position] = Some(pattern).filter(|pattern| pattern.names().next().is_some());
                 }
                 Some(Err(_)) => {}
             }
         }
         for node in &mut index.nodes {
-            node.here.arrange(rules);
-            node.below.arrange(rules);
-            node.ends = node.literals.is_empty() && node.any.is_none() && node.here.is_empty();
-            let captures = |entry: &Entry| index.captures.get(entry.rule()).is_some_and(Option::is_some);
-            node.pathless = node.ends && node.below.all_listed().is_some_and(|entries| !entries.iter().any(captures));
+            node.exact.build_tables(rules);
+            node.subtree.build_tables(rules);
+            node.is_terminal = node.literals.is_empty() && node.any.is_none() && node.exact.is_empty();
+            let captures = |entry: &RuleEntry| index.captures.get(entry.rule()).is_some_and(Option::is_some);
+            node.ignores_path =
+                node.is_terminal && node.subtree.all_linear().is_some_and(|entries| !entries.iter().any(captures));
         }
         index
     }
 
-    /// The group for the rules of a pattern.
-    fn place(&mut self, root: usize, pattern: &PathPattern) -> &mut Group {
+    /// Group for the rules of a pattern.
+    fn group_for(&mut self, root: usize, pattern: &PathPattern) -> &mut RuleGroup {
         let mut at = root;
         for segment in &pattern.segments {
             let new = self.nodes.len();
@@ -106,23 +105,23 @@ impl RuleIndex {
                 Segment::Any(_) => *node.any.get_or_insert(new),
             };
             if at == new {
-                self.nodes.push(Node::default());
+                self.nodes.push(PathNode::default());
             }
         }
-        match pattern.rest {
-            Rest::Nothing => &mut self.nodes[at].here,
-            Rest::Anything(_) => &mut self.nodes[at].below,
+        match pattern.tail {
+            Tail::Empty => &mut self.nodes[at].exact,
+            Tail::Any(_) => &mut self.nodes[at].subtree,
         }
     }
 
-    /// Reports the position of every rule for this request, in ascending order, with the parameters its
-    /// pattern captured. `rules` are those the index was built from.
+    /// Calls `found` with the position of every matching rule, in ascending order, and the parameters its pattern
+    /// captured. `rules` must be those the index was built from.
     pub fn matching(&self, rules: &[Rule], request: &Request<'_>, mut found: impl FnMut(usize, &Params<'_>)) {
-        if let Some(entries) = self.whatever_the_path(request.side) {
+        if let Some(entries) = self.path_independent(request.direction) {
             for entry in entries {
                 let Some(rule) = rules.get(entry.rule()) else { continue };
-                if rule.target.matches_but_path(request) && holds(rule, *entry, request, Params::none()) {
-                    found(entry.rule(), Params::none());
+                if rule.target.matches_except_path(request) && condition_holds(rule, *entry, request, Params::empty()) {
+                    found(entry.rule(), Params::empty());
                 }
             }
             return;
@@ -132,7 +131,7 @@ impl RuleIndex {
         self.candidates(request, &mut candidates);
         for entry in &candidates {
             let Some(rule) = rules.get(entry.rule()) else { continue };
-            if !rule.target.matches_but_path(request) {
+            if !rule.target.matches_except_path(request) {
                 continue;
             }
             match self.captures.get(entry.rule()) {
@@ -141,35 +140,35 @@ impl RuleIndex {
                 }
                 _ => params.clear(),
             }
-            if holds(rule, *entry, request, &params) {
+            if condition_holds(rule, *entry, request, &params) {
                 found(entry.rule(), &params);
             }
         }
     }
 
-    /// The rules for all requests of a side, in ascending order, if the path makes no difference to any of them.
+    /// All rules of a side, in ascending order, if none of them depends on the path.
     #[inline]
-    fn whatever_the_path(&self, side: Side) -> Option<&[Entry]> {
-        let node = self.nodes.get(root(side)).filter(|node| node.pathless)?;
-        node.below.all_listed()
+    fn path_independent(&self, direction: Direction) -> Option<&[RuleEntry]> {
+        let node = self.nodes.get(root(direction)).filter(|node| node.ignores_path)?;
+        node.subtree.all_linear()
     }
 
-    /// The rules that must be looked at, in ascending order.
+    /// Candidate rules, in ascending order.
     fn candidates(&self, request: &Request<'_>, candidates: &mut Candidates) {
-        self.walk(root(request.side), Segments::of(request.path), &mut |group| group.find(request, candidates));
+        self.walk(root(request.direction), Segments::of(request.path), &mut |group| group.find(request, candidates));
         candidates.sort_unstable();
     }
 
-    /// Visits every place a path passes. The recursion is no deeper than the deepest pattern.
-    fn walk(&self, at: usize, mut path: Segments<'_>, visit: &mut impl FnMut(&Group)) {
+    /// Visits every node along a path. The recursion is no deeper than the longest pattern.
+    fn walk(&self, at: usize, mut path: Segments<'_>, visit: &mut impl FnMut(&RuleGroup)) {
         let Some(node) = self.nodes.get(at) else { return };
-        visit(&node.below);
-        if node.ends {
+        visit(&node.subtree);
+        if node.is_terminal {
             return;
         }
         match path.next() {
-            None => visit(&node.here),
-            // Between two slashes. Only what is below matches it, and that has been visited.
+            None => visit(&node.exact),
+            // Between two slashes. Only subtree rules match it, and those have been visited.
             Some("") => {}
             Some(segment) => {
                 if let Some(next) = node.literals.get(segment) {
@@ -183,19 +182,19 @@ impl RuleIndex {
     }
 }
 
-const fn root(side: Side) -> usize {
-    match side {
-        Side::Inbound => 0,
-        Side::Outbound => 1,
-        Side::Descriptor => 2,
+const fn root(direction: Direction) -> usize {
+    match direction {
+        Direction::Inbound => 0,
+        Direction::Outbound => 1,
+        Direction::Descriptor => 2,
     }
 }
 
-/// Whether a rule's condition holds, as far as finding the rule has not shown it already.
+/// True if a rule's condition holds; the part already proven by the lookup is skipped.
 #[inline]
-fn holds(rule: &Rule, entry: Entry, request: &Request<'_>, params: &Params<'_>) -> bool {
+fn condition_holds(rule: &Rule, entry: RuleEntry, request: &Request<'_>, params: &Params<'_>) -> bool {
     rule.when.as_ref().is_none_or(|when| {
-        conjuncts(when).iter().enumerate().all(|(part, expr)| entry.settles(part) || expr.holds(request, params))
+        conjuncts(when).iter().enumerate().all(|(part, expr)| entry.proves(part) || expr.holds(request, params))
     })
 }
 

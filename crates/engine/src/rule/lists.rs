@@ -1,12 +1,12 @@
-//! Who is let through or turned away before any rule is asked.
+//! Allow and deny lists, checked before any rule.
 //!
-//! Entries are conditions. The allow list comes first and wins: it is for those who must get through
-//! whatever the rules and the deny list say, such as health checks and one's own offices, as with an
-//! nginx `geo` block before the limits. A broad deny entry can so have exceptions.
+//! Entries are conditions. The allow list comes first and wins: it is for requests that must pass regardless of
+//! rules and deny list, such as health checks and internal networks, like an nginx `geo` block before the limits.
+//! So a broad deny entry can have exceptions.
 //!
-//! Lists grow long: of addresses shut out, of accounts. Networks go into a tree of prefixes, equalities
-//! into a table, alternatives (`a || b`) are taken apart into both; a hundred thousand of them cost one
-//! look-up. Only what is left is asked one by one.
+//! Lists can be long: blocked addresses, accounts. Networks go into a prefix trie, equalities into a hash table,
+//! alternatives (`a || b`) are split into both; a hundred thousand of them cost one lookup. Only the other
+//! conditions are evaluated one by one.
 //!
 //! ```
 //! use sluicegate_engine::rule::{Expr, ListHit, ListIndex, Lists, Request};
@@ -31,40 +31,40 @@ use rapidhash::RapidHashMap;
 
 use super::{Attribute, Expr, Params, Request};
 
-/// The lists, as data.
+/// Allow and deny lists, as data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lists {
-    /// Let through, unlimited.
+    /// Requests that match are admitted without limits.
     pub allow: Vec<Expr>,
-    /// Turned away, unless allowed.
+    /// Requests that match are refused, unless allowed.
     pub deny: Vec<Expr>,
 }
 
-/// The entry that speaks for or against a request, by its position in its list. Where several do, the
-/// narrowest network is named before an equal value, and that before any other condition.
+/// Matching entry, by its position in its list. If several match, the narrowest network is reported before an
+/// equal value, and that before any other condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListHit {
-    /// Let it through.
+    /// Admitted by this entry of the allow list.
     Allow(usize),
-    /// Turn it away.
+    /// Refused by this entry of the deny list.
     Deny(usize),
 }
 
-/// The lists, arranged to be asked.
+/// Index of the lists.
 #[derive(Clone, Debug, Default)]
 pub struct ListIndex {
-    allow: List,
-    deny: List,
+    allow: ExprList,
+    deny: ExprList,
 }
 
 impl ListIndex {
-    /// Arranges lists.
+    /// Builds the index.
     pub fn build(lists: &Lists) -> Self {
-        Self { allow: List::build(&lists.allow), deny: List::build(&lists.deny) }
+        Self { allow: ExprList::build(&lists.allow), deny: ExprList::build(&lists.deny) }
     }
 
-    /// What the lists say of a request, if anything. Path parameters are not known here: an entry that
-    /// asks for one finds it absent.
+    /// Checks a request against the lists. Path parameters are not known here: an entry that uses one finds it
+    /// absent.
     pub fn check(&self, request: &Request<'_>) -> Option<ListHit> {
         if self.allow.is_empty() && self.deny.is_empty() {
             return None;
@@ -74,26 +74,26 @@ impl ListIndex {
     }
 }
 
-/// One list.
+/// Index of one list.
 #[derive(Clone, Debug, Default)]
-struct List {
-    /// What is asked of one attribute at a time, by attribute.
-    of_attributes: Vec<(Attribute, Values)>,
-    /// The rest.
-    others: Vec<(Expr, usize)>,
+struct ExprList {
+    /// Values looked up by attribute.
+    by_attribute: Vec<(Attribute, AttributeValues)>,
+    /// Conditions evaluated one by one.
+    conditions: Vec<(Expr, usize)>,
 }
 
-/// Values of one attribute, and the entry each comes from.
+/// Values of one attribute, with the entry of each.
 #[derive(Clone, Debug, Default)]
-struct Values {
+struct AttributeValues {
     v4: PrefixMap<Ipv4Net, usize>,
     v6: PrefixMap<Ipv6Net, usize>,
     texts: RapidHashMap<Box<str>, usize>,
 }
 
-impl List {
+impl ExprList {
     const fn is_empty(&self) -> bool {
-        self.of_attributes.is_empty() && self.others.is_empty()
+        self.by_attribute.is_empty() && self.conditions.is_empty()
     }
 
     fn build(entries: &[Expr]) -> Self {
@@ -104,7 +104,7 @@ impl List {
         list
     }
 
-    /// Adds an entry, or a part of one. Of two equal ones the first is kept.
+    /// Adds an entry, or a part of one. Of duplicates the first wins.
     fn add(&mut self, entry: &Expr, position: usize) {
         match entry {
             Expr::Any(alternatives) => alternatives.iter().for_each(|entry| self.add(entry, position)),
@@ -123,29 +123,29 @@ impl List {
                     values.texts.entry(text.as_str().into()).or_insert(position);
                 }
             }
-            other => self.others.push((other.clone(), position)),
+            other => self.conditions.push((other.clone(), position)),
         }
     }
 
-    fn values_of(&mut self, attribute: &Attribute) -> &mut Values {
-        let known = self.of_attributes.iter().position(|(known, _)| known == attribute);
+    fn values_of(&mut self, attribute: &Attribute) -> &mut AttributeValues {
+        let known = self.by_attribute.iter().position(|(known, _)| known == attribute);
         let at = known.unwrap_or_else(|| {
-            self.of_attributes.push((attribute.clone(), Values::default()));
-            self.of_attributes.len() - 1
+            self.by_attribute.push((attribute.clone(), AttributeValues::default()));
+            self.by_attribute.len() - 1
         });
-        &mut self.of_attributes[at].1
+        &mut self.by_attribute[at].1
     }
 
     fn find(&self, request: &Request<'_>) -> Option<usize> {
         let params = Params::new();
-        let by_value = self.of_attributes.iter().find_map(|(attribute, values)| values.find(attribute, request));
+        let by_value = self.by_attribute.iter().find_map(|(attribute, values)| values.find(attribute, request));
         by_value.or_else(|| {
-            self.others.iter().find(|(entry, _)| entry.holds(request, &params)).map(|(_, position)| *position)
+            self.conditions.iter().find(|(entry, _)| entry.holds(request, &params)).map(|(_, position)| *position)
         })
     }
 }
 
-impl Values {
+impl AttributeValues {
     fn find(&self, attribute: &Attribute, request: &Request<'_>) -> Option<usize> {
         if *attribute == Attribute::ClientIp && self.texts.is_empty() {
             return self.find_address(request.canonical_ip()?);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_that_hit_is_named() {
+    fn the_matching_entry_is_reported() {
         let lists = Lists {
             allow: exprs(&["header['x-probe'] == 'health'", "client.ip in [10.1.0.0/16, ::1]"]),
             deny: exprs(&[
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_networks_are_one_tree() {
+    fn a_hundred_thousand_networks_share_one_trie() {
         let deny: Vec<Expr> = (0..100_000u32)
             .map(|i| {
                 let network = Ipv4Net::new(std::net::Ipv4Addr::from_bits(i << 8), 24).unwrap();
@@ -224,15 +224,15 @@ mod tests {
             })
             .collect();
         let index = ListIndex::build(&Lists { allow: vec![], deny });
-        assert!(index.deny.others.is_empty());
-        assert_eq!(index.deny.of_attributes.len(), 1);
+        assert!(index.deny.conditions.is_empty());
+        assert_eq!(index.deny.by_attribute.len(), 1);
         let from = |ip: u32| index.check(&Request::new("", "").with_client_ip(ip.to_be_bytes()));
         assert_eq!(from(77_777 << 8 | 9), Some(ListHit::Deny(77_777)));
         assert_eq!(from(100_000 << 8), None);
     }
 
     #[test]
-    fn empty_lists_say_nothing() {
+    fn empty_lists_match_nothing() {
         assert_eq!(ListIndex::default().check(&Request::new("GET", "/")), None);
         let never = Lists { allow: vec![], deny: exprs(&["false"]) };
         assert_eq!(ListIndex::build(&never).check(&Request::new("GET", "/")), None);
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_hits_exactly_if_an_entry_holds(
+        fn a_list_matches_exactly_if_an_entry_holds(
             entries in prop::collection::vec((any::<u32>(), 0..=6u8, any::<bool>()), 0..6),
             ip: u32,
             account in "[a-c]?",

@@ -1,16 +1,15 @@
-//! Rules: which requests are limited, by which key, how, and what happens then.
+//! Rules: requests to match, key to count by, limits, and the action at the limit.
 //!
-//! A [`Rule`] is plain data, made by hand or read from a rule file. A set of them is compiled into a
-//! [`RuleIndex`] that finds the rules of a request without looking at all of them. In the order a
-//! request meets them:
+//! A [`Rule`] is plain data, constructed or read from a rule file. A set of rules is compiled into a
+//! [`RuleIndex`] that finds the rules of a request without checking all of them. In the order of a request:
 //!
 //! | step | module |
 //! |---|---|
-//! | the adapter describes what came over the wire | [`request`], [`attribute`] |
-//! | lists let it through or turn it away | [`lists`] |
+//! | the adapter describes the request | [`request`], [`attribute`] |
+//! | lists admit or refuse it | [`lists`] |
 //! | the index finds its rules by path, service, method, host | [`index`], [`target`], [`pattern`] |
-//! | a rule's condition holds or not | [`expr`] |
-//! | each rule counts it under its key | [`key`], [`params`] |
+//! | each rule's condition is evaluated | [`expr`] |
+//! | each rule counts it by its key | [`key`], [`params`] |
 //!
 //! ```
 //! use sluicegate_engine::rule::{Expr, Request, Rule, RuleIndex, Target};
@@ -30,29 +29,29 @@
 
 mod adaptive;
 pub mod attribute;
+mod definition;
 pub mod expr;
 pub mod index;
 pub mod key;
+pub(crate) mod key_values;
 pub mod lists;
 pub mod params;
 pub mod pattern;
 mod quote;
 pub mod request;
-mod spec;
 pub mod target;
-pub(crate) mod values;
 
-pub use adaptive::{Adaptive, Auto, Ceiling, Comparison, Condition, CpuGuard, Most, Need, Signal, SignalUnit};
+pub use adaptive::{Adaptive, Auto, Cap, Ceiling, Comparison, Condition, CpuGuard, Quorum, Signal, SignalUnit};
 pub use attribute::{Attribute, AttributeError};
+pub use definition::{
+    Ban, ClusterMode, Cost, CostSource, KeyPart, Mode, OnLimit, OnStoreFailure, Priority, Queue, Reply, ReplyBody,
+    Rule, Scope,
+};
 pub use expr::{Expr, ExprError};
 pub use index::RuleIndex;
 pub use key::{hash_key, readable_key};
 pub use lists::{ListHit, ListIndex, Lists};
 pub use params::Params;
 pub use pattern::PathPattern;
-pub use request::{AttributeMap, Attributes, NoAttributes, Request, Side};
-pub use spec::{
-    Actual, Ban, ClusterMode, Cost, KeyPart, Mode, OnLimit, OnStoreFailure, Priority, Queue, Reply, ReplyBody, Rule,
-    Scope,
-};
+pub use request::{AttributeMap, Attributes, Direction, NoAttributes, Request};
 pub use target::{Target, TargetError};

@@ -1,4 +1,4 @@
-//! What a path pattern captured.
+//! Parameters captured by a path pattern.
 //!
 //! ```
 //! use sluicegate_engine::rule::{Params, PathPattern};
@@ -12,51 +12,51 @@
 
 use smallvec::SmallVec;
 
-/// Parameters of a matched path, by name. Up to four need no memory of their own.
+/// Parameters of a matched path, by name. Up to four are stored without allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params<'a> {
     captured: SmallVec<[(&'a str, &'a str); 4]>,
 }
 
 impl<'a> Params<'a> {
-    /// None yet.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// None, for good.
+    /// A static empty list.
     #[inline]
-    pub(crate) const fn none() -> &'static Params<'static> {
+    pub(crate) const fn empty() -> &'static Params<'static> {
         static NONE: Params<'static> = Params { captured: SmallVec::new_const() };
         &NONE
     }
 
-    /// Adds one.
+    /// Adds a parameter.
     pub fn push(&mut self, name: &'a str, value: &'a str) {
         self.captured.push((name, value));
     }
 
-    /// The value captured under this name.
+    /// Value of the parameter with this name.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.captured.iter().find(|(captured, _)| *captured == name).map(|(_, value)| *value)
     }
 
-    /// All of them, in the order of the path.
+    /// All parameters, in path order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
         self.captured.iter().copied()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.captured.is_empty()
     }
 
-    /// How many there are.
+    /// Number of parameters.
     pub fn len(&self) -> usize {
         self.captured.len()
     }
 
-    /// Forgets them.
+    /// Removes all parameters.
     pub fn clear(&mut self) {
         self.captured.clear();
     }

@@ -1,16 +1,16 @@
-//! Patterns of paths.
+//! Path patterns.
 //!
-//! | written | matches |
+//! | pattern | matches |
 //! |---|---|
 //! | `/api/orders` | this path |
-//! | `/api/*/orders` | any one segment in the star's place |
+//! | `/api/*/orders` | any one segment in place of the star |
 //! | `/api/orders/{id}` | the same, captured as `param['id']` |
 //! | `/files/**` | `/files` and everything below it |
-//! | `/files/{*rest}` | the same, with what is below captured as `param['rest']` |
+//! | `/files/{*rest}` | the same, with the remaining path captured as `param['rest']` |
 //!
-//! Segments are compared as they came, byte for byte: whoever wants `%41` to be `A` decodes before
-//! asking. A slash at the end makes no difference. Two slashes in a row have an empty segment between
-//! them, which only `**` and `{*rest}` match: merging slashes, too, is up to the adapter.
+//! Segments are compared byte for byte, without decoding: if `%41` should equal `A`, the adapter has to decode
+//! the path first. A trailing slash is ignored. Two consecutive slashes have an empty segment between them,
+//! matched only by `**` and `{*rest}`: merging slashes is also up to the adapter.
 //!
 //! ```
 //! use sluicegate_engine::rule::PathPattern;
@@ -23,61 +23,65 @@
 
 use std::fmt;
 
-use super::attribute::Shown;
+use super::attribute::QuotedExcerpt;
 use super::{Params, TargetError};
 
-/// The most segments a pattern has.
-pub const MOST_SEGMENTS: usize = 64;
+/// Maximum number of segments of a pattern.
+pub const MAX_SEGMENTS: usize = 64;
 
-/// A path pattern, understood.
+/// Parsed path pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     pub(super) segments: Vec<Segment>,
-    pub(super) rest: Rest,
+    pub(super) tail: Tail,
 }
 
-/// What one segment may be.
+/// Segment of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
     /// This text.
     Literal(String),
-    /// Anything; kept under the name, if it has one.
+    /// Any segment; captured if it has a name.
     Any(Option<String>),
 }
 
-/// What may follow the segments.
+/// End of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// Nothing.
-    Nothing,
-    /// Anything; kept under the name, if it has one.
-    Anything(Option<String>),
+pub(super) enum Tail {
+    /// The path ends here.
+    Empty,
+    /// Any remaining path; captured if it has a name.
+    Any(Option<String>),
 }
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let Some(inner) = text.strip_prefix('/') else {
             let at = text.chars().next().map_or(0, char::len_utf8);
-            return Err(fault(0, at, format!("a path starts with a slash: write /{}", text.trim_start())));
+            return Err(pattern_error(0, at, format!("a path starts with a slash: write /{}", text.trim_start())));
         };
         let inner = inner.strip_suffix('/').unwrap_or(inner);
-        let mut pattern = Self { segments: Vec::new(), rest: Rest::Nothing };
+        let mut pattern = Self { segments: Vec::new(), tail: Tail::Empty };
         if inner.is_empty() && text.len() <= 1 {
             return Ok(pattern);
         }
         let mut at = 1;
         for segment in inner.split('/') {
-            if pattern.rest != Rest::Nothing {
+            if pattern.tail != Tail::Empty {
                 let (start, len) = (at - 1, segment.len() + 1);
-                let message = "nothing can follow ** or {*name}: they take the rest of the path; use * or {name} \
-                               for one segment";
-                return Err(fault(start, len, message.to_owned()));
+                let message = "nothing can follow ** or {*name}: they match the rest of the path; use * or {name} for \
+                    one segment";
+                return Err(pattern_error(start, len, message.to_owned()));
             }
-            if pattern.segments.len() == MOST_SEGMENTS {
-                return Err(fault(at, segment.len(), format!("more than {MOST_SEGMENTS} segments: use ** at the end")));
+            if pattern.segments.len() == MAX_SEGMENTS {
+                return Err(pattern_error(
+                    at,
+                    segment.len(),
+                    format!("more than {MAX_SEGMENTS} segments: use ** at the end"),
+                ));
             }
-            pattern.push(segment).map_err(|message| fault(at, segment.len(), message))?;
+            pattern.push(segment).map_err(|message| pattern_error(at, segment.len(), message))?;
             at += segment.len() + 1;
         }
         Ok(pattern)
@@ -85,30 +89,33 @@ impl PathPattern {
 
     fn push(&mut self, segment: &str) -> Result<(), String> {
         match segment {
-            "" => return Err("an empty segment never matches: write one slash only".to_owned()),
+            "" => return Err("an empty segment never matches: write a single slash".to_owned()),
             "*" => self.segments.push(Segment::Any(None)),
-            "**" => self.rest = Rest::Anything(None),
+            "**" => self.tail = Tail::Any(None),
             _ => match segment.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
                 Some(inner) => self.push_named(inner)?,
                 None if segment.contains(['{', '}']) => {
                     let reason = if segment.starts_with('{') == segment.ends_with('}') || balanced(segment) {
-                        "a parameter is a whole segment"
+                        "a parameter must be an entire segment"
                     } else {
-                        "its braces do not match"
+                        "unbalanced braces"
                     };
-                    return Err(format!("{} is no segment: {reason}; write it as /{{name}}/", Shown(segment)));
+                    return Err(format!(
+                        "{} is not a valid segment: {reason}; write /{{name}}/",
+                        QuotedExcerpt(segment)
+                    ));
                 }
                 None if segment.contains('*') => {
                     return Err(format!(
-                        "{} is no segment: * and ** stand for whole segments; for a part of one, use \
-                         when: path.matches('...')",
-                        Shown(segment)
+                        "{} is not a valid segment: * and ** match entire segments; to match a part, use when: \
+                         path.matches('...')",
+                        QuotedExcerpt(segment)
                     ));
                 }
                 None if segment.contains(['?', '#']) => {
                     return Err(format!(
-                        "{} is no segment: a path has no query; use when: query['name'] == '...'",
-                        Shown(segment)
+                        "{} is not a valid segment: a path has no query; use when: query['name'] == '...'",
+                        QuotedExcerpt(segment)
                     ));
                 }
                 None => self.segments.push(Segment::Literal(segment.to_owned())),
@@ -124,42 +131,42 @@ impl PathPattern {
         };
         if name.is_empty() {
             let (named, plain) = if rest { ("{*name}", "**") } else { ("{name}", "*") };
-            return Err(format!("the parameter has no name: write {named}, or {plain} if none is needed"));
+            return Err(format!("unnamed parameter: write {named}, or {plain} for an unnamed one"));
         }
         if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')) {
-            return Err(format!("{} is no name: use letters, digits, '_', '.' and '-'", Shown(name)));
+            return Err(format!("{} is not a valid name: use letters, digits, '_', '.' and '-'", QuotedExcerpt(name)));
         }
         if self.names().any(|taken| taken == name) {
-            return Err(format!("the parameter '{name}' is there twice: give each its own name"));
+            return Err(format!("duplicate parameter '{name}': use distinct names"));
         }
         let name = Some(name.to_owned());
         if rest {
-            self.rest = Rest::Anything(name);
+            self.tail = Tail::Any(name);
         } else {
             self.segments.push(Segment::Any(name));
         }
         Ok(())
     }
 
-    /// The names it captures under, in order.
+    /// Names of the captured parameters, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let segments = self.segments.iter().filter_map(|segment| match segment {
             Segment::Any(name) => name.as_deref(),
             Segment::Literal(_) => None,
         });
-        let rest = match &self.rest {
-            Rest::Anything(name) => name.as_deref(),
-            Rest::Nothing => None,
+        let rest = match &self.tail {
+            Tail::Any(name) => name.as_deref(),
+            Tail::Empty => None,
         };
         segments.chain(rest)
     }
 
-    /// Whether it matches a path.
+    /// True if it matches a path.
     pub fn matches(&self, path: &str) -> bool {
         self.walk(path, |_, _| {})
     }
 
-    /// Whether it matches a path; if so, `params` gets what it captured.
+    /// Returns true if it matches a path, and stores the captured parameters in `params`.
     pub fn capture<'p>(&'p self, path: &'p str, params: &mut Params<'p>) -> bool {
         params.clear();
         let matched = self.walk(path, |name, value| params.push(name, value));
@@ -169,34 +176,34 @@ impl PathPattern {
         matched
     }
 
-    fn walk<'p>(&'p self, path: &'p str, mut captured: impl FnMut(&'p str, &'p str)) -> bool {
+    fn walk<'p>(&'p self, path: &'p str, mut on_capture: impl FnMut(&'p str, &'p str)) -> bool {
         let mut path = Segments::of(path);
         for segment in &self.segments {
             match (segment, path.next()) {
-                (Segment::Literal(literal), Some(given)) if literal == given => {}
-                (Segment::Any(name), Some(given)) if !given.is_empty() => {
+                (Segment::Literal(literal), Some(actual)) if literal == actual => {}
+                (Segment::Any(name), Some(actual)) if !actual.is_empty() => {
                     if let Some(name) = name {
-                        captured(name, given);
+                        on_capture(name, actual);
                     }
                 }
                 _ => return false,
             }
         }
-        match (&self.rest, path.remaining) {
-            (Rest::Nothing, remaining) => remaining.is_none(),
-            (Rest::Anything(Some(name)), Some(remaining)) if !remaining.is_empty() => {
-                captured(name, remaining);
+        match (&self.tail, path.remaining) {
+            (Tail::Empty, remaining) => remaining.is_none(),
+            (Tail::Any(Some(name)), Some(remaining)) if !remaining.is_empty() => {
+                on_capture(name, remaining);
                 true
             }
-            (Rest::Anything(_), _) => true,
+            (Tail::Any(_), _) => true,
         }
     }
 }
 
-/// The segments of a request's path.
+/// Iterator over the segments of a request path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segments<'a> {
-    /// What is left, without its leading slash; `None` at the end.
+    /// Remaining path without its leading slash; `None` at the end.
     remaining: Option<&'a str>,
 }
 
@@ -227,11 +234,11 @@ fn balanced(segment: &str) -> bool {
     segment.matches('{').count() == segment.matches('}').count()
 }
 
-fn fault(at: usize, len: usize, message: String) -> TargetError {
+fn pattern_error(at: usize, len: usize, message: String) -> TargetError {
     TargetError { at, len, message }
 }
 
-/// Writes the pattern back.
+/// Formats the pattern.
 impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in &self.segments {
@@ -241,11 +248,11 @@ impl fmt::Display for PathPattern {
                 Segment::Any(None) => f.write_str("/*")?,
             }
         }
-        match &self.rest {
-            Rest::Anything(Some(name)) => write!(f, "/{{*{name}}}"),
-            Rest::Anything(None) => f.write_str("/**"),
-            Rest::Nothing if self.segments.is_empty() => f.write_str("/"),
-            Rest::Nothing => Ok(()),
+        match &self.tail {
+            Tail::Any(Some(name)) => write!(f, "/{{*{name}}}"),
+            Tail::Any(None) => f.write_str("/**"),
+            Tail::Empty if self.segments.is_empty() => f.write_str("/"),
+            Tail::Empty => Ok(()),
         }
     }
 }
@@ -265,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_what_the_table_says() {
+    fn patterns_match_as_documented() {
         for (pattern, path, expected) in [
             ("/", "/", true),
             ("/", "", true),
@@ -307,21 +314,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_pattern_says_where_and_what_to_do() {
+    fn errors_name_the_offset_and_the_remedy() {
         for (text, at, message) in [
             ("", 0, "starts with a slash"),
             ("api", 0, "write /api"),
             ("/a/**/b", 5, "use * or {name}"),
             ("/{*rest}/b", 8, "use * or {name}"),
-            ("/a//b", 3, "one slash"),
-            ("//", 1, "one slash"),
-            ("/a/{id", 3, "braces do not match"),
-            ("/a/id}", 3, "braces do not match"),
-            ("/a/x{id}", 3, "whole segment"),
-            ("/a/{}", 3, "no name"),
-            ("/a/{*}", 3, "no name"),
-            ("/a/{id}/{id}", 8, "twice"),
-            ("/a/{i d}", 3, "no name"),
+            ("/a//b", 3, "single slash"),
+            ("//", 1, "single slash"),
+            ("/a/{id", 3, "unbalanced braces"),
+            ("/a/id}", 3, "unbalanced braces"),
+            ("/a/x{id}", 3, "entire segment"),
+            ("/a/{}", 3, "unnamed parameter"),
+            ("/a/{*}", 3, "unnamed parameter"),
+            ("/a/{id}/{id}", 8, "duplicate parameter"),
+            ("/a/{i d}", 3, "not a valid name"),
             ("/a/*.jpg", 3, "path.matches"),
             ("/a?x=1", 1, "query"),
         ] {
@@ -330,20 +337,20 @@ mod tests {
             assert!(error.to_string().contains(message), "{text}: {error}");
             assert!(error.at + error.len <= text.len());
         }
-        assert!(PathPattern::parse(&"/x".repeat(MOST_SEGMENTS)).is_ok());
-        assert!(PathPattern::parse(&"/x".repeat(MOST_SEGMENTS + 1)).is_err());
+        assert!(PathPattern::parse(&"/x".repeat(MAX_SEGMENTS)).is_ok());
+        assert!(PathPattern::parse(&"/x".repeat(MAX_SEGMENTS + 1)).is_err());
     }
 
     proptest! {
         #[test]
-        fn whatever_is_read_is_written_back(text in "\\PC*|(/(a|\\*|\\{x\\}|\\{y\\})){0,4}(/\\*\\*|/\\{\\*z\\}|/)?") {
+        fn parsed_patterns_round_trip(text in "\\PC*|(/(a|\\*|\\{x\\}|\\{y\\})){0,4}(/\\*\\*|/\\{\\*z\\}|/)?") {
             if let Ok(pattern) = PathPattern::parse(&text) {
                 prop_assert_eq!(PathPattern::parse(&pattern.to_string()), Ok(pattern));
             }
         }
 
         #[test]
-        fn a_path_is_its_segments(path in "[/a]{0,12}") {
+        fn segments_split_the_path(path in "[/a]{0,12}") {
             let expected: Vec<&str> = match path.strip_prefix('/').unwrap_or(&path) {
                 "" => vec![],
                 inner => inner.strip_suffix('/').unwrap_or(inner).split('/').collect(),

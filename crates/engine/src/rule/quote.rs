@@ -1,26 +1,26 @@
-//! Text in quotes, as conditions and attributes write it.
+//! Quoted strings of conditions and attributes: parser and formatter.
 //!
 //! `'text'` or `"text"`, with the escapes of CEL: `\\`, `\'`, `\"`, `\n`, `\r`, `\t`, `\xHH`, `\uHHHH`.
-//! `r'text'` takes backslashes as they are, which is handy for patterns.
+//! `r'text'` is a raw string without escapes, useful for patterns.
 
 use std::fmt;
 
-/// What is wrong with a quoted text, and where.
+/// Error of parsing a quoted string.
 #[derive(Debug)]
 pub(super) struct QuoteError {
-    /// Byte offset from the start of the text read.
+    /// Byte offset from the start of the text.
     pub(super) at: usize,
-    /// Length of the faulty part.
+    /// Length of the invalid part.
     pub(super) len: usize,
     pub(super) message: String,
 }
 
-/// Whether a quoted text starts here.
+/// True if a quoted string starts here.
 pub(super) fn starts_quoted(text: &str) -> bool {
     matches!(text.strip_prefix('r').unwrap_or(text).bytes().next(), Some(b'\'' | b'"'))
 }
 
-/// Reads the quoted text at the start of `text`; also returns how many bytes it took.
+/// Parses the quoted string at the start of `text`; also returns its length in bytes.
 pub(super) fn read_quoted(text: &str) -> Result<(String, usize), QuoteError> {
     let raw = text.starts_with('r');
     let open = usize::from(raw);
@@ -28,7 +28,7 @@ pub(super) fn read_quoted(text: &str) -> Result<(String, usize), QuoteError> {
     let quote = match chars.next() {
         Some((_, quote @ ('\'' | '"'))) => quote,
         _ => {
-            let message = "text must be in quotes, such as 'vip'".to_owned();
+            let message = "a string must be quoted, such as 'vip'".to_owned();
             return Err(QuoteError { at: 0, len: text.chars().next().map_or(0, char::len_utf8), message });
         }
     };
@@ -64,18 +64,18 @@ pub(super) fn read_quoted(text: &str) -> Result<(String, usize), QuoteError> {
                 let remedy = match escape {
                     'x' => r"write \xHH with two hexadecimal digits".to_owned(),
                     'u' => r"write \uHHHH with the four hexadecimal digits of a character".to_owned(),
-                    _ => format!(r"write \\{escape} for a backslash, or r'...' to take all of them as they are"),
+                    _ => format!(r"write \\{escape} for a backslash, or r'...' for a raw string"),
                 };
                 let message = format!(r"unknown escape \{}: {remedy}", escape.escape_debug());
                 return Err(QuoteError { at, len: 1 + escape.len_utf8(), message });
             }
         }
     }
-    let message = format!("text without end: close it with {quote}");
+    let message = format!("unterminated string: close it with {quote}");
     Err(QuoteError { at: 0, len: text.len(), message })
 }
 
-/// Writes a text so that [`read_quoted`] reads it back.
+/// Formats a text so that [`read_quoted`] parses it back.
 pub(super) struct Quoted<'a>(pub(super) &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -104,16 +104,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_understood() {
+    fn escapes_are_decoded() {
         assert_eq!(read_quoted(r"'a\'b\\\x41\u00e9' rest").unwrap(), ("a'b\\A\u{e9}".to_owned(), 18));
         assert_eq!(read_quoted(r"r'\d+'").unwrap().0, r"\d+");
         for (text, message) in [
             (r"'\d'", r"write \\d"),
             ("'abc", "close it with '"),
             (r"'abc\", "close it"),
-            ("abc", "in quotes"),
-            ("", "in quotes"),
-            ("r", "in quotes"),
+            ("abc", "must be quoted"),
+            ("", "must be quoted"),
+            ("r", "must be quoted"),
             (r"'\ud800'", "four hexadecimal"),
         ] {
             let error = read_quoted(text).unwrap_err();
@@ -124,16 +124,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(text: String) {
+        fn quoted_text_round_trips(text: String) {
             let written = Quoted(&text).to_string();
             prop_assert!(!written.chars().any(char::is_control));
-            let (read, taken) = read_quoted(&written).unwrap();
-            prop_assert_eq!(taken, written.len());
+            let (read, consumed) = read_quoted(&written).unwrap();
+            prop_assert_eq!(consumed, written.len());
             prop_assert_eq!(read, text);
         }
 
         #[test]
-        fn nothing_panics(text: String, quoted in r#"r?['"](\\.|.){0,8}"#) {
+        fn arbitrary_text_never_panics(text: String, quoted in r#"r?['"](\\.|.){0,8}"#) {
             let _ = read_quoted(&text);
             let _ = read_quoted(&quoted);
         }

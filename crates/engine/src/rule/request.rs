@@ -1,11 +1,11 @@
-//! A request, as far as rules look at it.
+//! Request description that rules are matched against.
 //!
-//! An adapter fills a [`Request`] with what it borrowed from the wire, and answers for the rest through
-//! [`Attributes`]: headers and cookies are only looked up if a rule asks for them.
+//! An adapter fills a [`Request`] with borrowed data and provides all other attributes through [`Attributes`]:
+//! headers and cookies are looked up only if a rule uses them.
 //!
-//! An attribute with an empty value counts as absent, everywhere: in keys, conditions and lists. Users
-//! of nginx and Envoy know it so; there, too, an empty key is not limited. Otherwise all clients that
-//! send an empty `x-account` would be counted as one account.
+//! An attribute with an empty value counts as absent, in keys, conditions and lists. nginx and Envoy do the same:
+//! an empty key is not limited. Otherwise all clients that send an empty `x-account` would be counted as one
+//! account.
 //!
 //! ```
 //! use sluicegate_engine::rule::{Attribute, AttributeMap, Params, Request};
@@ -17,7 +17,7 @@
 //!
 //! let value = |name: &str| request.value(&name.parse().unwrap(), &Params::new()).map(|v| v.into_owned());
 //! assert_eq!(value("header['x-tier']").as_deref(), Some("vip"));
-//! assert_eq!(value("client.ip").as_deref(), Some("203.0.113.9")); // an IPv4 address, however it arrived
+//! assert_eq!(value("client.ip").as_deref(), Some("203.0.113.9")); // IPv4-mapped IPv6 becomes IPv4
 //! assert_eq!(value("host"), None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -29,52 +29,51 @@ use std::net::IpAddr;
 
 use super::{Attribute, Params};
 
-/// Whether a request comes in or goes out.
+/// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Side {
-    /// Somebody calls us.
+pub enum Direction {
+    /// Request from a client to us.
     #[default]
     Inbound,
-    /// We call somebody.
+    /// Request from us to another service.
     Outbound,
-    /// A proxy asks about a request it describes by entries, as Envoy's rate limit filter does. Rules of the
-    /// other sides never see it: one request may be described several times.
+    /// Request described by descriptor entries, as from Envoy's rate limit filter. Rules of the other sides never
+    /// match it: one request may be described several times.
     Descriptor,
 }
 
-/// Where a request's further attributes are looked up: headers, query, cookies, whatever an adapter
-/// knows under a name.
+/// Lookup of further request attributes: headers, query, cookies and custom attributes of an adapter.
 pub trait Attributes {
-    /// The value of an attribute, if the request has it.
+    /// Value of an attribute, if the request has it.
     fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>>;
 }
 
-/// A request, borrowed from whatever came over the wire.
+/// A request, with borrowed data.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// Coming in or going out.
-    pub side: Side,
-    /// The service called.
+    /// Direction.
+    pub direction: Direction,
+    /// Called service.
     pub service: &'a str,
     /// The method.
     pub method: &'a str,
-    /// The host asked for.
+    /// Host of the request.
     pub host: &'a str,
     /// The path, without the query.
     pub path: &'a str,
-    /// The client's address.
+    /// Client address.
     pub client_ip: Option<IpAddr>,
-    /// What the request costs, before rules multiply it.
+    /// Cost of the request, before multiplication by a rule's cost.
     pub cost: u64,
-    /// Everything else.
+    /// Further attributes.
     pub attributes: &'a dyn Attributes,
 }
 
 impl<'a> Request<'a> {
-    /// An incoming request of cost 1 about which nothing else is known.
+    /// Creates an inbound request of cost 1 without further data.
     pub fn new(method: &'a str, path: &'a str) -> Self {
         Self {
-            side: Side::Inbound,
+            direction: Direction::Inbound,
             service: "",
             method,
             host: "",
@@ -85,49 +84,48 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Coming in or going out.
-    pub fn with_side(self, side: Side) -> Self {
-        Self { side, ..self }
+    /// Sets the direction.
+    pub fn with_direction(self, direction: Direction) -> Self {
+        Self { direction, ..self }
     }
 
-    /// The service called.
+    /// Sets the called service.
     pub fn with_service(self, service: &'a str) -> Self {
         Self { service, ..self }
     }
 
-    /// The host asked for.
+    /// Sets the host.
     pub fn with_host(self, host: &'a str) -> Self {
         Self { host, ..self }
     }
 
-    /// The client's address.
+    /// Sets the client address.
     pub fn with_client_ip(self, client_ip: impl Into<IpAddr>) -> Self {
         Self { client_ip: Some(client_ip.into()), ..self }
     }
 
-    /// What it costs.
+    /// Sets the cost.
     pub fn with_cost(self, cost: u64) -> Self {
         Self { cost, ..self }
     }
 
-    /// Everything else.
+    /// Sets further attributes.
     pub fn with_attributes(self, attributes: &'a dyn Attributes) -> Self {
         Self { attributes, ..self }
     }
 
-    /// The client's address; an IPv4 address mapped into IPv6 is an IPv4 address.
+    /// Client address; IPv4-mapped IPv6 becomes IPv4.
     #[inline]
     pub fn canonical_ip(&self) -> Option<IpAddr> {
         self.client_ip.map(|ip| ip.to_canonical())
     }
 
-    /// The host as names are compared: in lower case, without port and without the root's final dot.
+    /// Canonical host: in lower case, without port and trailing dot.
     pub fn host_name(&self) -> Cow<'a, str> {
         canonical_host(self.host)
     }
 
-    /// The value of an attribute; `params` are those of the path pattern that matched. An empty value
-    /// counts as none.
+    /// Value of an attribute; `params` are those of the matched path pattern. An empty value counts as absent.
     pub fn value<'v>(&self, attribute: &Attribute, params: &'v Params<'_>) -> Option<Cow<'v, str>>
     where
         'a: 'v,
@@ -152,7 +150,7 @@ impl<'a> Request<'a> {
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
-            .field("side", &self.side)
+            .field("direction", &self.direction)
             .field("service", &self.service)
             .field("method", &self.method)
             .field("host", &self.host)
@@ -163,10 +161,10 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
-/// A host in lower case, without port and without the root's final dot.
+/// Host in lower case, without port and trailing dot.
 pub(super) fn canonical_host(host: &str) -> Cow<'_, str> {
     let name = match host.rsplit_once(':') {
-        // The colons of an IPv6 address are inside brackets; what follows them is the port.
+        // The colons of an IPv6 address are inside brackets; the port follows them.
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !name.contains(':') | name.ends_with(']') => {
             name
         }
@@ -180,7 +178,7 @@ pub(super) fn canonical_host(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// No further attributes.
+/// Empty set of attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoAttributes;
 
@@ -190,26 +188,26 @@ impl Attributes for NoAttributes {
     }
 }
 
-/// Attributes in a map of their own, for whoever has no better place for them.
+/// Attributes in a map, for adapters without a lookup of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttributeMap {
     values: BTreeMap<Attribute, String>,
 }
 
 impl AttributeMap {
-    /// None yet.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more, or another value of one already there.
+    /// Adds an attribute or replaces its value.
     #[must_use]
     pub fn with(mut self, attribute: Attribute, value: impl Into<String>) -> Self {
         self.insert(attribute, value);
         self
     }
 
-    /// Adds one, or replaces its value.
+    /// Adds an attribute or replaces its value.
     pub fn insert(&mut self, attribute: Attribute, value: impl Into<String>) {
         self.values.insert(attribute, value.into());
     }
@@ -232,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_resolved_where_they_live() {
+    fn attributes_are_resolved() {
         let attributes =
             AttributeMap::new().with(Attribute::custom("account"), "alice").with(Attribute::custom("empty"), "");
         let request = Request::new("GET", "/x")
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_the_same_however_it_arrived() {
+    fn addresses_are_canonical() {
         for (text, expected) in [("::ffff:1.2.3.4", "1.2.3.4"), ("2001:DB8:0::1", "2001:db8::1")] {
             let request = Request::new("", "").with_client_ip(text.parse::<IpAddr>().unwrap());
             assert_eq!(request.value(&Attribute::ClientIp, &Params::new()).as_deref(), Some(expected));
@@ -270,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_compared_as_names() {
+    fn hosts_are_canonical() {
         for (host, name) in [
             ("shop.example", "shop.example"),
             ("SHOP.example.", "shop.example"),

@@ -1,16 +1,16 @@
-//! Which requests a rule is for: the rule file's `match:`.
+//! Request target of a rule: the `match:` of a rule file.
 //!
-//! A target names what it cares about, in this order, and whatever it leaves out matches everything:
+//! A target names its parts in this order; an omitted part matches everything:
 //!
-//! | written | requests |
+//! | syntax | requests |
 //! |---|---|
-//! | `*`, or nothing | all |
-//! | `/api/**` | of these paths ([patterns](super::pattern)) |
-//! | `POST /api/orders` | of this method and path |
-//! | `GET\|HEAD /files/**` | of one of these methods |
+//! | `*`, or empty | all |
+//! | `/api/**` | with these paths ([patterns](super::pattern)) |
+//! | `POST /api/orders` | with this method and path |
+//! | `GET\|HEAD /files/**` | with one of these methods |
 //! | `service shop` | to this service |
 //! | `host shop.example.com GET /x` | for this host |
-//! | `caller-of bank` | that we send to this service; the rule's side says that they go out |
+//! | `calls-to bank` | sent by us to this service; the rule's direction must be outbound |
 //!
 //! ```
 //! use sluicegate_engine::rule::{Request, Target};
@@ -30,11 +30,11 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::attribute::{Shown, within_one_edit};
+use super::attribute::{QuotedExcerpt, within_one_edit};
 use super::request::canonical_host;
 use super::{PathPattern, Request};
 
-/// The methods a target may name: HTTP's, WebDAV's, and those that caches and searches added.
+/// Known methods: of HTTP and WebDAV, and those added by caches and search.
 const METHODS: [&str; 21] = [
     "GET",
     "POST",
@@ -59,47 +59,47 @@ const METHODS: [&str; 21] = [
     "MERGE",
 ];
 
-/// Service, methods, host and path a rule is for; whatever is not given matches everything.
+/// Service, methods, host and path of a rule; an omitted part matches everything.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Target {
-    /// The service, exactly.
+    /// Service, exact.
     pub service: Option<String>,
     /// Any of these methods.
     pub methods: Vec<String>,
-    /// The host, exactly, without port.
+    /// Host, exact, without port.
     pub host: Option<String>,
-    /// The path pattern, such as `/api/orders/{id}` or `/files/**`.
+    /// Path pattern, such as `/api/orders/{id}` or `/files/**`.
     pub path: Option<String>,
 }
 
-/// Why a text is not a target.
+/// Error of parsing a target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct TargetError {
-    /// Byte offset of the fault in the text.
+    /// Byte offset of the error in the text.
     pub at: usize,
-    /// Length of the faulty part in bytes.
+    /// Length of the invalid part in bytes.
     pub len: usize,
-    /// What is wrong, and the remedy.
+    /// Problem and remedy.
     pub message: String,
 }
 
 impl Target {
-    /// Reads a target.
+    /// Parses a target.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let mut target = Self::default();
         let mut words = words(text).peekable();
-        while let Some((at, word)) = words.next_if(|(_, word)| matches!(*word, "service" | "host" | "caller-of")) {
+        while let Some((at, word)) = words.next_if(|(_, word)| matches!(*word, "service" | "host" | "calls-to")) {
             let Some((name_at, name)) = words.next() else {
-                return fault(at, word, format!("{word} lacks its name: write {word} NAME"));
+                return target_error(at, word, format!("{word} needs a name: write {word} NAME"));
             };
             if word == "host" {
                 let host = host(name).map_err(|message| TargetError { at: name_at, len: name.len(), message })?;
                 if target.host.replace(host).is_some() {
-                    return fault(at, word, "two hosts: a rule is for one; write a rule for each".to_owned());
+                    return target_error(at, word, "two hosts: a rule matches one; write a rule for each".to_owned());
                 }
             } else if target.service.replace(service(name_at, name)?).is_some() {
-                return fault(at, word, "two services: a rule is for one; write a rule for each".to_owned());
+                return target_error(at, word, "two services: a rule matches one; write a rule for each".to_owned());
             }
         }
         if let Some((at, word)) = words.next_if(|(_, word)| !word.starts_with('/')) {
@@ -114,33 +114,33 @@ impl Target {
             target.path = Some(pattern.to_string());
         }
         match words.next() {
-            Some((at, word)) => fault(
+            Some((at, word)) => target_error(
                 at,
                 word,
-                format!("{} is too much: write [service NAME] [host NAME] [METHOD|METHOD] [/path]", Shown(word)),
+                format!("unexpected {}: write [service NAME] [host NAME] [METHOD|METHOD] [/path]", QuotedExcerpt(word)),
             ),
             None => Ok(target),
         }
     }
 
-    /// Whether a target put together by hand means anything. One that was read always does.
-    pub fn check(&self) -> Result<(), TargetError> {
+    /// Validates a target constructed by hand. A parsed one is always valid.
+    pub fn validate(&self) -> Result<(), TargetError> {
         self.path.as_deref().map_or(Ok(()), |path| PathPattern::parse(path).map(drop))
     }
 
-    /// Whether it is for this request. A target whose path is no pattern matches nothing. To find a
-    /// request's rules among many, use a [`RuleIndex`](super::RuleIndex).
+    /// True if it matches this request. A target with an invalid path pattern matches nothing. To find the rules
+    /// of a request among many, use a [`RuleIndex`](super::RuleIndex).
     pub fn matches(&self, request: &Request<'_>) -> bool {
-        self.matches_but_path(request)
+        self.matches_except_path(request)
             && match &self.path {
                 Some(path) => PathPattern::parse(path).is_ok_and(|pattern| pattern.matches(request.path)),
                 None => true,
             }
     }
 
-    /// Whether service, method and host fit.
+    /// True if service, method and host match.
     #[inline]
-    pub(super) fn matches_but_path(&self, request: &Request<'_>) -> bool {
+    pub(super) fn matches_except_path(&self, request: &Request<'_>) -> bool {
         self.service.as_deref().is_none_or(|service| service == request.service)
             && (self.methods.is_empty() || self.methods.iter().any(|method| method == request.method))
             && self.host.as_deref().is_none_or(|host| canonical_host(host) == request.host_name())
@@ -155,35 +155,42 @@ impl FromStr for Target {
     }
 }
 
-/// The words of a text and where they start.
+/// Words of a text with their offsets.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_whitespace().map(move |word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
 }
 
-fn fault<T>(at: usize, word: &str, message: String) -> Result<T, TargetError> {
+fn target_error<T>(at: usize, word: &str, message: String) -> Result<T, TargetError> {
     Err(TargetError { at, len: word.len(), message })
 }
 
 fn service(at: usize, name: &str) -> Result<String, TargetError> {
     if name.starts_with('/') || name == "*" {
-        return fault(at, name, format!("{} is no service: write service NAME before it", Shown(name)));
+        return target_error(
+            at,
+            name,
+            format!("{} is not a service name: write service NAME first", QuotedExcerpt(name)),
+        );
     }
     Ok(name.to_owned())
 }
 
 fn host(name: &str) -> Result<String, String> {
     if name.contains('/') {
-        return Err(format!("{} is no host: write the name alone, such as shop.example.com", Shown(name)));
+        return Err(format!("{} is not a host: write only the name, such as shop.example.com", QuotedExcerpt(name)));
     }
     if name.contains('*') {
-        return Err(format!("{} is no host: for many at once, use when: host.endsWith('.example.com')", Shown(name)));
+        return Err(format!(
+            "{} is not a host: for several hosts, use when: host.endsWith('.example.com')",
+            QuotedExcerpt(name)
+        ));
     }
     let host = canonical_host(name);
     if host.contains(':') && !host.starts_with('[') || host.len() < name.trim_end_matches('.').len() {
-        return Err(format!("{} has a port: leave it out, hosts are compared without", Shown(name)));
+        return Err(format!("{} has a port: remove it, hosts are compared without ports", QuotedExcerpt(name)));
     }
     if host.is_empty() || host.ends_with('.') {
-        return Err(format!("{} is no host: name one, such as shop.example.com", Shown(name)));
+        return Err(format!("{} is not a host: name one, such as shop.example.com", QuotedExcerpt(name)));
     }
     Ok(host.into_owned())
 }
@@ -196,10 +203,10 @@ fn methods(at: usize, word: &str) -> Result<Vec<String>, TargetError> {
     let mut start = at;
     for method in word.split('|') {
         if method.is_empty() {
-            return fault(at, word, format!("a method is missing in {}: write GET|POST", Shown(word)));
+            return target_error(at, word, format!("missing method in {}: write GET|POST", QuotedExcerpt(word)));
         }
         if !METHODS.contains(&method) {
-            return fault(start, method, not_a_method(method));
+            return target_error(start, method, not_a_method(method));
         }
         if !methods.iter().any(|known| known == method) {
             methods.push(method.to_owned());
@@ -214,24 +221,24 @@ fn not_a_method(method: &str) -> String {
     let near =
         |known: &&&str| **known == upper || upper.len() > 2 && within_one_edit(upper.as_bytes(), known.as_bytes());
     if let Some(known) = METHODS.iter().find(near) {
-        return format!("unknown method {}: did you mean {known}?", Shown(method));
+        return format!("unknown method {}: did you mean {known}?", QuotedExcerpt(method));
     }
-    if let Some(known) = ["service", "host", "caller-of"].iter().find(|known| known.eq_ignore_ascii_case(method)) {
-        return format!("unknown word {}: did you mean {known}?", Shown(method));
+    if let Some(known) = ["service", "host", "calls-to"].iter().find(|known| known.eq_ignore_ascii_case(method)) {
+        return format!("unknown keyword {}: did you mean {known}?", QuotedExcerpt(method));
     }
     if method.contains(['/', '.', '{', ',']) {
         let remedy =
             if method.contains(',') { "join methods with |, as in GET|POST" } else { "a path starts with a slash" };
-        return format!("{} is neither method nor path: {remedy}", Shown(method));
+        return format!("{} is neither method nor path: {remedy}", QuotedExcerpt(method));
     }
     format!(
         "unknown method {}: use one of GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS, or when: method == {}",
-        Shown(method),
-        Shown(method)
+        QuotedExcerpt(method),
+        QuotedExcerpt(method)
     )
 }
 
-/// Writes the notation that [`Target::parse`] reads.
+/// Formats the notation that [`Target::parse`] parses.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut space = "";
@@ -266,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_notation_is_read_and_written_back() {
+    fn targets_round_trip() {
         for text in [
             "*",
             "/api/**",
@@ -289,7 +296,7 @@ mod tests {
             ("* /x", "/x"),
             ("GET *", "GET"),
             (" GET|GET   /x/ ", "GET /x"),
-            ("caller-of bank", "service bank"),
+            ("calls-to bank", "service bank"),
             ("host Shop.Example.COM.", "host shop.example.com"),
             ("host a service b", "service b host a"),
         ] {
@@ -298,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_target_says_where_and_what_to_do() {
+    fn errors_name_the_span_and_the_remedy() {
         for (text, at, len, message) in [
             ("post /x", 0, 4, "did you mean POST?"),
             ("GET|Head /x", 4, 4, "did you mean HEAD?"),
@@ -312,17 +319,17 @@ mod tests {
             ("GET api/orders", 4, 1, "write /api/orders"),
             ("GET /a/**/b", 9, 2, "rest of the path"),
             ("GET /a/{id", 7, 3, "braces"),
-            ("GET /a/{}", 7, 2, "no name"),
-            ("/{a}/{a}", 5, 3, "twice"),
-            ("/x /y", 3, 2, "too much"),
+            ("GET /a/{}", 7, 2, "unnamed parameter"),
+            ("/{a}/{a}", 5, 3, "duplicate parameter"),
+            ("/x /y", 3, 2, "unexpected"),
             ("service", 0, 7, "service NAME"),
-            ("service /x", 8, 2, "no service"),
-            ("service a caller-of b", 10, 9, "two services"),
+            ("service /x", 8, 2, "not a service"),
+            ("service a calls-to b", 10, 8, "two services"),
             ("host a host b", 7, 4, "two hosts"),
             ("host a:80 /x", 5, 4, "port"),
-            ("host http://a", 5, 8, "the name alone"),
+            ("host http://a", 5, 8, "only the name"),
             ("host *.a", 5, 3, "host.endsWith"),
-            ("host ..", 5, 2, "no host"),
+            ("host ..", 5, 2, "not a host"),
         ] {
             let error = Target::parse(text).unwrap_err();
             assert!(error.message.contains(message), "{text}: {error}");
@@ -346,13 +353,13 @@ mod tests {
             assert_eq!(Target::parse(text).unwrap().matches(&request), expected, "{text}");
         }
         let wrong = Target { path: Some("no pattern".to_owned()), ..Target::default() };
-        assert!(wrong.check().is_err());
+        assert!(wrong.validate().is_err());
         assert!(!wrong.matches(&request));
     }
 
     proptest! {
         #[test]
-        fn whatever_is_read_is_written_back(text in "\\PC*|((service|host) [a-z.]+ )?(GET|POST[|]PUT )?/[a-z/{}*]*") {
+        fn parsed_targets_round_trip(text in "\\PC*|((service|host) [a-z.]+ )?(GET|POST[|]PUT )?/[a-z/{}*]*") {
             match Target::parse(&text) {
                 Ok(target) => prop_assert_eq!(Target::parse(&target.to_string()), Ok(target)),
                 Err(error) => prop_assert!(text.get(error.at..error.at + error.len).is_some(), "{:?}", error),

@@ -1,9 +1,9 @@
-//! Bans: shutting out a key that keeps running into its limits.
+//! Bans: refuse a key for some time after repeated refusals.
 //!
-//! A rule's ban book counts refusals per key in a table of its own, like any other state of a key.
-//! When there are enough of them within the time set, the key is banned for the time set; refusals
-//! while banned do not prolong it. Unlike a limit, a ban that must be forgotten for lack of room is
-//! not passed on to strangers: too lax for one beats shutting out many.
+//! Each rule's ban table counts refusals per key in its own key table. A key with enough refusals within the
+//! configured time is banned for the configured duration; refusals during the ban do not extend it. A ban that
+//! is evicted for lack of memory is not inherited by other keys, unlike the state of a limit: being too lenient
+//! with one key is better than refusing many.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,71 +11,71 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::snapshot::worth_resizing;
+use super::snapshot::should_resize;
 use super::{RuleSetError, in_rule};
 use crate::algorithm::{Algorithm, Alignment, FixedWindow};
 use crate::clock::ClockHandle;
-use crate::fleet::FleetKey;
 use crate::limit::Limit;
-use crate::limiter::{Builder, Inner, RestoreError, SavedState};
+use crate::limiter::{Builder, LimiterCore, RestoreError, SavedState};
 use crate::rule::{Ban, Rule};
+use crate::store::CanonicalKey;
 use crate::table::KeyHash;
 use crate::time::{Timestamp, saturating_nanos};
 
-/// How many bans are remembered by their keys, for people and for the fleet.
-const LISTED: usize = 16_384;
+/// Maximum number of bans listed with their keys, for operators and for the cluster.
+const MAX_LISTED_BANS: usize = 16_384;
 
-/// One rule's bans.
-pub(super) struct BanBook {
+/// Ban table of one rule.
+pub(super) struct BanTable {
     ban: Ban,
     refusals: FixedWindow,
     term: FixedWindow,
-    states: Arc<Inner>,
-    listed: Mutex<HashMap<FleetKey, Listed>>,
-    /// What other processes have not been told yet, if there are any.
-    news: Option<Mutex<Vec<BanNews>>>,
+    states: Arc<LimiterCore>,
+    listed: Mutex<HashMap<CanonicalKey, ListedBan>>,
+    /// Events not yet sent to other processes; `None` for local rules.
+    events: Option<Mutex<Vec<BanEvent>>>,
 }
 
-/// A ban that is known by its key.
-struct Listed {
+/// Ban with a known key.
+struct ListedBan {
     name: String,
     hash: KeyHash,
     until: Timestamp,
 }
 
-/// A key that people and other processes can be told.
-pub(super) struct NamedKey {
-    /// The key, readable.
+/// Key in readable and canonical form, for operators and other processes.
+pub(super) struct KeyName {
+    /// Readable key.
     pub(super) name: String,
-    pub(super) key: FleetKey,
+    pub(super) key: CanonicalKey,
 }
 
-/// A ban pronounced or lifted, for the other processes of a fleet.
+/// Ban imposed or lifted, for the other processes of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BanNews {
-    /// The rule.
+pub struct BanEvent {
+    /// Name of the rule.
     pub rule: String,
-    /// The key, readable.
+    /// Readable key.
     pub name: String,
-    /// The key, as every process writes it.
-    pub key: FleetKey,
-    /// How much longer the ban lasts; `None`: it was lifted.
+    /// Canonical key, the same in every process.
+    pub key: CanonicalKey,
+    /// Remaining duration of the ban; `None`: it was lifted.
     pub remaining: Option<Duration>,
 }
 
-/// A ban in force.
+/// Active ban.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Banned {
-    /// The rule that pronounced it.
+pub struct ActiveBan {
+    /// Rule that imposed it.
     pub rule: String,
-    /// The key, readable.
+    /// Readable key.
     pub key: String,
-    /// How much longer it lasts.
+    /// Remaining duration.
     pub remaining: Duration,
 }
 
-impl BanBook {
-    /// Refuses bans that could not work.
+impl BanTable {
+    /// Rejects invalid ban settings.
     pub(super) fn check(rule: &Rule) -> Result<(), RuleSetError> {
         match rule.ban {
             Some(ban) => windows(ban).map(drop).ok_or_else(|| RuleSetError::Ban { rule: rule.name.clone() }),
@@ -86,54 +86,54 @@ impl BanBook {
     pub(super) fn new(rule: &Rule, ban: Ban, builder: Builder, buckets: usize) -> Result<Self, RuleSetError> {
         let (refusals, term) = windows(ban).ok_or_else(|| RuleSetError::Ban { rule: rule.name.clone() })?;
         let limits = [Limit::FixedWindow(refusals), Limit::FixedWindow(term)];
-        let states = builder.limits(limits).lenient().build_keyed_inner(buckets).map_err(in_rule(rule))?;
-        Ok(Self { ban, refusals, term, states, listed: Mutex::default(), news: None })
+        let states = builder.limits(limits).drop_evicted().build_keyed_core(buckets).map_err(in_rule(rule))?;
+        Ok(Self { ban, refusals, term, states, listed: Mutex::default(), events: None })
     }
 
-    /// The same book, which tells the fleet.
-    pub(super) fn telling(mut self) -> Self {
-        self.news = Some(Mutex::default());
+    /// Returns the table with event recording for the cluster enabled.
+    pub(super) fn with_events(mut self) -> Self {
+        self.events = Some(Mutex::default());
         self
     }
 
-    /// Words of state that a key of such a book takes.
+    /// Words of state per key.
     pub(super) fn words(ban: Ban) -> Option<usize> {
         let (refusals, term) = windows(ban)?;
         Some(refusals.words() + term.words())
     }
 
-    /// Changes how many keys it remembers, where that is worth it.
+    /// Changes the number of keys if the difference is large enough.
     pub(super) fn resize(&self, buckets: usize) {
-        if worth_resizing(self.states.buckets(), buckets) {
+        if should_resize(self.states.buckets(), buckets) {
             let limits = vec![Limit::FixedWindow(self.refusals), Limit::FixedWindow(self.term)];
-            // Without memory for another table the present one goes on.
+            // If memory for another table is lacking, the current one stays.
             let _ = self.states.rebuild(limits, false, buckets);
         }
     }
 
-    /// How much longer the key is banned.
+    /// Remaining duration of the key's ban.
     pub(super) fn remaining(&self, key: KeyHash, now: Timestamp) -> Option<Duration> {
         let mut remaining = None;
-        self.states.visit(key, now, &mut |_, state| {
+        self.states.with_state(key, now, &mut |_, state| {
             let (_, term) = state.split_at(self.refusals.words());
-            remaining = self.in_term(term, now);
+            remaining = self.remaining_term(term, now);
             false
         });
         remaining
     }
 
-    fn in_term(&self, term: &[u64], now: Timestamp) -> Option<Duration> {
+    fn remaining_term(&self, term: &[u64], now: Timestamp) -> Option<Duration> {
         let status = self.term.status(&term[..self.term.words()], now);
         (status.remaining == 0).then(|| Duration::from_nanos(status.reset))
     }
 
-    /// Counts a refusal. Answers whether it led to a ban.
-    pub(super) fn refused(&self, key: KeyHash, now: Timestamp) -> bool {
+    /// Counts a refusal. Returns true if it caused a ban.
+    pub(super) fn record_refusal(&self, key: KeyHash, now: Timestamp) -> bool {
         let mut banned = false;
-        self.states.visit(key, now, &mut |_, state| {
+        self.states.with_state(key, now, &mut |_, state| {
             let (refusals, term) = state.split_at_mut(self.refusals.words());
             let term = &mut term[..self.term.words()];
-            if self.in_term(term, now).is_some() {
+            if self.remaining_term(term, now).is_some() {
                 return false;
             }
             self.refusals.commit(refusals, now, 1, false);
@@ -147,86 +147,85 @@ impl BanBook {
         banned
     }
 
-    /// Bans a key for some time, the book's own at most and unless told otherwise, and tells the fleet. Answers how
-    /// long the key is banned now: a ban that lasts longer stays.
-    pub(super) fn pronounce(
+    /// Bans a key, at most for the configured duration, which is also the default, and records an event for the
+    /// cluster. Returns the remaining duration: an active ban that lasts longer stays.
+    pub(super) fn impose(
         &self,
         rule: &str,
-        named: NamedKey,
+        key_name: KeyName,
         hash: KeyHash,
         lasting: Option<Duration>,
         now: Timestamp,
     ) -> Duration {
-        let NamedKey { name, key } = named;
-        let remaining = Some(lasting.unwrap_or(self.ban.lasting).min(self.ban.lasting));
-        let news = BanNews { rule: rule.to_owned(), name, key, remaining };
-        if self.hear(&news, hash, now) {
-            self.tell(news);
+        let KeyName { name, key } = key_name;
+        let remaining = Some(lasting.unwrap_or(self.ban.duration).min(self.ban.duration));
+        let event = BanEvent { rule: rule.to_owned(), name, key, remaining };
+        if self.apply_event(&event, hash, now) {
+            self.push_event(event);
         }
         self.remaining(hash, now).unwrap_or_default()
     }
 
-    /// Remembers who was banned just now, and tells the fleet.
-    pub(super) fn note(&self, rule: &str, named: NamedKey, hash: KeyHash, now: Timestamp) {
-        let NamedKey { name, key } = named;
-        let news = BanNews { rule: rule.to_owned(), name, key, remaining: Some(self.ban.lasting) };
-        self.enlist(&news, hash, now + self.ban.lasting, now);
-        self.tell(news);
+    /// Lists a ban that was just imposed and records an event for the cluster.
+    pub(super) fn record(&self, rule: &str, key_name: KeyName, hash: KeyHash, now: Timestamp) {
+        let KeyName { name, key } = key_name;
+        let event = BanEvent { rule: rule.to_owned(), name, key, remaining: Some(self.ban.duration) };
+        self.insert_listed(&event, hash, now + self.ban.duration, now);
+        self.push_event(event);
     }
 
-    fn enlist(&self, news: &BanNews, hash: KeyHash, until: Timestamp, now: Timestamp) {
+    fn insert_listed(&self, event: &BanEvent, hash: KeyHash, until: Timestamp, now: Timestamp) {
         let mut listed = self.listed.lock();
-        if listed.len() >= LISTED {
+        if listed.len() >= MAX_LISTED_BANS {
             listed.retain(|_, ban| ban.until > now);
         }
-        if listed.len() < LISTED {
-            listed.insert(news.key.clone(), Listed { name: news.name.clone(), hash, until });
+        if listed.len() < MAX_LISTED_BANS {
+            listed.insert(event.key.clone(), ListedBan { name: event.name.clone(), hash, until });
         }
     }
 
-    fn tell(&self, news: BanNews) {
-        if let Some(untold) = &self.news {
-            let mut untold = untold.lock();
-            if untold.len() < LISTED {
-                untold.push(news);
+    fn push_event(&self, event: BanEvent) {
+        if let Some(events) = &self.events {
+            let mut events = events.lock();
+            if events.len() < MAX_LISTED_BANS {
+                events.push(event);
             }
         }
     }
 
-    /// What the fleet has not been told yet.
-    pub(super) fn take_news(&self) -> Vec<BanNews> {
-        self.news.as_ref().map(|untold| std::mem::take(&mut *untold.lock())).unwrap_or_default()
+    /// Drains the events not yet sent to the cluster.
+    pub(super) fn drain_events(&self) -> Vec<BanEvent> {
+        self.events.as_ref().map(|events| std::mem::take(&mut *events.lock())).unwrap_or_default()
     }
 
-    /// All bans in force that the fleet should know of.
-    pub(super) fn all_news(&self, rule: &str, now: Timestamp) -> Vec<BanNews> {
-        if self.news.is_none() {
+    /// Events for all active bans that the cluster should know.
+    pub(super) fn active_events(&self, rule: &str, now: Timestamp) -> Vec<BanEvent> {
+        if self.events.is_none() {
             return Vec::new();
         }
         let listed = self.listed.lock();
-        let news = listed.iter().filter_map(|(key, ban)| {
+        let events = listed.iter().filter_map(|(key, ban)| {
             let remaining = Some(self.remaining(ban.hash, now)?);
-            Some(BanNews { rule: rule.to_owned(), name: ban.name.clone(), key: key.clone(), remaining })
+            Some(BanEvent { rule: rule.to_owned(), name: ban.name.clone(), key: key.clone(), remaining })
         });
-        news.collect()
+        events.collect()
     }
 
-    /// Takes up what another process has done. A ban here that lasts longer stays. Answers whether anything has
-    /// changed.
-    pub(super) fn hear(&self, news: &BanNews, hash: KeyHash, now: Timestamp) -> bool {
-        let Some(remaining) = news.remaining else {
-            self.listed.lock().remove(&news.key);
-            self.states.forget(hash);
+    /// Applies an event of another process. A local ban that lasts longer stays. Returns true if anything changed.
+    pub(super) fn apply_event(&self, event: &BanEvent, hash: KeyHash, now: Timestamp) -> bool {
+        let Some(remaining) = event.remaining else {
+            self.listed.lock().remove(&event.key);
+            self.states.reset(hash);
             return true;
         };
-        let remaining = remaining.min(self.ban.lasting);
+        let remaining = remaining.min(self.ban.duration);
         if self.remaining(hash, now).is_some_and(|present| present >= remaining) || remaining.is_zero() {
             return false;
         }
-        // As if it had been pronounced here, so long ago.
-        let ago = saturating_nanos(self.ban.lasting - remaining);
-        let then = Timestamp::from_nanos(now.as_nanos().saturating_sub(ago));
-        self.states.visit(hash, now, &mut |_, state| {
+        // As if the ban had been imposed here at that earlier time.
+        let elapsed = saturating_nanos(self.ban.duration - remaining);
+        let then = Timestamp::from_nanos(now.as_nanos().saturating_sub(elapsed));
+        self.states.with_state(hash, now, &mut |_, state| {
             let (refusals, term) = state.split_at_mut(self.refusals.words());
             refusals.fill(0);
             let term = &mut term[..self.term.words()];
@@ -234,29 +233,34 @@ impl BanBook {
             self.term.commit(term, then, 1, false);
             true
         });
-        self.enlist(news, hash, now + remaining, now);
+        self.insert_listed(event, hash, now + remaining, now);
         true
     }
 
-    pub(super) fn list(&self, rule: &str, now: Timestamp) -> Vec<Banned> {
+    pub(super) fn list(&self, rule: &str, now: Timestamp) -> Vec<ActiveBan> {
         let listed = self.listed.lock();
-        let mut bans: Vec<Banned> = listed
+        let mut bans: Vec<ActiveBan> = listed
             .values()
             .filter_map(|ban| {
                 let remaining = self.remaining(ban.hash, now)?;
-                Some(Banned { rule: rule.to_owned(), key: ban.name.clone(), remaining })
+                Some(ActiveBan { rule: rule.to_owned(), key: ban.name.clone(), remaining })
             })
             .collect();
         bans.sort_by(|a, b| a.key.cmp(&b.key));
         bans
     }
 
-    /// Lifts the bans of this readable key. Answers whether there was one.
+    /// Lifts the bans of this readable key. Returns true if there was one.
     pub(super) fn lift(&self, rule: &str, name: &str) -> bool {
-        let lifted: Vec<(FleetKey, Listed)> = self.listed.lock().extract_if(|_, ban| ban.name == name).collect();
+        let lifted: Vec<(CanonicalKey, ListedBan)> = self.listed.lock().extract_if(|_, ban| ban.name == name).collect();
         for (key, ban) in &lifted {
-            self.states.forget(ban.hash);
-            self.tell(BanNews { rule: rule.to_owned(), name: ban.name.clone(), key: key.clone(), remaining: None });
+            self.states.reset(ban.hash);
+            self.push_event(BanEvent {
+                rule: rule.to_owned(),
+                name: ban.name.clone(),
+                key: key.clone(),
+                remaining: None,
+            });
         }
         !lifted.is_empty()
     }
@@ -269,21 +273,21 @@ impl BanBook {
         self.states.save()
     }
 
-    /// The same book with saved bans in it. Keys are known by their hashes only, so such bans hold but
-    /// are not listed.
+    /// Returns the table with restored bans. Saved state has only key hashes, so these bans are enforced but not
+    /// listed.
     pub(super) fn restored(&self, saved: &SavedState, clock: &ClockHandle) -> Result<Arc<Self>, RestoreError> {
         let limits = [Limit::FixedWindow(self.refusals), Limit::FixedWindow(self.term)];
-        let builder = Builder::default().limits(limits).clock(clock.clone()).lenient();
-        let states = builder.restore_inner(saved, self.states.buckets())?;
+        let builder = Builder::default().limits(limits).clock(clock.clone()).drop_evicted();
+        let states = builder.restore_core(saved, self.states.buckets())?;
         let Self { ban, refusals, term, .. } = *self;
-        let news = self.news.as_ref().map(|_| Mutex::default());
-        Ok(Arc::new(Self { ban, refusals, term, states, listed: Mutex::default(), news }))
+        let events = self.events.as_ref().map(|_| Mutex::default());
+        Ok(Arc::new(Self { ban, refusals, term, states, listed: Mutex::default(), events }))
     }
 }
 
-/// The counters a ban is kept with: refusals within their time, and the term itself.
+/// Windows of a ban: one counts refusals, the other is the duration of the ban.
 fn windows(ban: Ban) -> Option<(FixedWindow, FixedWindow)> {
     let refusals = FixedWindow::new(u64::from(ban.after), ban.within, Alignment::FirstUse).ok()?;
-    let term = FixedWindow::new(1, ban.lasting, Alignment::FirstUse).ok()?;
+    let term = FixedWindow::new(1, ban.duration, Alignment::FirstUse).ok()?;
     Some((refusals, term))
 }

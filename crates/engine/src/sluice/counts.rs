@@ -1,7 +1,7 @@
-//! What rules and lists have decided, in numbers.
+//! Decision counters of rules and lists.
 //!
-//! Counting is one relaxed addition per number: cheap enough for every request, and cheap to read at any
-//! time. Numbers belong to a rule's name: they go on when the rule is replaced by one that counts the same.
+//! Counting is one relaxed addition per counter: cheap enough for every request, and readable at any time.
+//! Counters belong to a rule's name and continue after the rule is replaced by one that counts the same thing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::clock::ClockHandle;
 use crate::time::{Timestamp, saturating_nanos};
 
-/// The upper bounds of the classes of [`WaitTimes`]; each belongs to its class. The last class has none.
+/// Inclusive upper bounds of the buckets of [`WaitTimes`]. The last bucket has none.
 pub const WAIT_BOUNDS: [Duration; 12] = [
     Duration::from_millis(1),
     Duration::from_millis(5),
@@ -26,66 +26,66 @@ pub const WAIT_BOUNDS: [Duration; 12] = [
     Duration::from_secs(10),
 ];
 
-/// How long requests waited.
+/// Histogram of wait times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitTimes {
-    /// How many waited so long: at most [`WAIT_BOUNDS`], and in the last place longer than any of them. Each
-    /// request counts in one place only.
+    /// Number of waits per bucket: up to each of [`WAIT_BOUNDS`], and in the last bucket longer than all of them.
+    /// Each request counts in one bucket only.
     pub buckets: [u64; WAIT_BOUNDS.len() + 1],
-    /// All waits together.
+    /// Sum of all waits.
     pub sum: Duration,
 }
 
 impl WaitTimes {
-    /// How many waited.
+    /// Number of waits.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 }
 
-/// What a rule has decided since it came into force under its name.
+/// Counters of a rule since it became active under its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleCounts {
     /// The rule's name.
     pub rule: String,
-    /// Requests it let through.
+    /// Requests admitted.
     pub admitted: u64,
-    /// Requests it refused; in shadow mode, would have refused.
+    /// Requests refused; in shadow mode, requests that would have been refused.
     pub refused: u64,
     /// Requests refused because their key was banned.
     pub banned: u64,
-    /// Of the admitted and refused, those it decided without its store.
+    /// Admitted and refused requests decided without the store.
     pub degraded: u64,
-    /// Bytes it let pass, if it paces them.
+    /// Bytes passed, if the rule paces bandwidth.
     pub bytes: u64,
-    /// Keys it forgot before they had recovered.
-    pub forgotten_early: u64,
-    /// Callers waiting for their turn, and bodies for theirs.
+    /// Keys evicted before they had recovered.
+    pub early_evictions: u64,
+    /// Queued requests and bodies.
     pub waiting: usize,
-    /// Requests it made stand in line or sit out a pause, however that ended.
+    /// Requests that were queued or delayed, with any result.
     pub waited: u64,
-    /// How long those waited.
+    /// Durations of those waits.
     pub waits: WaitTimes,
-    /// Permits of its concurrency limits that are out in this process; `None`: it has no such limit.
+    /// Permits of concurrency limits held in this process; `None` if the rule has no such limit.
     pub permits: Option<u64>,
-    /// How much of its tightest limit is used now, from 0 to 1. `None` for rules with a key, and for those a
-    /// store counts.
+    /// Current utilization of the tightest limit, from 0 to 1. `None` for keyed rules and for rules counted in a
+    /// store.
     pub used: Option<f64>,
 }
 
-/// How many requests the lists have decided.
+/// Number of requests decided by the lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListCounts {
-    /// Let through by the allow list.
+    /// Requests admitted by the allow list.
     pub allowed: u64,
-    /// Refused by the deny list.
+    /// Requests refused by the deny list.
     pub denied: u64,
 }
 
-/// What a rule has decided.
+/// Atomic counters of a rule.
 #[derive(Default)]
 #[repr(align(64))]
-pub(super) struct Counters {
+pub(super) struct RuleCounters {
     pub(super) admitted: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) banned: AtomicU64,
@@ -94,7 +94,7 @@ pub(super) struct Counters {
     pub(super) waits: WaitCounters,
 }
 
-/// How long requests waited.
+/// Atomic histogram of wait times.
 #[derive(Default)]
 pub(super) struct WaitCounters {
     buckets: [AtomicU64; WAIT_BOUNDS.len() + 1],
@@ -102,7 +102,7 @@ pub(super) struct WaitCounters {
 }
 
 impl WaitCounters {
-    fn count(&self, waited: Duration) {
+    fn record(&self, waited: Duration) {
         let class = WAIT_BOUNDS.iter().position(|bound| waited <= *bound).unwrap_or(WAIT_BOUNDS.len());
         self.buckets[class].fetch_add(1, Ordering::Relaxed);
         self.nanos.fetch_add(saturating_nanos(waited), Ordering::Relaxed);
@@ -114,26 +114,26 @@ impl WaitCounters {
     }
 }
 
-/// Somebody who waits for a rule; counted when that ends, however it does.
-pub(super) struct CountedWait {
-    counters: Arc<Counters>,
+/// Measures the wait of a request for a rule. Dropping it records the wait, with any result.
+pub(super) struct WaitTimer {
+    counters: Arc<RuleCounters>,
     clock: ClockHandle,
     since: Timestamp,
 }
 
-impl CountedWait {
-    pub(super) fn begin(counters: &Arc<Counters>, clock: &ClockHandle, since: Timestamp) -> Self {
+impl WaitTimer {
+    pub(super) fn begin(counters: &Arc<RuleCounters>, clock: &ClockHandle, since: Timestamp) -> Self {
         Self { counters: Arc::clone(counters), clock: clock.clone(), since }
     }
 }
 
-impl Drop for CountedWait {
+impl Drop for WaitTimer {
     fn drop(&mut self) {
-        self.counters.waits.count(self.clock.now() - self.since);
+        self.counters.waits.record(self.clock.now() - self.since);
     }
 }
 
-/// What the lists have decided.
+/// Atomic counters of the lists.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct ListCounters {

@@ -1,4 +1,4 @@
-//! Deciding one request: select the checks, decide them all or nothing.
+//! Decision of one request: selects the checks and decides them all or nothing.
 
 use std::num::IntErrorKind;
 use std::sync::Arc;
@@ -8,132 +8,132 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::ban::NamedKey;
-use super::fleet::{self, FleetAsking};
-use super::gating::Coming;
+use super::ban::KeyName;
+use super::cluster::{self, PendingCheck};
 use super::outcome::{Cause, Outcome};
+use super::overload::GateMode;
 use super::snapshot::{RuleState, Snapshot};
-use crate::algorithm::{self, Entry, Status};
+use crate::algorithm::{self, AdmitMode, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
-use crate::fleet::{FleetKey, FleetMark};
-use crate::limiter::{Inner, NO_STATE};
-use crate::plan::{Ruling, Taking};
+use crate::limit_set::{Charge, Evaluation};
+use crate::limiter::{LimiterCore, STATE_UNREACHABLE};
 use crate::rule::key::{hash_key, readable_key};
 use crate::rule::{Attribute, Cost, ListHit, Params, Request, Rule};
+use crate::store::{CanonicalKey, LeaseToken};
 use crate::table::{KeyHash, KeyHasher};
 use crate::time::Timestamp;
-use crate::wait::{Watcher, block_on};
+use crate::wait::{WakeId, block_on};
 
-/// One rule's question about one request, and its answer.
-pub(super) struct Check {
+/// Check of one rule for one request, with its result.
+pub(super) struct RuleCheck {
     pub(super) rule: usize,
     pub(super) key: KeyHash,
     pub(super) cost: u64,
-    /// Whether the rule only watches.
+    /// Set for rules in shadow mode.
     pub(super) shadow: bool,
-    pub(super) said: Option<Said>,
-    /// The key for people and other processes; only made where somebody may have to be told it later.
-    pub(super) named: Option<Box<NamedKey>>,
+    pub(super) result: Option<RuleCheckResult>,
+    /// Readable and canonical key. Only built if it may be needed after the request is gone.
+    pub(super) key_name: Option<Box<KeyName>>,
 }
 
-/// What a rule said.
-pub(super) struct Said {
-    pub(super) ruling: Ruling,
+/// Result of a rule check.
+pub(super) struct RuleCheckResult {
+    pub(super) evaluation: Evaluation,
     pub(super) status: Status,
-    pub(super) taken: Option<Taking>,
-    pub(super) source: Source,
+    pub(super) charge: Option<Charge>,
+    pub(super) source: DecisionSource,
 }
 
-/// Who a rule's answer is from.
+/// Origin of a rule's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// This process, which alone counts the rule.
+pub(super) enum DecisionSource {
+    /// Counted by this process alone.
     Local,
-    /// This process, from its slice of what the fleet shares.
-    Lease(FleetMark),
-    /// The store.
+    /// Decided by this process from its lease of a cluster-wide limit.
+    Lease(LeaseToken),
+    /// Decided by the store.
     Store,
-    /// This process, from its share while the store is lost.
-    Share,
-    /// Nobody: it was assumed while the store is lost.
+    /// Decided by this process from its local share because the store is unavailable.
+    LocalShare,
+    /// Assumed by the failure policy because the store is unavailable.
     Assumed,
 }
 
-impl Source {
-    /// Whether the store should have been asked, and was lost.
+impl DecisionSource {
+    /// True if the store should have decided but was unavailable.
     pub(super) const fn is_degraded(self) -> bool {
-        matches!(self, Self::Share | Self::Assumed)
+        matches!(self, Self::LocalShare | Self::Assumed)
     }
 }
 
-impl Said {
-    /// An answer that was given without asking the limits.
+impl RuleCheckResult {
+    /// Result of a decision that did not evaluate the limits.
     pub(super) fn from_decision(decision: &Decision) -> Self {
-        let ruling = Ruling { check: decision.verdict.into(), limit: decision.limit };
-        Self { ruling, status: decision.status, taken: None, source: Source::Local }
+        let evaluation = Evaluation { check: decision.verdict.into(), limit: decision.limit };
+        Self { evaluation, status: decision.status, charge: None, source: DecisionSource::Local }
     }
 }
 
-/// How many rules with limits can match one request. More than that, and it is refused.
-const MOST_TOGETHER: usize = 256;
+/// Maximum number of enforced rules with limits per request. A request that matches more is refused.
+const MAX_ENFORCED_RULES: usize = 256;
 
-/// The questions about one request, in the order of the rules.
-pub(super) type Checks = SmallVec<[Check; 2]>;
+/// Checks of one request, in rule order.
+pub(super) type Checks = SmallVec<[RuleCheck; 2]>;
 
-/// How a request asks the rules it meets.
+/// Queueing mode of a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asking {
-    /// For an answer at once; a place in a paced line may be part of it.
-    AtOnce,
-    /// To wait here where a rule has a queue: then only to be let in if its turn has come.
-    ToWait,
+pub(super) enum WaitMode {
+    /// Decides immediately; the result may include a slot in a paced queue.
+    Immediate,
+    /// May wait here if a rule has a queue. Such a rule then admits the request only once it may proceed.
+    MayWait,
 }
 
-/// Which rules have a say.
+/// Selection of the rules to evaluate.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deciding {
-    /// Those whose target the request is.
+pub(super) enum Selection {
+    /// Rules with a target that matches the request.
     Matching,
-    /// The one at this position, whatever its target and side.
+    /// The rule at this position, regardless of its target and side.
     Only(usize),
 }
 
 pub(super) fn decide(
     snapshot: Arc<Snapshot>,
-    deciding: Deciding,
+    selection: Selection,
     request: &Request<'_>,
     clock: &ClockHandle,
 ) -> Outcome {
     let mut outcome = Outcome::new(snapshot);
-    let now = decide_uncounted(&mut outcome, deciding, request, clock, Asking::AtOnce);
-    if fleet::decide_at_once(&mut outcome, now) {
-        let questions = fleet::questions(&mut outcome, deciding, request);
-        let (mut outcome, now) = block_on(FleetAsking::begin(outcome, questions, Asking::AtOnce, clock));
+    let now = decide_uncounted(&mut outcome, selection, request, clock, WaitMode::Immediate);
+    if cluster::decide_from_leases(&mut outcome, now) {
+        let queries = cluster::store_queries(&mut outcome, selection, request);
+        let (mut outcome, now) = block_on(PendingCheck::begin(outcome, queries, WaitMode::Immediate, clock));
         if outcome.is_gated() {
-            outcome.pass_gates(Coming::AtOnce);
-            outcome.count(now, Some((deciding, request)));
+            outcome.pass_gates(GateMode::Immediate);
+            outcome.count(now, Some((selection, request)));
         }
         return outcome;
     }
     if outcome.is_gated() {
-        outcome.pass_gates(Coming::AtOnce);
+        outcome.pass_gates(GateMode::Immediate);
     }
     if !outcome.is_admitted() {
-        name_for_bans(&mut outcome, deciding, request);
+        capture_ban_keys(&mut outcome, selection, request);
     }
-    outcome.count(now, Some((deciding, request)));
+    outcome.count(now, Some((selection, request)));
     outcome
 }
 
-/// Decides without counting what the rules said, for those who may ask again. Fills in the outcome where
-/// it stands, as it is large to move about, and answers when that was.
+/// Decides without updating the counters, for requests that may be evaluated again. Fills in the outcome in
+/// place, as it is large to move, and returns the time of the decision.
 pub(super) fn decide_uncounted(
     outcome: &mut Outcome,
-    deciding: Deciding,
+    selection: Selection,
     request: &Request<'_>,
     clock: &ClockHandle,
-    asking: Asking,
+    wait_mode: WaitMode,
 ) -> Timestamp {
     let hit = outcome.snapshot.lists().check(request);
     if let Some(hit) = hit {
@@ -146,7 +146,7 @@ pub(super) fn decide_uncounted(
         counter.fetch_add(1, Ordering::Relaxed);
         return clock.now();
     }
-    select(&outcome.snapshot, deciding, request, &mut outcome.checks, |_, _| {});
+    select(&outcome.snapshot, selection, request, &mut outcome.checks, |_, _| {});
     let now = clock.now();
     if let Some((rule, remaining)) = banned(&outcome.snapshot, &outcome.checks, now) {
         outcome.snapshot.state(rule).counters.banned.fetch_add(1, Ordering::Relaxed);
@@ -154,47 +154,48 @@ pub(super) fn decide_uncounted(
         outcome.cause = Cause::Ban(rule);
         return now;
     }
-    if !stand_behind_lines(outcome, now) {
-        rule_on(outcome, now, asking);
+    if !refuse_behind_queue(outcome, now) {
+        evaluate(outcome, now, wait_mode);
     }
     outcome.conclude();
     now
 }
 
-/// Asks the rules of this process once more.
-pub(super) fn rule_again(outcome: &mut Outcome, now: Timestamp) {
-    outcome.checks.iter_mut().for_each(|check| check.said = None);
-    if !stand_behind_lines(outcome, now) {
-        rule_on(outcome, now, Asking::ToWait);
+/// Evaluates the local rules again.
+pub(super) fn reevaluate(outcome: &mut Outcome, now: Timestamp) {
+    outcome.checks.iter_mut().for_each(|check| check.result = None);
+    if !refuse_behind_queue(outcome, now) {
+        evaluate(outcome, now, WaitMode::MayWait);
     }
     outcome.conclude();
 }
 
-/// Collects the checks of a request. `each` sees every matching rule, also those whose key it lacks.
+/// Collects the checks of a request. `each` is called for every matching rule, including rules with a key that
+/// the request lacks.
 pub(super) fn select(
     snapshot: &Snapshot,
-    deciding: Deciding,
+    selection: Selection,
     request: &Request<'_>,
     checks: &mut Checks,
     each: impl FnMut(usize, &Params<'_>),
 ) {
-    each_check(snapshot, deciding, request, each, |rule, key, cost| {
+    each_check(snapshot, selection, request, each, |rule, key, cost| {
         let shadow = snapshot.rules()[rule].is_shadow();
-        checks.push(Check { rule, key, cost, shadow, said: None, named: None });
+        checks.push(RuleCheck { rule, key, cost, shadow, result: None, key_name: None });
     });
 }
 
-/// Reports the rules that count a request, with its key and cost. `each` sees every matching rule, also
-/// those whose key it lacks.
+/// Calls `counts` for each rule that counts the request, with its key and cost. `each` is called for every
+/// matching rule, including rules with a key that the request lacks.
 #[inline]
 pub(super) fn each_check(
     snapshot: &Snapshot,
-    deciding: Deciding,
+    selection: Selection,
     request: &Request<'_>,
     mut each: impl FnMut(usize, &Params<'_>),
     mut counts: impl FnMut(usize, KeyHash, u64),
 ) {
-    each_rule(snapshot, deciding, request, |index, params| {
+    each_rule(snapshot, selection, request, |index, params| {
         let rule = &snapshot.rules()[index];
         each(index, params);
         let mut hasher = KeyHasher::new(snapshot.seed());
@@ -208,17 +209,17 @@ pub(super) fn each_check(
     });
 }
 
-/// Reports the rules that have a say, with what their patterns captured.
+/// Calls `found` for each selected rule, with the parameters that its pattern captured.
 pub(super) fn each_rule(
     snapshot: &Snapshot,
-    deciding: Deciding,
+    selection: Selection,
     request: &Request<'_>,
     mut found: impl FnMut(usize, &Params<'_>),
 ) {
-    match deciding {
-        Deciding::Matching => snapshot.index().matching(snapshot.rules(), request, found),
-        Deciding::Only(rule) => {
-            // Its pattern is not looked at, so there are no parameters.
+    match selection {
+        Selection::Matching => snapshot.index().matching(snapshot.rules(), request, found),
+        Selection::Only(rule) => {
+            // The pattern is not evaluated, so there are no parameters.
             let params = Params::new();
             if snapshot.rules()[rule].when.as_ref().is_none_or(|when| when.holds(request, &params)) {
                 found(rule, &params);
@@ -227,136 +228,138 @@ pub(super) fn each_rule(
     }
 }
 
-/// What a request costs by a rule. One that costs nothing itself only looks, whatever others would have to pay.
+/// Cost of a request under a rule. A request with a cost of zero consumes nothing under any rule.
 #[inline]
 fn cost(rule: &Rule, request: &Request<'_>, params: &Params<'_>) -> u64 {
     match &rule.cost {
         _ if request.cost == 0 => 0,
         Cost::Fixed(cost) => cost.saturating_mul(request.cost),
         Cost::Estimate { reserve, .. } => *reserve,
-        Cost::Attribute(attribute) => told_cost(attribute, request, params),
+        Cost::Attribute(attribute) => attribute_cost(attribute, request, params),
     }
 }
 
-fn told_cost(attribute: &Attribute, request: &Request<'_>, params: &Params<'_>) -> u64 {
+fn attribute_cost(attribute: &Attribute, request: &Request<'_>, params: &Params<'_>) -> u64 {
     match request.value(attribute, params).map(|text| text.trim().parse::<u64>()) {
         Some(Ok(number)) => number,
-        // Too large to count is not one, but more than any limit.
+        // A number that overflows exceeds every limit; it must not count as one.
         Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => u64::MAX,
         _ => 1,
     }
 }
 
-fn banned(snapshot: &Snapshot, checks: &[Check], now: Timestamp) -> Option<(usize, Duration)> {
+fn banned(snapshot: &Snapshot, checks: &[RuleCheck], now: Timestamp) -> Option<(usize, Duration)> {
     checks.iter().filter(|check| !check.shadow).find_map(|check| {
         let bans = snapshot.state(check.rule).bans.as_ref()?;
         Some((check.rule, bans.remaining(check.key, now)?))
     })
 }
 
-/// Refuses if others wait for one of the keys: nobody passes them. Answers whether that was so.
-fn stand_behind_lines(outcome: &mut Outcome, now: Timestamp) -> bool {
+/// Refuses the request if others are queued for one of its keys, so that it does not overtake them. Returns
+/// true if it was refused.
+fn refuse_behind_queue(outcome: &mut Outcome, now: Timestamp) -> bool {
     let mut waiting = false;
     for check in outcome.checks.iter_mut().filter(|check| !check.shadow && check.cost > 0) {
         if let Some(limiter) = outcome.snapshot.state(check.rule).decider()
-            && limiter.has_line(check.key)
+            && limiter.has_waiters(check.key)
         {
-            check.said = Some(Said::from_decision(&limiter.behind_line(check.key, now, check.cost)));
+            check.result =
+                Some(RuleCheckResult::from_decision(&limiter.denial_behind_queue(check.key, now, check.cost)));
             waiting = true;
         }
     }
     waiting
 }
 
-/// Decides all checks: the enforced ones together, then the shadow ones each by itself.
-pub(super) fn rule_on(outcome: &mut Outcome, now: Timestamp, asking: Asking) {
+/// Decides all checks: the enforced ones together, then each shadow check separately.
+pub(super) fn evaluate(outcome: &mut Outcome, now: Timestamp, wait_mode: WaitMode) {
     let snapshot = &*outcome.snapshot;
     let checks = &mut outcome.checks;
     let mut enforced: SmallVec<[(u64, usize); 8]> = SmallVec::new();
     for (index, check) in checks.iter_mut().enumerate() {
-        check.said = None;
+        check.result = None;
         if let Some(limiter) = snapshot.state(check.rule).decider()
             && !check.shadow
         {
             enforced.push((limiter.id(), index));
         }
     }
-    if enforced.len() > MOST_TOGETHER {
-        // Each is held while the next is asked. Nobody meant so many rules for one request: refuse it
-        // rather than run out of stack.
-        let said = Said::from_decision(&NO_STATE);
-        checks[enforced[MOST_TOGETHER].1].said = Some(said);
+    if enforced.len() > MAX_ENFORCED_RULES {
+        // Each limiter stays locked during the check of the next. Refuse the request rather than run out of stack.
+        let result = RuleCheckResult::from_decision(&STATE_UNREACHABLE);
+        checks[enforced[MAX_ENFORCED_RULES].1].result = Some(result);
         return;
     }
-    // Everybody takes limiters in the same order, so nobody waits in a circle.
+    // Limiters are always locked in the same order to avoid deadlocks.
     enforced.sort_unstable();
-    let mut together = Together { snapshot, checks, order: &enforced, now, asking };
-    if together.ask(0, true) {
+    let mut transaction = AllOrNothing { snapshot, checks, order: &enforced, now, wait_mode };
+    if transaction.check_from(0, true) {
         for check in checks.iter_mut().filter(|check| check.shadow) {
             if let Some(limiter) = snapshot.state(check.rule).decider() {
-                let tried = limiter.take(check.key, now, check.cost, Entry::Enqueue);
-                let said = Said::from_decision(&tried.decision);
-                check.said = Some(Said { taken: tried.taken, ..said });
+                let attempt = limiter.take(check.key, now, check.cost, AdmitMode::Reserve);
+                let result = RuleCheckResult::from_decision(&attempt.decision);
+                check.result = Some(RuleCheckResult { charge: attempt.charge, ..result });
             }
         }
     }
 }
 
-/// Several limiters asked as one: each is held while the next is asked, and all take or none does.
-struct Together<'a> {
+/// All-or-nothing transaction over several limiters: each stays locked during the check of the next.
+struct AllOrNothing<'a> {
     snapshot: &'a Snapshot,
     checks: &'a mut Checks,
-    /// Which checks, by their limiter.
+    /// Checks, ordered by limiter id.
     order: &'a [(u64, usize)],
     now: Timestamp,
-    asking: Asking,
+    wait_mode: WaitMode,
 }
 
-impl Together<'_> {
-    /// Asks the limiters from this one on; `so_far` is what those before said.
-    fn ask(&mut self, from: usize, so_far: bool) -> bool {
-        let Some(&(_, index)) = self.order.get(from) else { return so_far };
+impl AllOrNothing<'_> {
+    /// Checks the limiters from this one on; `admitted_so_far` is the result of the previous ones.
+    fn check_from(&mut self, from: usize, admitted_so_far: bool) -> bool {
+        let Some(&(_, index)) = self.order.get(from) else { return admitted_so_far };
         let (key, cost) = (self.checks[index].key, self.checks[index].cost);
         let rule_state = self.snapshot.state(self.checks[index].rule);
-        let Some(limiter) = rule_state.decider() else { return self.ask(from + 1, so_far) };
+        let Some(limiter) = rule_state.decider() else { return self.check_from(from + 1, admitted_so_far) };
         let now = self.now;
         let queues = || self.snapshot.rules()[self.checks[index].rule].on_limit.queue.is_some();
-        let entry = if self.asking == Asking::ToWait && queues() { Entry::Depart } else { Entry::Enqueue };
-        let mut all = false;
-        let place = limiter.visit_known(rule_state.core.as_deref(), key, now, &mut |plan, state| {
-            let ruling = plan.check(state, now, cost, entry);
-            all = self.ask(from + 1, so_far && ruling.admits());
-            let said = self.checks[index].said.insert(Said {
-                ruling,
+        let entry =
+            if self.wait_mode == WaitMode::MayWait && queues() { AdmitMode::Immediate } else { AdmitMode::Reserve };
+        let mut all_admit = false;
+        let slot = limiter.with_state_in(rule_state.core.as_deref(), key, now, &mut |limit_set, state| {
+            let evaluation = limit_set.check(state, now, cost, entry);
+            all_admit = self.check_from(from + 1, admitted_so_far && evaluation.admits());
+            let result = self.checks[index].result.insert(RuleCheckResult {
+                evaluation,
                 status: Status::default(),
-                taken: None,
-                source: Source::Local,
+                charge: None,
+                source: DecisionSource::Local,
             });
-            if all {
-                plan.take(state, now, cost, limiter.is_reservable(), &mut said.taken);
+            if all_admit {
+                limit_set.take(state, now, cost, limiter.is_reservable(), &mut result.charge);
             }
-            said.status = plan.report(&mut said.ruling, state, now);
-            all && cost > 0
+            result.status = limit_set.report(&mut result.evaluation, state, now);
+            all_admit && cost > 0
         });
-        if let Some(Said { taken: Some(taking), .. }) = &mut self.checks[index].said {
-            taking.place = place;
-            limiter.note_taken(taking);
+        if let Some(RuleCheckResult { charge: Some(charge), .. }) = &mut self.checks[index].result {
+            charge.slot = slot;
+            limiter.record_charge(charge);
         }
-        all
+        all_admit
     }
 }
 
 impl Outcome {
-    /// Draws the verdict from what the rules said.
+    /// Derives the verdict from the results of the rules.
     pub(super) fn conclude(&mut self) {
         let mut worst = algorithm::Check::Now;
         self.cause = Cause::Rules;
         for check in self.checks.iter().filter(|check| !check.shadow) {
-            if let Some(said) = &check.said
-                && said.ruling.check.severity() > worst.severity()
+            if let Some(result) = &check.result
+                && result.evaluation.check.severity() > worst.severity()
             {
-                worst = said.ruling.check;
-                if !said.ruling.admits() {
+                worst = result.evaluation.check;
+                if !result.evaluation.admits() {
                     self.cause = Cause::Limit(check.rule);
                 }
             }
@@ -364,44 +367,52 @@ impl Outcome {
         self.verdict = worst.verdict();
     }
 
-    /// The rules that refuse.
+    /// Rules that refuse the request.
     pub(super) fn refusing(&self) -> impl Iterator<Item = &Rule> {
         let refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());
         refusing.map(|check| &self.snapshot.rules()[check.rule])
     }
 
-    /// Whether every rule that refuses lets the request wait.
+    /// True if every refusing rule allows the request to wait.
     pub(super) fn may_wait(&self) -> bool {
         !self.is_admitted() && self.refusing().all(|rule| rule.on_limit.queue.is_some())
     }
 
-    /// Asks to be woken when something is given back that other limiters than this one wait for. Answers
-    /// whether there is any.
-    pub(super) fn watch_other_holders(&self, own: &Arc<Inner>, waker: &Waker, watched: &mut Watched) -> bool {
-        let mut watching = false;
-        for check in self.checks.iter().filter(|check| !check.shadow && check.is_held_up()) {
+    /// Registers wakeups for permits that other limiters than `own` wait for. Returns true if there is a new
+    /// registration.
+    pub(super) fn register_wakeups(
+        &self,
+        own: &Arc<LimiterCore>,
+        waker: &Waker,
+        registration: &mut WakeRegistration,
+    ) -> bool {
+        let mut registered = false;
+        for check in self.checks.iter().filter(|check| !check.shadow && check.waits_for_release()) {
             if let Some(limiter) = &self.snapshot.state(check.rule).limiter
                 && !Arc::ptr_eq(limiter, own)
-                && limiter.room.watch(check.key, watched.watcher, waker)
+                && limiter.queue.watch(check.key, registration.wake_id, waker)
             {
-                watched.note(limiter, check.key);
-                watching = true;
+                registration.add(limiter, check.key);
+                registered = true;
             }
         }
-        watching
+        registered
     }
 
-    /// Counts what every rule said, and refusals towards bans. Who was refused because the store is lost has
-    /// not run into the rule's limits. Keys are named by the request, or, if that is gone, must have been.
-    pub(super) fn count(&mut self, now: Timestamp, request: Option<(Deciding, &Request<'_>)>) {
+    /// Updates the counters of every rule and counts refusals towards bans. A refusal because the store is
+    /// unavailable does not count as a violation of the limit. Key names come from the request or, without it, must
+    /// have been captured.
+    pub(super) fn count(&mut self, now: Timestamp, request: Option<(Selection, &Request<'_>)>) {
         let admitted = self.is_admitted();
         for check in &mut self.checks {
             let state = self.snapshot.state(check.rule);
-            if let Some(watch) = &state.watch {
+            if let Some(tracker) = &state.tracker {
                 let refused = check.refuses() || self.cause == Cause::Ban(check.rule);
-                watch.note(check.key, refused, now, || match (&check.named, request) {
+                tracker.record(check.key, refused, now, || match (&check.key_name, request) {
                     (Some(named), _) => Some(named.name.clone()),
-                    (None, Some((deciding, request))) => name_of(&self.snapshot, deciding, check.rule, request),
+                    (None, Some((selection, request))) => {
+                        readable_key_of(&self.snapshot, selection, check.rule, request)
+                    }
                     (None, None) => None,
                 });
             }
@@ -413,91 +424,101 @@ impl Outcome {
                 state.counters.refused.fetch_add(1, Ordering::Relaxed);
                 if let Some(bans) = &state.bans
                     && !degraded
-                    // It is not the client who has had too much.
-                    && self.cause != Cause::Strain(check.rule)
-                    && bans.refused(check.key, now)
-                    && let Some(named) = check.named.take()
+                    // The process is overloaded; the client did not violate a limit.
+                    && self.cause != Cause::Overload(check.rule)
+                    && bans.record_refusal(check.key, now)
+                    && let Some(key_name) = check.key_name.take()
                 {
-                    bans.note(&self.snapshot.rules()[check.rule].name, *named, check.key, now);
+                    bans.record(&self.snapshot.rules()[check.rule].name, *key_name, check.key, now);
                 }
-            } else if admitted && (check.said.is_some() || state.gate.is_some()) {
+            } else if admitted && (check.result.is_some() || state.gate.is_some()) {
                 state.counters.admitted.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 }
 
-/// What a request has asked to be woken for, besides its own line.
-pub(super) struct Watched {
-    watcher: Watcher,
-    places: Vec<(Arc<Inner>, KeyHash)>,
+/// Wakeups that a request registered at other limiters than the one it is queued at.
+pub(super) struct WakeRegistration {
+    wake_id: WakeId,
+    keys: Vec<(Arc<LimiterCore>, KeyHash)>,
 }
 
-impl Watched {
+impl WakeRegistration {
     pub(super) fn new() -> Self {
-        Self { watcher: Watcher::new(), places: Vec::new() }
+        Self { wake_id: WakeId::new(), keys: Vec::new() }
     }
 
-    fn note(&mut self, limiter: &Arc<Inner>, key: KeyHash) {
-        if !self.places.iter().any(|(known, of)| Arc::ptr_eq(known, limiter) && *of == key) {
-            self.places.push((Arc::clone(limiter), key));
+    fn add(&mut self, limiter: &Arc<LimiterCore>, key: KeyHash) {
+        if !self.keys.iter().any(|(known, of)| Arc::ptr_eq(known, limiter) && *of == key) {
+            self.keys.push((Arc::clone(limiter), key));
         }
     }
 }
 
-impl Drop for Watched {
+impl Drop for WakeRegistration {
     fn drop(&mut self) {
-        for (limiter, key) in self.places.drain(..) {
-            limiter.room.unwatch(key, self.watcher);
+        for (limiter, key) in self.keys.drain(..) {
+            limiter.queue.unwatch(key, self.wake_id);
         }
     }
 }
 
-impl Check {
-    /// Whether it is refused until somebody gives back what they hold.
-    fn is_held_up(&self) -> bool {
-        self.said.as_ref().is_some_and(|said| said.ruling.check == algorithm::Check::Held)
+impl RuleCheck {
+    /// True if it is refused until permits are released.
+    fn waits_for_release(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.evaluation.check == algorithm::Check::Held)
     }
 
-    /// Whether it was decided without the store that counts it.
+    /// True if it was decided without the store that counts it.
     pub(super) fn is_degraded(&self) -> bool {
-        self.said.as_ref().is_some_and(|said| said.source.is_degraded())
+        self.result.as_ref().is_some_and(|result| result.source.is_degraded())
     }
 
     pub(super) fn refuses(&self) -> bool {
-        self.said.as_ref().is_some_and(|said| !said.ruling.admits())
+        self.result.as_ref().is_some_and(|result| !result.evaluation.admits())
     }
 }
 
-/// Makes the keys readable that may be banned for a refusal.
-pub(super) fn name_for_bans(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
-    name_keys(outcome, deciding, request, |state| state.bans.is_some());
+/// Captures the names of keys that may be banned for a refusal.
+pub(super) fn capture_ban_keys(outcome: &mut Outcome, selection: Selection, request: &Request<'_>) {
+    capture_key_names(outcome, selection, request, |state| state.bans.is_some());
 }
 
-/// Makes the keys readable that somebody may have to be told when the request is gone.
-pub(super) fn name_for_later(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>) {
-    name_keys(outcome, deciding, request, |state| state.bans.is_some() || state.watch.is_some());
+/// Captures the names of keys that are needed after the request is gone.
+pub(super) fn capture_keys(outcome: &mut Outcome, selection: Selection, request: &Request<'_>) {
+    capture_key_names(outcome, selection, request, |state| state.bans.is_some() || state.tracker.is_some());
 }
 
-fn name_keys(outcome: &mut Outcome, deciding: Deciding, request: &Request<'_>, wanted: fn(&RuleState) -> bool) {
+fn capture_key_names(
+    outcome: &mut Outcome,
+    selection: Selection,
+    request: &Request<'_>,
+    wanted: fn(&RuleState) -> bool,
+) {
     let Outcome { snapshot, checks, .. } = outcome;
-    if !checks.iter().any(|check| check.named.is_none() && wanted(snapshot.state(check.rule))) {
+    if !checks.iter().any(|check| check.key_name.is_none() && wanted(snapshot.state(check.rule))) {
         return;
     }
-    each_rule(snapshot, deciding, request, |index, params| {
+    each_rule(snapshot, selection, request, |index, params| {
         if let Some(check) = checks.iter_mut().find(|check| check.rule == index) {
             let parts = &snapshot.rules()[index].key;
-            let named = readable_key(parts, request, params).zip(FleetKey::of(parts, request, params));
-            check.named = named.map(|(name, key)| Box::new(NamedKey { name, key }));
+            let key_name = readable_key(parts, request, params).zip(CanonicalKey::of(parts, request, params));
+            check.key_name = key_name.map(|(name, key)| Box::new(KeyName { name, key }));
         }
     });
 }
 
-/// A request's key of one of its rules, readable.
+/// Readable key of a request under one rule.
 #[cold]
-pub(super) fn name_of(snapshot: &Snapshot, deciding: Deciding, rule: usize, request: &Request<'_>) -> Option<String> {
+pub(super) fn readable_key_of(
+    snapshot: &Snapshot,
+    selection: Selection,
+    rule: usize,
+    request: &Request<'_>,
+) -> Option<String> {
     let mut name = None;
-    each_rule(snapshot, deciding, request, |index, params| {
+    each_rule(snapshot, selection, request, |index, params| {
         if index == rule {
             name = readable_key(&snapshot.rules()[index].key, request, params);
         }

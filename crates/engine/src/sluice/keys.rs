@@ -1,8 +1,8 @@
-//! One key of one rule, named by its values: looking at it, forgetting it, banning it.
+//! Operations on one key of one rule, given by its values: peek, reset, ban.
 //!
-//! For whoever operates a sluice and has an address or an account in hand, not a request. A value is given
-//! for each part of the rule's key, in its order, and is read as a request's would be: an address is cut to
-//! the part's prefix, a host stands without its port.
+//! For operators who have an address or an account name, not a request. There is one value for each part of the
+//! rule's key, in order, and it is normalized as for a request: an address is truncated to the part's prefix, a
+//! host has no port.
 //!
 //! ```
 //! use sluicegate_engine::{Sluice, rule::{Attribute, Request, Rule}};
@@ -25,73 +25,74 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::Sluice;
-use super::ban::{Banned, NamedKey};
+use super::ban::{ActiveBan, KeyName};
 use super::snapshot::Snapshot;
 use crate::algorithm::{Check, Status};
-use crate::fleet::FleetKey;
 use crate::limit::Limit;
 use crate::rule::key::{hash_key, readable_key};
-use crate::rule::values::{LONGEST_VALUES, ValueError, with_values};
+use crate::rule::key_values::{MAX_VALUES_BYTES, ValueError, with_values};
+use crate::store::CanonicalKey;
 use crate::table::{KeyHash, KeyHasher};
 
-/// What is known of a key.
+/// State of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyState {
-    /// The key, readable.
+    /// Readable key.
     pub key: String,
-    /// How much longer it is banned.
+    /// Remaining duration of its ban.
     pub banned: Option<Duration>,
-    /// What is left of each of the rule's limits, in their order.
+    /// State of each of the rule's limits, in order.
     pub limits: Vec<LimitState>,
 }
 
-/// What is left of a limit for one key.
+/// State of a limit for one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitState {
     /// The limit.
     pub limit: Limit,
-    /// What could be had at once.
+    /// Quota available immediately.
     pub remaining: u64,
-    /// Time until everything is available again if nobody comes.
+    /// Time until the full quota is available again, without further requests.
     pub reset: Duration,
-    /// After which time one more would be admitted if nobody else came; `None`: at once, or no clock can tell.
+    /// Time until one more request would be admitted, without other requests; `None`: immediately, or the clock
+    /// alone does not decide.
     pub retry_after: Option<Duration>,
 }
 
-/// Why nothing can be said or done about a key.
+/// Error of an operation on a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// There is no rule of this name.
-    #[error("there is no such rule")]
+    #[error("unknown rule")]
     NoRule,
-    /// The rule's key has another number of parts.
-    #[error("the rule's key has {expected} parts, and {given} values were given: give one for each")]
+    /// The number of values differs from the number of key parts.
+    #[error("the rule's key has {expected} parts, but {given} values were given")]
     Parts {
-        /// How many parts the key has.
+        /// Number of key parts.
         expected: usize,
-        /// How many values were given.
+        /// Number of values given.
         given: usize,
     },
     /// No request can have this value.
     #[error("value {} of the key must be {expected}", part + 1)]
     Value {
-        /// Which value, counted from zero.
+        /// Index of the value, from zero.
         part: usize,
-        /// What it should be.
+        /// Expected form of the value.
         expected: &'static str,
     },
-    /// The rule bans nobody.
+    /// The rule has no ban.
     #[error("the rule has no ban")]
     NoBan,
     /// The rule is counted in the store.
     #[error("the rule is counted in the store, not in this process")]
-    Elsewhere,
+    InStore,
     /// The values are too long.
-    #[error("the key's values have more than {most} bytes")]
+    #[error("the values of the key exceed {max} bytes")]
     TooLong {
-        /// How many bytes they may have together.
-        most: usize,
+        /// Maximum total length in bytes.
+        max: usize,
     },
 }
 
@@ -100,34 +101,34 @@ impl From<ValueError> for KeyError {
         match error {
             ValueError::Count { expected, given } => Self::Parts { expected, given },
             ValueError::Value { part, expected } => Self::Value { part, expected },
-            ValueError::TooLong => Self::TooLong { most: LONGEST_VALUES },
+            ValueError::TooLong => Self::TooLong { max: MAX_VALUES_BYTES },
         }
     }
 }
 
-/// A key of a rule that was found by its values.
-struct Found {
+/// Key of a rule, resolved from its values.
+struct ResolvedKey {
     snapshot: Arc<Snapshot>,
     rule: usize,
     hash: KeyHash,
     name: String,
-    key: FleetKey,
+    key: CanonicalKey,
 }
 
 impl Sluice {
-    /// What is left for a key. Takes nothing.
+    /// Returns the state of a key. Consumes nothing.
     pub fn peek(&self, rule: &str, key: &[&str]) -> Result<KeyState, KeyError> {
-        let found = self.found(rule, key)?;
+        let found = self.resolve_key(rule, key)?;
         let state = found.snapshot.state(found.rule);
-        if state.fleet.is_some() {
-            return Err(KeyError::Elsewhere);
+        if state.cluster.is_some() {
+            return Err(KeyError::InStore);
         }
         let now = self.shared.clock.now();
-        let looks = state.limiter.iter().flat_map(|limiter| {
-            let (plan, words) = limiter.snapshot(found.hash, now);
-            plan.looks(&words, now)
+        let statuses = state.limiter.iter().flat_map(|limiter| {
+            let (limit_set, words) = limiter.snapshot(found.hash, now);
+            limit_set.peek_all(&words, now)
         });
-        let limits = found.snapshot.rules()[found.rule].limits.iter().zip(looks).map(|(limit, (status, check))| {
+        let limits = found.snapshot.rules()[found.rule].limits.iter().zip(statuses).map(|(limit, (status, check))| {
             let retry_after = match check {
                 Check::NotBefore(wait) => Some(Duration::from_nanos(wait)),
                 Check::Now | Check::After(_) | Check::Held | Check::Never => None,
@@ -140,43 +141,43 @@ impl Sluice {
         Ok(KeyState { key: found.name, banned, limits })
     }
 
-    /// Forgets a key, as if it had never been seen. What is held of it stays held, and its ban stays:
-    /// [`Sluice::lift_ban`] lifts that.
+    /// Resets a key to its initial state. Permits and reservations stay held, and a ban stays: see
+    /// [`Sluice::lift_ban`].
     pub fn reset(&self, rule: &str, key: &[&str]) -> Result<(), KeyError> {
-        let found = self.found(rule, key)?;
+        let found = self.resolve_key(rule, key)?;
         let state = found.snapshot.state(found.rule);
-        if state.fleet.is_some() {
-            return Err(KeyError::Elsewhere);
+        if state.cluster.is_some() {
+            return Err(KeyError::InStore);
         }
         if let Some(limiter) = &state.limiter {
-            limiter.forget(found.hash);
+            limiter.reset(found.hash);
         }
         Ok(())
     }
 
-    /// Bans a key as if it had been refused often enough, for as long as the rule says or for a shorter time. A
-    /// ban in force that lasts longer stays. Bans of cluster-wide rules are [told](Sluice::ban_news) to the fleet.
-    pub fn ban(&self, rule: &str, key: &[&str], lasting: Option<Duration>) -> Result<Banned, KeyError> {
-        let Found { snapshot, rule, hash, name, key } = self.found(rule, key)?;
-        let book = snapshot.state(rule).bans.as_ref().ok_or(KeyError::NoBan)?;
+    /// Bans a key as if it had been refused often enough, for the rule's ban duration or shorter. An active ban
+    /// that lasts longer stays. Bans of cluster-wide rules are [sent](Sluice::drain_ban_events) to the cluster.
+    pub fn ban(&self, rule: &str, key: &[&str], lasting: Option<Duration>) -> Result<ActiveBan, KeyError> {
+        let ResolvedKey { snapshot, rule, hash, name, key } = self.resolve_key(rule, key)?;
+        let table = snapshot.state(rule).bans.as_ref().ok_or(KeyError::NoBan)?;
         let rule = &snapshot.rules()[rule].name;
-        let named = NamedKey { name: name.clone(), key };
-        let remaining = book.pronounce(rule, named, hash, lasting, self.shared.clock.now());
-        Ok(Banned { rule: rule.clone(), key: name, remaining })
+        let key_name = KeyName { name: name.clone(), key };
+        let remaining = table.impose(rule, key_name, hash, lasting, self.shared.clock.now());
+        Ok(ActiveBan { rule: rule.clone(), key: name, remaining })
     }
 
-    fn found(&self, rule: &str, values: &[&str]) -> Result<Found, KeyError> {
+    fn resolve_key(&self, rule: &str, values: &[&str]) -> Result<ResolvedKey, KeyError> {
         let snapshot = self.shared.snapshot.load_full();
         let rule = snapshot.position(rule).ok_or(KeyError::NoRule)?;
         let parts = &snapshot.rules()[rule].key;
         let seed = snapshot.seed();
-        let made = with_values(parts, values, |request, params| {
+        let resolved = with_values(parts, values, |request, params| {
             let mut hasher = KeyHasher::new(seed);
             let hashed = hash_key(parts, request, params, &mut hasher).then(|| hasher.key());
-            Some((hashed?, readable_key(parts, request, params)?, FleetKey::of(parts, request, params)?))
+            Some((hashed?, readable_key(parts, request, params)?, CanonicalKey::of(parts, request, params)?))
         })?;
         let given = values.len();
-        let (hash, name, key) = made.ok_or(KeyError::Parts { expected: parts.len(), given })?;
-        Ok(Found { snapshot, rule, hash, name, key })
+        let (hash, name, key) = resolved.ok_or(KeyError::Parts { expected: parts.len(), given })?;
+        Ok(ResolvedKey { snapshot, rule, hash, name, key })
     }
 }

@@ -1,21 +1,19 @@
-//! A sluice: rules with their state, ready to decide requests.
+//! Rule engine: a [`Sluice`] holds rules with their state and decides requests.
 //!
-//! The rules are an immutable snapshot, replaced whole. Replacing it keeps the state of every rule that
-//! goes on: a rule is the same if it has the same name and key, and a changed limit takes over what was
-//! left of the old one ([`crate::Limiter::change`]).
+//! The rules are an immutable snapshot that is replaced as a whole. Replacing it keeps the state of every rule
+//! that stays: a rule is the same if it has the same name and key, and a changed limit takes over the remaining
+//! quota of the old one ([`crate::Limiter::change`]).
 //!
-//! A request's life in here, in this order:
-//! 1. **Lists.** On the allow list: let through, nothing is counted. On the deny list: refused.
-//! 2. **Match.** The index finds the rules of the request and the key of each. A rule whose key the
-//!    request lacks does not apply to it.
+//! A request passes these steps in order:
+//! 1. **Lists.** A request on the allow list is admitted and counted nowhere. One on the deny list is refused.
+//! 2. **Match.** The index finds the rules for the request and the key of each. A rule does not apply to a
+//!    request that lacks its key.
 //! 3. **Bans.** A banned key is refused.
-//! 4. **Decide.** All limits of all matching rules together, all or nothing.
-//! 5. **Shadow.** Rules in shadow mode count what was let through, and report what they would have
-//!    refused.
-//! 6. **Gates.** Rules that protect the process let in what it has the strength for, the rest goes back
-//!    ([`crate::gate`]).
-//! 7. **Meter.** Rules that limit nothing but bandwidth pace the bytes of what was let through
-//!    ([`Outcome::meters`]).
+//! 4. **Decide.** All limits of all matching rules are decided together, all or nothing.
+//! 5. **Shadow.** Rules in shadow mode count admitted requests and report those that they would have refused.
+//! 6. **Gates.** Overload protection rules admit as many requests as the process can handle and refuse the
+//!    others ([`crate::overload`]).
+//! 7. **Bandwidth.** Rules that limit only bandwidth pace the bytes of admitted requests ([`Outcome::meters`]).
 //!
 //! ```
 //! use sluicegate_engine::{Sluice, rule::{Attribute, Request, Rule}};
@@ -34,104 +32,104 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod admission;
 mod ban;
+mod bandwidth;
 mod builder;
+mod cluster;
 mod counts;
 mod decide;
 mod explain;
-mod fleet;
-mod gating;
+mod extensions;
+mod fast_path;
 mod keys;
-mod meter;
 mod outcome;
-mod prepared;
-mod queue;
+mod overload;
 mod saved;
 mod snapshot;
 mod top;
-mod waved;
 
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-pub use ban::{BanNews, Banned};
+pub use admission::Admission;
+pub use ban::{ActiveBan, BanEvent};
+pub use bandwidth::{ByteTicket, Meters};
 pub use builder::{RuleSetError, SluiceBuilder};
 pub use counts::{ListCounts, RuleCounts, WAIT_BOUNDS, WaitTimes};
 pub use explain::{Explanation, GateExplanation, RuleExplanation};
+pub use fast_path::{FastDecision, FastPath};
 pub use keys::{KeyError, KeyState, LimitState};
-pub use meter::{Meters, TakingBytes};
 pub use outcome::{Cause, Outcome, RuleDecision};
-pub use queue::Admission;
 pub use saved::SavedRules;
-pub use snapshot::{Remembered, remembered};
+pub use snapshot::{KeyCapacity, key_capacities};
 pub use top::{TopKey, TopKeys, TopList};
-pub use waved::{Waved, Waving};
 
 use crate::clock::ClockHandle;
-use crate::fleet::FleetStore;
-use crate::gate::Gate;
 use crate::limit::LimitError;
+use crate::overload::Gate;
 use crate::rule::{Expr, Lists, Request, Rule};
-use decide::{Asking, Deciding};
-use snapshot::{Means, Snapshot};
+use crate::store::Store;
+use decide::{Selection, WaitMode};
+use snapshot::{BuildContext, Snapshot};
 
-/// Rules in force. Clones are the same sluice.
+/// Rule engine: the active rules with their state. Clones share the same state.
 #[derive(Clone)]
 pub struct Sluice {
-    shared: Arc<Shared>,
+    shared: Arc<SluiceState>,
 }
 
-struct Shared {
+struct SluiceState {
     snapshot: ArcSwap<Snapshot>,
     clock: ClockHandle,
-    /// Bytes for the keys of all rules.
+    /// Memory budget in bytes for the keys of all rules.
     memory: usize,
-    /// Where cluster-wide rules are counted.
-    store: Option<Arc<dyn FleetStore>>,
-    /// The lists in force. Whoever replaces rules or lists holds it.
-    replacing: Mutex<GivenLists>,
-    started_fresh: Vec<String>,
-    /// Rules out of force that requests may still hold, to be let go of where nobody waits for it.
+    /// Store that counts cluster-wide rules.
+    store: Option<Arc<dyn Store>>,
+    /// Active lists. The lock is held while rules or lists are replaced.
+    lists: Mutex<ListSources>,
+    unrestored_rules: Vec<String>,
+    /// Replaced snapshots that requests may still reference. They are dropped outside of the request path.
     retired: Mutex<Vec<Arc<Snapshot>>>,
-    /// How many threads decide at a time, if the heaviest keys are remembered.
-    watching: Option<usize>,
+    /// Number of threads that decide concurrently; set if the heaviest keys are tracked.
+    tracker_threads: Option<usize>,
 }
 
-/// Where the lists in force come from.
+/// Sources of the active lists.
 #[derive(Default)]
-struct GivenLists {
-    /// With the rules.
-    own: Lists,
-    /// From elsewhere.
-    further: Lists,
+struct ListSources {
+    /// Given with the rules.
+    local: Lists,
+    /// Set separately, for example shared by a cluster.
+    shared: Lists,
 }
 
-impl GivenLists {
-    fn together(&self) -> Lists {
-        let Self { own, further } = self;
-        let both = |own: &[Expr], further: &[Expr]| own.iter().chain(further).cloned().collect();
-        Lists { allow: both(&own.allow, &further.allow), deny: both(&own.deny, &further.deny) }
+impl ListSources {
+    fn merged(&self) -> Lists {
+        let Self { local, shared } = self;
+        let both = |local: &[Expr], shared: &[Expr]| local.iter().chain(shared).cloned().collect();
+        Lists { allow: both(&local.allow, &shared.allow), deny: both(&local.deny, &shared.deny) }
     }
 }
 
 impl Sluice {
-    /// Rules, lists, memory, a clock of your own.
+    /// Builder for rules, lists, memory and clock.
     pub fn builder() -> SluiceBuilder {
         SluiceBuilder::default()
     }
 
-    /// Decides about a request and takes what it costs.
+    /// Decides a request and consumes its cost.
     pub fn decide(&self, request: &Request<'_>) -> Outcome {
-        decide::decide(self.shared.snapshot.load_full(), Deciding::Matching, request, &self.shared.clock)
+        decide::decide(self.shared.snapshot.load_full(), Selection::Matching, request, &self.shared.clock)
     }
 
-    /// Decides by the rule of this name alone, for programs that know which one they mean. `None`: there
-    /// is no such rule.
+    /// Decides by the named rule only, for programs that select the rule themselves. `None` if no rule has this
+    /// name.
     ///
-    /// The rule's target and side do not matter, so its pattern captures nothing; its condition, key,
-    /// cost, bans, mode and limits do, and so do the lists.
+    /// The rule's target and direction are ignored, so its pattern captures nothing. Its condition, key, cost, bans,
+    /// mode and limits apply, and so do the lists.
     ///
     /// ```
     /// use sluicegate_engine::{Sluice, rule::{Request, Rule}};
@@ -144,45 +142,44 @@ impl Sluice {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide_named(&self, rule: &str, request: &Request<'_>) -> Option<Outcome> {
-        let (snapshot, only) = self.named(rule)?;
+        let (snapshot, only) = self.find_rule(rule)?;
         Some(decide::decide(snapshot, only, request, &self.shared.clock))
     }
 
-    fn named(&self, rule: &str) -> Option<(Arc<Snapshot>, Deciding)> {
+    fn find_rule(&self, rule: &str) -> Option<(Arc<Snapshot>, Selection)> {
         let snapshot = self.shared.snapshot.load_full();
         let position = snapshot.position(rule)?;
-        Some((snapshot, Deciding::Only(position)))
+        Some((snapshot, Selection::Only(position)))
     }
 
-    /// Names of rules whose saved state did not fit them any more when the sluice was restored; these
-    /// started fresh.
-    pub fn started_fresh(&self) -> &[String] {
-        &self.shared.started_fresh
+    /// Names of rules with saved state that no longer fits them. Their state was not restored; they start fresh.
+    pub fn unrestored_rules(&self) -> &[String] {
+        &self.shared.unrestored_rules
     }
 
-    /// The clock it goes by.
+    /// Clock of this sluice.
     pub fn clock(&self) -> &ClockHandle {
         &self.shared.clock
     }
 
-    /// Decides about a request and, where its rule says so, waits for its turn. A pause that a leaky
-    /// bucket asks for is sat out too: whoever is admitted may go on at once.
+    /// Decides a request and queues it if its rule allows waiting. The delay that a leaky bucket imposes is awaited
+    /// too: an admitted request may proceed immediately.
     pub fn admit(&self, request: &Request<'_>) -> Admission {
-        self.admission(self.shared.snapshot.load_full(), Deciding::Matching, request, Asking::ToWait)
+        self.admission(self.shared.snapshot.load_full(), Selection::Matching, request, WaitMode::MayWait)
     }
 
-    /// [`Sluice::decide_named`], waiting where the rule says so, as [`Sluice::admit`] does.
+    /// [`Sluice::decide_named`] with queueing, as in [`Sluice::admit`].
     pub fn admit_named(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
-        let (snapshot, only) = self.named(rule)?;
-        Some(self.admission(snapshot, only, request, Asking::ToWait))
+        let (snapshot, only) = self.find_rule(rule)?;
+        Some(self.admission(snapshot, only, request, WaitMode::MayWait))
     }
 
-    /// Lets requests in or refuses them without further ado where that is all there is to it: a request that meets one
-    /// rule at most, that one a plain token bucket, while nobody waits and, if there is not enough in it, nobody may.
-    /// Whatever is not as simple as that goes on with [`Sluice::admit`] or whatever else answers an [`Outcome`].
+    /// Fast path: decides requests that match at most one rule, a plain token bucket, without building an
+    /// [`Outcome`]. It applies while no request is queued and, if the bucket lacks tokens, only to rules without a
+    /// queue. Every other request has to take [`Sluice::admit`] or another method that returns an [`Outcome`].
     ///
-    /// For adapters that have no use for the outcome of such a request: it need not be made. Do not keep it longer than
-    /// one request takes to be decided, as the rules cannot be let go of meanwhile.
+    /// For adapters that do not need the outcome of such a request. Do not keep the returned value longer than the
+    /// decision of one request takes: it keeps replaced rules from being freed.
     ///
     /// ```
     /// use sluicegate_engine::{Limit, Rate, Sluice, rule::{Attribute, Request, Rule}};
@@ -193,188 +190,193 @@ impl Sluice {
     /// let sluice = Sluice::builder().rule(per_ip).build()?;
     ///
     /// let request = Request::new("GET", "/").with_client_ip(Ipv4Addr::LOCALHOST);
-    /// let admitted = || sluice.waving().wave(&request).map(|waved| waved.is_admitted());
+    /// let admitted = || sluice.fast_path().try_decide(&request).map(|decision| decision.is_admitted());
     /// assert_eq!([admitted(), admitted(), admitted()], [Some(true), Some(true), Some(false)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn waving(&self) -> Waving<'_> {
-        Waving::new(self.shared.snapshot.load(), &self.shared.clock)
+    pub fn fast_path(&self) -> FastPath<'_> {
+        FastPath::new(self.shared.snapshot.load(), &self.shared.clock)
     }
 
-    /// [`Sluice::decide`] for servers that must not stand still: what is waited for is the store, if a rule is
-    /// counted there, and nothing else. No line is stood in and no pause sat out: the verdict tells of them.
-    pub fn ask(&self, request: &Request<'_>) -> Admission {
-        self.admission(self.shared.snapshot.load_full(), Deciding::Matching, request, Asking::AtOnce)
+    /// [`Sluice::decide`] without blocking the thread: awaits the store if a rule is counted there, and nothing
+    /// else. It neither queues the request nor awaits a delay; the verdict reports both.
+    pub fn decide_async(&self, request: &Request<'_>) -> Admission {
+        self.admission(self.shared.snapshot.load_full(), Selection::Matching, request, WaitMode::Immediate)
     }
 
-    /// [`Sluice::ask`] by the rule of this name alone, as [`Sluice::decide_named`].
-    pub fn ask_named(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
-        let (snapshot, only) = self.named(rule)?;
-        Some(self.admission(snapshot, only, request, Asking::AtOnce))
+    /// [`Sluice::decide_async`] by the named rule only, as in [`Sluice::decide_named`].
+    pub fn decide_rule_async(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
+        let (snapshot, only) = self.find_rule(rule)?;
+        Some(self.admission(snapshot, only, request, WaitMode::Immediate))
     }
 
     fn admission(
         &self,
         snapshot: Arc<Snapshot>,
-        deciding: Deciding,
+        selection: Selection,
         request: &Request<'_>,
-        asking: Asking,
+        wait_mode: WaitMode,
     ) -> Admission {
-        Admission::new(snapshot, deciding, request, &self.shared.clock, asking)
+        Admission::new(snapshot, selection, request, &self.shared.clock, wait_mode)
     }
 
-    /// Which rules match a request, with which key, and what they would decide. Takes nothing.
+    /// Explains which rules match a request, by which key, and their decisions. Consumes nothing.
     pub fn explain(&self, request: &Request<'_>) -> Explanation {
         explain::explain(&self.shared.snapshot.load(), request, self.shared.clock.now())
     }
 
-    /// Puts other rules in force. On an error the present ones go on.
+    /// Replaces the active rules. On an error the current rules stay active.
     pub fn replace(&self, rules: Vec<Rule>, lists: Lists) -> Result<(), RuleSetError> {
-        let mut present = self.shared.replacing.lock();
-        let changed = GivenLists { own: lists, further: present.further.clone() };
-        self.put_in_force(rules, &changed)?;
-        *present = changed;
+        let mut current = self.shared.lists.lock();
+        let changed = ListSources { local: lists, shared: current.shared.clone() };
+        self.apply(rules, &changed)?;
+        *current = changed;
         Ok(())
     }
 
-    fn put_in_force(&self, rules: Vec<Rule>, lists: &GivenLists) -> Result<(), RuleSetError> {
+    fn apply(&self, rules: Vec<Rule>, lists: &ListSources) -> Result<(), RuleSetError> {
         let old = self.shared.snapshot.load_full();
-        let Shared { clock, memory, store, watching, .. } = &*self.shared;
-        let means = Means { clock, memory: *memory, seed: old.seed(), store: store.as_ref(), watching: *watching };
-        let new = Snapshot::build(rules, lists.together(), &means, Some(&old))?;
+        let SluiceState { clock, memory, store, tracker_threads, .. } = &*self.shared;
+        let context = BuildContext {
+            clock,
+            memory: *memory,
+            seed: old.seed(),
+            store: store.as_ref(),
+            tracker_threads: *tracker_threads,
+        };
+        let new = Snapshot::build(rules, lists.merged(), &context, Some(&old))?;
         let new = Arc::new(new);
         self.shared.snapshot.store(Arc::clone(&new));
-        old.hand_over_meters(&new);
+        old.lift_removed_pacers(&new);
         self.shared.retired.lock().push(old);
-        self.tidy();
+        self.reclaim();
         Ok(())
     }
 
-    /// Lets go of rules that were replaced and that no request holds any more. They may be large: so it is done
-    /// here, and at every replacement, and never where a request ends. Call it now and then, say every second.
-    pub fn tidy(&self) {
-        // Out of force, so nobody can get hold of it any more: who is alone with it stays alone.
-        let is_left = |snapshot: &mut Arc<Snapshot>| Arc::strong_count(snapshot) == 1;
-        let left: Vec<_> = self.shared.retired.lock().extract_if(.., is_left).collect();
-        drop(left);
+    /// Frees replaced rules that no request references any more. They may be large, so they are freed here and at
+    /// every replacement, never at the end of a request. Call it periodically, for example every second.
+    pub fn reclaim(&self) {
+        // A retired snapshot gets no new references, so a count of one cannot rise again.
+        let is_unused = |snapshot: &mut Arc<Snapshot>| Arc::strong_count(snapshot) == 1;
+        let unused: Vec<_> = self.shared.retired.lock().extract_if(.., is_unused).collect();
+        drop(unused);
     }
 
-    /// Which set of rules is in force: no other set in this process has the same number, and later ones have
-    /// higher ones.
-    pub fn edition(&self) -> u64 {
-        self.shared.snapshot.load().edition()
+    /// Generation of the active rule set. Generations are unique in this process and increase.
+    pub fn generation(&self) -> u64 {
+        self.shared.snapshot.load().generation()
     }
 
-    /// The lists in force: those given with the rules, and those [set besides](Self::set_further_lists).
+    /// Active lists: those given with the rules, and the [shared ones](Self::set_shared_lists).
     pub fn lists(&self) -> (Lists, Lists) {
-        let lists = self.shared.replacing.lock();
-        (lists.own.clone(), lists.further.clone())
+        let lists = self.shared.lists.lock();
+        (lists.local.clone(), lists.shared.clone())
     }
 
-    /// How many requests the lists have decided.
+    /// Number of requests that the lists decided.
     pub fn list_counts(&self) -> ListCounts {
         self.shared.snapshot.load().list_counters().counts()
     }
 
-    /// The keys of a rule that asked most and were refused most, in the last minute or two. `None`: there is no such
-    /// rule, it has no key, or keys are not [watched](SluiceBuilder::watch_keys).
+    /// Keys of a rule with the most requests and the most refusals in the last one to two minutes. `None` if there
+    /// is no such rule, if it has no key, or if keys are not [tracked](SluiceBuilder::track_keys).
     pub fn top_keys(&self, rule: &str) -> Option<TopKeys> {
         let snapshot = self.shared.snapshot.load();
-        let watch = snapshot.state(snapshot.position(rule)?).watch.as_ref()?;
-        Some(watch.top(self.shared.clock.now()))
+        let tracker = snapshot.state(snapshot.position(rule)?).tracker.as_ref()?;
+        Some(tracker.top(self.shared.clock.now()))
     }
 
-    /// The rules in force.
+    /// Active rules.
     pub fn rules(&self) -> Vec<Rule> {
         self.shared.snapshot.load().rules().to_vec()
     }
 
-    /// What each rule has decided so far, in the order of the rules.
+    /// Counters of each rule, in rule order.
     pub fn counts(&self) -> Vec<RuleCounts> {
         self.shared.snapshot.load().counts(self.shared.clock.now())
     }
 
-    /// Bans in force that were pronounced lately, by rule.
-    pub fn bans(&self) -> Vec<Banned> {
+    /// Active bans that were imposed recently, by rule.
+    pub fn bans(&self) -> Vec<ActiveBan> {
         self.shared.snapshot.load().bans(self.shared.clock.now())
     }
 
-    /// Lifts a ban by its rule and the key as [`Sluice::bans`] shows it. Answers whether there was one.
+    /// Lifts a ban by its rule and the key as [`Sluice::bans`] shows it. Returns true if there was one.
     pub fn lift_ban(&self, rule: &str, key: &str) -> bool {
         self.shared.snapshot.load().lift_ban(rule, key)
     }
 
-    /// Bans by cluster-wide rules that were pronounced or lifted here since this was last asked, for the
-    /// other processes to [hear](Sluice::hear_ban).
-    pub fn ban_news(&self) -> Vec<BanNews> {
-        self.shared.snapshot.load().ban_news(false, self.shared.clock.now())
+    /// Drains the bans by cluster-wide rules that were imposed or lifted here since the last call. Other processes
+    /// [apply](Sluice::apply_ban_event) them.
+    pub fn drain_ban_events(&self) -> Vec<BanEvent> {
+        self.shared.snapshot.load().ban_events(false, self.shared.clock.now())
     }
 
-    /// Bans in force by cluster-wide rules, for a store that has forgotten them.
-    pub fn bans_to_tell(&self) -> Vec<BanNews> {
-        self.shared.snapshot.load().ban_news(true, self.shared.clock.now())
+    /// Active bans by cluster-wide rules, for a store that has lost them.
+    pub fn active_bans(&self) -> Vec<BanEvent> {
+        self.shared.snapshot.load().ban_events(true, self.shared.clock.now())
     }
 
-    /// Takes up a ban that another process pronounced or lifted. Answers whether there is a rule of that
-    /// name that bans.
-    pub fn hear_ban(&self, news: &BanNews) -> bool {
-        self.shared.snapshot.load().hear_ban(news, self.shared.clock.now())
+    /// Applies a ban that another process imposed or lifted. Returns true if there is a rule of that name with a
+    /// ban.
+    pub fn apply_ban_event(&self, event: &BanEvent) -> bool {
+        self.shared.snapshot.load().apply_ban_event(event, self.shared.clock.now())
     }
 
-    /// Sets the lists that hold besides those given with the rules, such as those a fleet shares. They
-    /// come after them, and stay when rules are replaced.
-    pub fn set_further_lists(&self, further: Lists) -> Result<(), RuleSetError> {
-        let mut lists = self.shared.replacing.lock();
-        if lists.further == further {
+    /// Sets lists in addition to those given with the rules, such as those shared by a cluster. They are checked
+    /// after the rules' own lists and stay when rules are replaced.
+    pub fn set_shared_lists(&self, shared: Lists) -> Result<(), RuleSetError> {
+        let mut lists = self.shared.lists.lock();
+        if lists.shared == shared {
             return Ok(());
         }
         let rules = self.rules();
-        let changed = GivenLists { own: lists.own.clone(), further };
-        self.put_in_force(rules, &changed)?;
+        let changed = ListSources { local: lists.local.clone(), shared };
+        self.apply(rules, &changed)?;
         *lists = changed;
         Ok(())
     }
 
-    /// What counts its cluster-wide rules, if not this process.
-    pub fn store(&self) -> Option<Arc<dyn FleetStore>> {
+    /// Store that counts the cluster-wide rules, if there is one.
+    pub fn store(&self) -> Option<Arc<dyn Store>> {
         self.shared.store.clone()
     }
 
-    /// The same sluice, not kept alive by this.
+    /// Weak reference to this sluice.
     pub fn downgrade(&self) -> WeakSluice {
         WeakSluice(Arc::downgrade(&self.shared))
     }
 
-    /// The rules that protect the process under strain, with their gates.
+    /// Overload protection rules with their gates.
     pub fn gates(&self) -> Vec<(Rule, Gate)> {
         self.shared.snapshot.load().gates().map(|(rule, gate)| (rule.clone(), gate.clone())).collect()
     }
 
-    /// Memory the keys of all rules take, whether used or not.
+    /// Memory allocated for the keys of all rules, used or not.
     pub fn bytes(&self) -> usize {
         self.shared.snapshot.load().bytes()
     }
 }
 
-/// A sluice that is not kept alive.
+/// Weak reference to a [`Sluice`].
 #[derive(Clone)]
-pub struct WeakSluice(Weak<Shared>);
+pub struct WeakSluice(Weak<SluiceState>);
 
 impl WeakSluice {
-    /// The sluice, if somebody still keeps it.
+    /// Returns the sluice if it is still alive.
     pub fn upgrade(&self) -> Option<Sluice> {
         self.0.upgrade().map(|shared| Sluice { shared })
     }
 
-    /// Whether somebody still keeps it.
-    pub fn is_there(&self) -> bool {
+    /// True if the sluice is still alive.
+    pub fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }
 }
 
 impl std::fmt::Debug for WeakSluice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WeakSluice").field("is_there", &self.is_there()).finish()
+        f.debug_struct("WeakSluice").field("is_there", &self.is_alive()).finish()
     }
 }
 
@@ -386,7 +388,7 @@ impl std::fmt::Debug for Sluice {
     }
 }
 
-/// A limit that a rule cannot have, with the rule's name.
+/// Converts a limit error to a rule set error with the rule's name.
 fn in_rule(rule: &Rule) -> impl FnOnce(LimitError) -> RuleSetError + '_ {
     |source| RuleSetError::Limit { rule: rule.name.clone(), source }
 }

@@ -1,69 +1,68 @@
-//! What a sluice decided about a request.
+//! Outcome of a decision.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::decide::{Check, Checks, Source};
-use super::fleet::FleetHeld;
-use super::meter::{Meters, Pacer};
+use super::bandwidth::{Meters, Pacer};
+use super::cluster::StorePermit;
+use super::decide::{Checks, DecisionSource, RuleCheck};
 use super::snapshot::Snapshot;
-use crate::algorithm::{Entry, Status};
+use crate::algorithm::{AdmitMode, Status};
 use crate::decision::{Decision, Verdict};
-use crate::gate::{Ending, Notice, Pass};
 use crate::limit::Limit;
-use crate::plan::Taking;
-use crate::rule::{Actual, Cost, Mode, Priority, Reply, Rule};
+use crate::limit_set::Charge;
+use crate::overload::{Completion, GatePermit, OverloadNotice};
+use crate::rule::{Cost, CostSource, Mode, Priority, Reply, Rule};
 use crate::table::KeyHash;
 
-/// What was decided, by what, and what is held until the request ends.
+/// Decision about a request: the verdict, its cause, and the resources held until the request ends.
 ///
-/// Keep it until the request has been answered: dropping it gives back the permits of concurrency
-/// limits.
-#[must_use = "dropping the outcome gives its permits back"]
+/// Keep it until the response is complete: dropping it releases the permits of concurrency limits.
+#[must_use = "dropping the outcome releases its permits"]
 pub struct Outcome {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) verdict: Verdict,
     pub(super) cause: Cause,
     pub(super) checks: Checks,
-    /// What was taken from the store.
-    pub(super) fleet: Vec<FleetHeld>,
-    /// The gates it is inside of. They are told when it ends, and learn from it.
-    pub(super) passes: Vec<Pass>,
+    /// Quota and permits taken from the store.
+    pub(super) store_permits: Vec<StorePermit>,
+    /// Permits of the overload gates. They measure the request and report its completion.
+    pub(super) gate_permits: Vec<GatePermit>,
 }
 
-/// What a verdict hangs on.
+/// Cause of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// No rule matched, or all that did agreed.
+    /// No rule matched, or all matching rules admitted the request.
     Rules,
-    /// This entry of the allow list.
+    /// Entry of the allow list.
     AllowList(usize),
-    /// This entry of the deny list.
+    /// Entry of the deny list.
     DenyList(usize),
     /// A ban by the rule at this position.
     Ban(usize),
     /// A limit of the rule at this position.
     Limit(usize),
-    /// The process is under strain, and the rule at this position protects it.
-    Strain(usize),
+    /// The process is overloaded, and the rule at this position protects it.
+    Overload(usize),
 }
 
-/// What one rule said.
+/// Decision of one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleDecision {
-    /// The rule's position.
+    /// Position of the rule.
     pub rule: usize,
-    /// Its decision, with the limit it hangs on.
+    /// Its decision, with the deciding limit.
     pub decision: Decision,
-    /// Whether the rule only watches.
+    /// Set for rules in shadow mode.
     pub shadow: bool,
-    /// Whether the rule's store was lost, and the rule's policy decided instead.
+    /// Set if the store was unavailable and the rule's failure policy decided.
     pub degraded: bool,
 }
 
 impl Outcome {
-    /// Nothing decided yet. Inlined, so that it is written where it stays.
+    /// Undecided outcome. Inlined so that it is constructed in place.
     #[inline(always)]
     pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
         Self {
@@ -71,130 +70,137 @@ impl Outcome {
             verdict: Verdict::Allowed,
             cause: Cause::Rules,
             checks: Checks::new(),
-            fleet: Vec::new(),
-            passes: Vec::new(),
+            store_permits: Vec::new(),
+            gate_permits: Vec::new(),
         }
     }
 
-    /// How the request fares.
+    /// Verdict on the request.
     pub const fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// Whether the request may go on, at once or after its pause.
+    /// True if the request may proceed, immediately or after its delay.
     pub const fn is_admitted(&self) -> bool {
         self.verdict.is_admitted()
     }
 
-    /// What the verdict hangs on.
+    /// Cause of the verdict.
     pub const fn cause(&self) -> Cause {
         self.cause
     }
 
-    /// The rules it was decided by.
+    /// Rule set that decided the request.
     pub fn rules(&self) -> &[Rule] {
         self.snapshot.rules()
     }
 
-    /// Which set of rules that was: no other set in this process has the same number. For adapters that
-    /// keep something prepared for each rule.
-    pub fn edition(&self) -> u64 {
-        self.snapshot.edition()
+    /// Generation of that rule set, unique in this process. For adapters that cache data per rule.
+    pub fn generation(&self) -> u64 {
+        self.snapshot.generation()
     }
 
-    /// What an adapter keeps prepared for the rules it was decided by: made by the first who asks, for all later
-    /// rules before they are put in force, and let go of with the rules. There is one place for it: `None` if
-    /// something of another type has been put there.
+    /// Data that an adapter caches for the rule set. The first call creates it; for later rule sets it is created
+    /// before they become active, and it is dropped with the rules. There is one slot: `None` if it holds a value
+    /// of another type.
     ///
     /// ```
     /// use sluicegate_engine::{Sluice, rule::{Request, Rule}};
     ///
     /// let sluice = Sluice::builder().rule(Rule::new("total", ["1/1m".parse()?])).build()?;
     /// let outcome = sluice.decide(&Request::new("GET", "/"));
-    /// let shouted = outcome.prepared(|rules| rules.iter().map(|rule| rule.name.to_uppercase()).collect::<Vec<_>>());
-    /// assert_eq!(shouted, Some(&vec!["TOTAL".to_owned()]));
+    /// let upper = outcome.extension(|rules| rules.iter().map(|rule| rule.name.to_uppercase()).collect::<Vec<_>>());
+    /// assert_eq!(upper, Some(&vec!["TOTAL".to_owned()]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn prepared<T: Any + Send + Sync>(&self, prepare: fn(&[Rule]) -> T) -> Option<&T> {
-        self.snapshot.prepared(prepare)
+    pub fn extension<T: Any + Send + Sync>(&self, prepare: fn(&[Rule]) -> T) -> Option<&T> {
+        self.snapshot.extension(prepare)
     }
 
-    /// The rule that refused.
+    /// Rule that refused the request.
     pub fn rule(&self) -> Option<&Rule> {
         match self.cause {
-            Cause::Ban(rule) | Cause::Limit(rule) | Cause::Strain(rule) => self.snapshot.rules().get(rule),
+            Cause::Ban(rule) | Cause::Limit(rule) | Cause::Overload(rule) => self.snapshot.rules().get(rule),
             Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => None,
         }
     }
 
-    /// The limit that refused.
+    /// Limit that refused the request.
     pub fn limit(&self) -> Option<&Limit> {
         let Cause::Limit(rule) = self.cause else { return None };
         let check = self.checks.iter().find(|check| check.rule == rule)?;
-        self.snapshot.rules().get(rule)?.limits.get(check.said.as_ref()?.ruling.limit)
+        self.snapshot.rules().get(rule)?.limits.get(check.result.as_ref()?.evaluation.limit)
     }
 
-    /// What every matching rule said, in the order of the rules; none after a list or a ban decided.
+    /// Decision of every matching rule, in rule order. Empty if a list or a ban decided.
     pub fn decisions(&self) -> impl Iterator<Item = (&Rule, RuleDecision)> {
         self.checks.iter().filter_map(|check| {
-            let said = check.said.as_ref()?;
-            let decision =
-                Decision { verdict: said.ruling.check.verdict(), limit: said.ruling.limit, status: said.status };
-            let said =
-                RuleDecision { rule: check.rule, decision, shadow: check.shadow, degraded: said.source.is_degraded() };
-            Some((self.snapshot.rules().get(check.rule)?, said))
+            let result = check.result.as_ref()?;
+            let decision = Decision {
+                verdict: result.evaluation.check.verdict(),
+                limit: result.evaluation.limit,
+                status: result.status,
+            };
+            let rule_decision = RuleDecision {
+                rule: check.rule,
+                decision,
+                shadow: check.shadow,
+                degraded: result.source.is_degraded(),
+            };
+            Some((self.snapshot.rules().get(check.rule)?, rule_decision))
         })
     }
 
-    /// A hash of the key that the rule at this position counts the request under, if it was asked: for logs,
-    /// which must not show keys. The same key has another hash in another process.
+    /// Hash of the key under which the rule at this position counts the request, if the rule was checked. For
+    /// logs, which must not contain keys. Hashes differ between processes.
     pub fn key_hash(&self, rule: usize) -> Option<u64> {
         self.checks.iter().find(|check| check.rule == rule).map(|check| check.key.0)
     }
 
     /// Rules in shadow mode that would have refused.
     pub fn would_refuse(&self) -> impl Iterator<Item = (&Rule, RuleDecision)> {
-        self.decisions().filter(|(_, said)| said.shadow && !said.decision.is_admitted())
+        self.decisions().filter(|(_, decision)| decision.shadow && !decision.decision.is_admitted())
     }
 
-    /// Whether a rule was decided without the store that counts it.
+    /// True if a rule was decided without the store that counts it.
     pub fn is_degraded(&self) -> bool {
-        self.checks.iter().any(Check::is_degraded)
+        self.checks.iter().any(RuleCheck::is_degraded)
     }
 
-    /// What to answer instead, if the rule that refused says so.
+    /// Custom response, if the refusing rule defines one.
     pub fn reply(&self) -> Option<&Reply> {
         self.rule()?.on_limit.reply.as_ref()
     }
 
-    /// What is said about the strain the request is refused for: the readings and what follows from them. Whoever tells
-    /// of a refusal tells the [reason](Notice::reason) in it. `None` if it is refused for something else, or if nobody
-    /// has said why.
-    pub fn strain(&self) -> Option<Arc<Notice>> {
-        let Cause::Strain(rule) = self.cause else { return None };
+    /// Overload notice for a request refused by overload protection: the signal readings and the conclusion drawn
+    /// from them. Refusals include its [reason](OverloadNotice::reason). `None` if the request was refused for
+    /// another cause or if no reason is set.
+    pub fn overload_notice(&self) -> Option<Arc<OverloadNotice>> {
+        let Cause::Overload(rule) = self.cause else { return None };
         let notice = self.snapshot.state(rule).gate.as_ref()?.notice();
         (!notice.reason.is_empty()).then_some(notice)
     }
 
-    /// Notes how the request went as soon as that is known, for rules that protect the process. Unless something is
-    /// noted, it has been answered well by the time this is dropped.
-    pub fn note(&mut self, ending: Ending) {
-        self.passes.iter_mut().for_each(|pass| pass.note(ending));
+    /// Records the completion of the request as soon as it is known, for overload protection. If nothing is
+    /// recorded, dropping the outcome counts as success.
+    pub fn record(&mut self, completion: Completion) {
+        self.gate_permits.iter_mut().for_each(|permit| permit.record(completion));
     }
 
-    /// Notes how it went, and leaves the gates of rules that protect the process: what goes on after this is no request
-    /// that somebody works on. Who talks over a WebSocket for hours would keep a place from others. Permits stay held.
-    pub fn leave_gates(&mut self, ending: Ending) {
-        self.note(ending);
-        self.passes.clear();
+    /// Records the completion and leaves the overload gates: the connection no longer counts as a request in
+    /// flight. A long-lived WebSocket would otherwise occupy a slot for hours. Concurrency permits stay held.
+    pub fn leave_gates(&mut self, completion: Completion) {
+        self.record(completion);
+        self.gate_permits.clear();
     }
 
-    /// The highest class any matching rule gives the request.
+    /// Highest priority class that any matching rule assigns.
     pub fn priority(&self) -> Priority {
-        class_of(&self.snapshot, &self.checks)
+        priority_of(&self.snapshot, &self.checks)
     }
 
-    /// What meters the bytes of the request and its answer: the rules that pace them, if it is admitted.
+    /// Bandwidth meters for the bytes of the request and its response. Empty unless the request is admitted and
+    /// rules pace it.
     pub fn meters(&self) -> Meters {
         match self.snapshot.is_metering() && self.is_admitted() {
             true => Meters::new(self.pacers()),
@@ -207,17 +213,17 @@ impl Outcome {
         enforced.filter_map(|check| Some((self.snapshot.state(check.rule).pacer.as_ref()?, check.key)))
     }
 
-    /// Ends the request with what it really cost, for the rules that reserved an estimate and are
-    /// [told](Actual::Told).
+    /// Settles the request at its actual cost, for rules that reserved an estimate and expect the cost to be
+    /// [reported](CostSource::Reported).
     pub fn settle(self, actual: u64) {
         self.settle_by(|rule| match rule.cost {
-            Cost::Estimate { actual: Actual::Told, .. } => Some(actual),
+            Cost::Estimate { actual: CostSource::Reported, .. } => Some(actual),
             _ => None,
         });
     }
 
-    /// Ends the request with what it really cost each of the rules that reserved an estimate. `None`: that
-    /// is not known, and what was reserved stands.
+    /// Settles the request at its actual cost for each rule that reserved an estimate. `None`: the cost is unknown
+    /// and the reservation stands.
     pub fn settle_by(mut self, actual: impl Fn(&Rule) -> Option<u64>) {
         self.end(|rule, reserved| match rule.cost {
             Cost::Estimate { .. } => actual(rule).unwrap_or(reserved),
@@ -225,137 +231,140 @@ impl Outcome {
         });
     }
 
-    /// Ends the request with what it really cost, where [the request's own cost](crate::rule::Request::cost) was
-    /// the estimate. Rules with a fixed cost are settled to that many times `actual`, rules with an estimate that
-    /// are [told](Actual::Told) to `actual` itself; for all others what was taken stands.
+    /// Settles the request at its actual cost, for callers that used [the request's own
+    /// cost](crate::rule::Request::cost) as the estimate. Rules with a fixed cost are settled to that multiple of
+    /// `actual`, and rules with an estimate and a [reported](CostSource::Reported) cost to `actual` itself; for all
+    /// others the charge stands.
     ///
-    /// Windows are put right exactly, and so are rules with an estimate. A bucket of a rule with a fixed cost gives
-    /// back what was too much only if nobody has taken from it since: what came later could not be told apart from it.
+    /// Windows and rules with an estimate are corrected exactly. A bucket of a rule with a fixed cost refunds an
+    /// excess only if nothing was taken from it since, because it cannot distinguish later charges.
     pub fn settle_request(mut self, actual: u64) {
         self.end(|rule, taken| match rule.cost {
             Cost::Fixed(cost) => cost.saturating_mul(actual),
-            Cost::Estimate { actual: Actual::Told, .. } => actual,
+            Cost::Estimate { actual: CostSource::Reported, .. } => actual,
             Cost::Estimate { .. } | Cost::Attribute(_) => taken,
         });
     }
 
-    /// Undoes it: what was taken from every rule goes back, as far as that can be told apart from what
-    /// others took since.
+    /// Cancels the request: refunds every rule as far as the charge can be distinguished from later ones.
     pub fn give_back(mut self) {
         self.end(|_, _| 0);
-        self.passes.drain(..).for_each(Pass::give_back);
+        self.gate_permits.drain(..).for_each(GatePermit::give_back);
     }
 
-    /// Gives back what somebody took before under the same keys, nobody knows when: for callers who were told what
-    /// a request really cost only after its outcome was gone. Ask with a cost of zero first.
+    /// Refunds an earlier charge under the same keys, made at an unknown time. For callers that learn the actual
+    /// cost only after the outcome is gone. Decide with a cost of zero first.
     ///
-    /// `amount` is a [request's own cost](crate::rule::Request::cost): a rule with a fixed cost gets that many times
-    /// as much. Rules that learn the cost from an estimate or an attribute get `amount` itself.
+    /// `amount` is a [request's own cost](crate::rule::Request::cost): a rule with a fixed cost is refunded that
+    /// multiple. Rules that take the cost from an estimate or an attribute are refunded `amount` itself.
     ///
-    /// Windows, logs and token buckets take it back; what paces (leaky buckets, warm-ups) keeps it, as those behind
-    /// have been told when to go. Slices of a limit that the fleet shares may have been taken elsewhere, and keep it
-    /// too. Nobody gets more than the limit. What is left is told by the [decisions](Self::decisions) from then on.
+    /// Windows, logs and token buckets accept the refund. Pacing limits (leaky buckets, warm-ups) ignore it,
+    /// because queued requests already have their schedule. Leases of a cluster-wide limit ignore it too, as the
+    /// charge may have come from another process. A refund never exceeds the limit. The
+    /// [decisions](Self::decisions) then show the new remaining quota.
     pub fn refund(&mut self, amount: u64) {
-        let returned = |snapshot: &Snapshot, check: &Check| match snapshot.rules()[check.rule].cost {
+        let refund_amount = |snapshot: &Snapshot, check: &RuleCheck| match snapshot.rules()[check.rule].cost {
             Cost::Fixed(cost) => cost.saturating_mul(amount),
             Cost::Estimate { .. } | Cost::Attribute(_) => amount,
         };
-        for held in std::mem::take(&mut self.fleet) {
+        for permit in std::mem::take(&mut self.store_permits) {
             let amounts: Vec<u64> =
-                held.checks.iter().map(|index| returned(&self.snapshot, &self.checks[*index])).collect();
-            held.taken.refund(&amounts);
+                permit.checks.iter().map(|index| refund_amount(&self.snapshot, &self.checks[*index])).collect();
+            permit.receipt.refund(&amounts);
         }
         for check in &mut self.checks {
-            let amount = returned(&self.snapshot, check);
-            let Some(said) = check.said.as_mut().filter(|said| said.ruling.admits()) else { continue };
+            let amount = refund_amount(&self.snapshot, check);
+            let Some(result) = check.result.as_mut().filter(|result| result.evaluation.admits()) else { continue };
             let state = self.snapshot.state(check.rule);
-            let limiter = match said.source {
-                Source::Local => state.limiter.clone(),
-                Source::Share => state.fleet.as_ref().and_then(|fleet| fleet.share()),
-                Source::Store => {
-                    // What becomes of it there is not waited for.
+            let limiter = match result.source {
+                DecisionSource::Local => state.limiter.clone(),
+                DecisionSource::LocalShare => state.cluster.as_ref().and_then(|cluster| cluster.share_limiter()),
+                DecisionSource::Store => {
+                    // The result of the refund in the store is not awaited.
                     let limits = &self.snapshot.rules()[check.rule].limits;
-                    if limits.get(said.ruling.limit).is_some_and(Limit::takes_back) {
-                        let Status { limit, remaining, .. } = said.status;
-                        said.status.remaining = remaining.saturating_add(amount).min(limit);
+                    if limits.get(result.evaluation.limit).is_some_and(Limit::is_refundable) {
+                        let Status { limit, remaining, .. } = result.status;
+                        result.status.remaining = remaining.saturating_add(amount).min(limit);
                     }
                     None
                 }
-                Source::Lease(_) | Source::Assumed => None,
+                DecisionSource::Lease(_) | DecisionSource::Assumed => None,
             };
             if let Some(limiter) = limiter {
                 limiter.refund(check.key, amount);
-                let look = limiter.take(check.key, limiter.clock.now(), 0, Entry::Enqueue).decision;
-                said.status = look.status;
+                let current = limiter.take(check.key, limiter.clock.now(), 0, AdmitMode::Reserve).decision;
+                result.status = current.status;
             }
         }
     }
 
-    /// Ends everything that was taken; `actual` says what it really cost.
+    /// Ends all charges; `actual` returns the actual cost.
     pub(super) fn end(&mut self, actual: impl Fn(&Rule, u64) -> u64) {
-        let Self { snapshot, checks, fleet, .. } = self;
-        let actual = |check: &Check| actual(&snapshot.rules()[check.rule], check.cost);
-        for held in fleet.drain(..) {
-            let actual: Vec<u64> = held.checks.iter().map(|index| actual(&checks[*index])).collect();
-            held.taken.end(&actual);
+        let Self { snapshot, checks, store_permits, .. } = self;
+        let actual = |check: &RuleCheck| actual(&snapshot.rules()[check.rule], check.cost);
+        for permit in store_permits.drain(..) {
+            let actual: Vec<u64> = permit.checks.iter().map(|index| actual(&checks[*index])).collect();
+            permit.receipt.end(&actual);
         }
         for check in checks {
             let actual = actual(check);
             let state = snapshot.state(check.rule);
-            let Some(said) = &mut check.said else { continue };
-            if let Source::Lease(mark) = said.source
-                && said.ruling.admits()
-                && let Some(fleet) = &state.fleet
+            let Some(result) = &mut check.result else { continue };
+            if let DecisionSource::Lease(mark) = result.source
+                && result.evaluation.admits()
+                && let Some(cluster) = &state.cluster
             {
-                // Settled: what it is now does not change any more.
-                said.source = Source::Store;
-                fleet.limits.settle(check.key.0, check.cost, actual, mark);
+                // Settled: the source must not be settled again.
+                result.source = DecisionSource::Store;
+                cluster.limits.settle(check.key.0, check.cost, actual, mark);
             }
-            let Some(taking) = said.taken.take() else { continue };
-            let limiter = match said.source {
-                Source::Share => state.fleet.as_ref().and_then(|fleet| fleet.share()),
+            let Some(charge) = result.charge.take() else { continue };
+            let limiter = match result.source {
+                DecisionSource::LocalShare => state.cluster.as_ref().and_then(|cluster| cluster.share_limiter()),
                 _ => state.limiter.clone(),
             };
             if let Some(limiter) = limiter {
-                limiter.end(check.key, &taking, actual);
+                limiter.settle(check.key, &charge, actual);
             }
         }
     }
 
-    /// Whether it must be kept until the request has ended: it holds permits, or an estimate that is to
-    /// be settled, or is inside a gate, or has [meters](Self::meters) for the answer's bytes. Otherwise it may be dropped at any
-    /// time.
-    pub fn is_held(&self) -> bool {
-        !self.passes.is_empty()
-            || self.holds()
+    /// True if the outcome must be kept until the request ends: it holds permits or an estimate to settle, is
+    /// inside a gate, or has [meters](Self::meters) for the bytes of the response. Otherwise it may be dropped at
+    /// any time.
+    pub fn holds_resources(&self) -> bool {
+        !self.gate_permits.is_empty()
+            || self.has_unsettled()
             || (self.snapshot.is_metering() && self.is_admitted() && self.pacers().next().is_some())
     }
 
-    /// Whether it has something to give back or to settle.
-    fn holds(&self) -> bool {
-        let is_estimate = |check: &Check| matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate { .. });
-        let is_held = |check: &Check| {
-            let Some(said) = &check.said else { return false };
-            said.taken.as_ref().is_some_and(Taking::is_held)
-                || (matches!(said.source, Source::Lease(_)) && said.ruling.admits() && is_estimate(check))
+    /// True if there is something to release or to settle.
+    fn has_unsettled(&self) -> bool {
+        let is_estimate = |check: &RuleCheck| matches!(self.snapshot.rules()[check.rule].cost, Cost::Estimate { .. });
+        let is_unsettled = |check: &RuleCheck| {
+            let Some(result) = &check.result else { return false };
+            result.charge.as_ref().is_some_and(Charge::holds_resources)
+                || (matches!(result.source, DecisionSource::Lease(_))
+                    && result.evaluation.admits()
+                    && is_estimate(check))
         };
-        let is_held_there = |held: &FleetHeld| {
-            held.taken.is_held() || held.checks.iter().any(|index| is_estimate(&self.checks[*index]))
+        let is_unsettled_in_store = |permit: &StorePermit| {
+            permit.receipt.holds_resources() || permit.checks.iter().any(|index| is_estimate(&self.checks[*index]))
         };
-        self.checks.iter().any(is_held) || self.fleet.iter().any(is_held_there)
+        self.checks.iter().any(is_unsettled) || self.store_permits.iter().any(is_unsettled_in_store)
     }
 }
 
-/// The highest class that any of the rules which ask gives a request.
-pub(super) fn class_of(snapshot: &Snapshot, checks: &[Check]) -> Priority {
-    let of_rule = |check: &Check| snapshot.rules().get(check.rule).map(|rule| rule.priority);
+/// Highest priority class that any of the checked rules assigns.
+pub(super) fn priority_of(snapshot: &Snapshot, checks: &[RuleCheck]) -> Priority {
+    let of_rule = |check: &RuleCheck| snapshot.rules().get(check.rule).map(|rule| rule.priority);
     let classes = checks.iter().filter(|check| !check.shadow).filter_map(of_rule);
     classes.filter(|class| *class != Priority::Normal).max().unwrap_or_default()
 }
 
 impl Drop for Outcome {
     fn drop(&mut self) {
-        if self.holds() {
+        if self.has_unsettled() {
             self.end(|_, cost| cost);
         }
     }
@@ -366,13 +375,13 @@ impl fmt::Debug for Outcome {
         f.debug_struct("Outcome")
             .field("verdict", &self.verdict)
             .field("cause", &self.cause)
-            .field("decisions", &self.decisions().map(|(_, said)| said).collect::<Vec<_>>())
+            .field("decisions", &self.decisions().map(|(_, decision)| decision).collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
 
 impl Rule {
-    /// Whether the rule only watches.
+    /// True for rules in shadow mode.
     pub(super) fn is_shadow(&self) -> bool {
         self.mode == Mode::Shadow
     }

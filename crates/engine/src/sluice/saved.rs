@@ -1,4 +1,4 @@
-//! Saving what all rules remember, and taking it up again after a restart.
+//! Saves the state of all rules and restores it after a restart.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use super::snapshot::{Snapshot, builder};
 use crate::clock::ClockHandle;
 use crate::limiter::{RestoreError, SavedState, checksum};
 
-/// The state of all rules, by name: limits and bans. Holds no keys, only their hashes and the seed
-/// these were made with: keep it where others cannot read it.
+/// Saved state of all rules, by name: limits and bans. Contains no keys, only their hashes and the hash seed;
+/// keep it private.
 ///
 /// ```
 /// use sluicegate_engine::{Sluice, rule::{Request, Rule}, sluice::SavedRules};
@@ -36,11 +36,11 @@ struct SavedRule {
     bans: Option<SavedState>,
 }
 
-/// Bytes every saved set of rules starts with: a name and a version.
+/// Magic bytes of saved rules: name and version.
 const MAGIC: &[u8; 8] = b"slrules\x02";
 
 impl SavedRules {
-    /// The bytes to keep.
+    /// Serializes the state.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&self.seed.to_le_bytes());
@@ -59,7 +59,7 @@ impl SavedRules {
         bytes
     }
 
-    /// Checks that bytes are saved rules, whole and unchanged.
+    /// Parses saved rules and verifies their checksum.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RestoreError> {
         if !bytes.starts_with(MAGIC) {
             return Err(RestoreError::Unknown);
@@ -95,7 +95,7 @@ impl SavedRules {
 }
 
 impl Sluice {
-    /// What all rules remember, to be taken up by [`SluiceBuilder::restore`](super::SluiceBuilder::restore).
+    /// Saves the state of all rules, for [`SluiceBuilder::restore`](super::SluiceBuilder::restore).
     pub fn save(&self) -> SavedRules {
         let snapshot = self.shared.snapshot.load();
         let rules = snapshot.rules().iter().enumerate().map(|(index, rule)| {
@@ -111,30 +111,30 @@ impl Sluice {
 }
 
 impl Snapshot {
-    /// Takes up saved state, rule by rule. Answers the names of rules whose saved state does not fit
-    /// them any more; these start fresh.
+    /// Restores saved state, rule by rule. Returns the names of rules with saved state that no longer fits them;
+    /// these start fresh.
     pub(super) fn restore(&mut self, saved: &SavedRules, clock: &ClockHandle) -> Vec<String> {
-        let mut fresh = Vec::new();
+        let mut unrestored = Vec::new();
         for (rule, state) in self.states_mut() {
             let Some(saved) = saved.rules.iter().find(|saved| saved.name == rule.name) else { continue };
             let mut fits = true;
             if let (Some(limiter), Some(limits)) = (&mut state.limiter, &saved.limits) {
-                fits &= take_up(limiter, |limiter| builder(rule, clock).restore_inner(limits, limiter.buckets()));
+                fits &= restore_state(limiter, |limiter| builder(rule, clock).restore_core(limits, limiter.buckets()));
             }
-            *state = state.clone().ready(rule, None);
-            if let (Some(bans), Some(book)) = (&mut state.bans, &saved.bans) {
-                fits &= take_up(bans, |bans| bans.restored(book, clock));
+            *state = state.clone().link_limiter(rule, None);
+            if let (Some(bans), Some(saved_bans)) = (&mut state.bans, &saved.bans) {
+                fits &= restore_state(bans, |bans| bans.restored(saved_bans, clock));
             }
             if !fits {
-                fresh.push(rule.name.clone());
+                unrestored.push(rule.name.clone());
             }
         }
-        fresh
+        unrestored
     }
 }
 
-/// Replaces a state by its restored form, if that works.
-fn take_up<T>(state: &mut Arc<T>, restore: impl FnOnce(&T) -> Result<Arc<T>, RestoreError>) -> bool {
+/// Replaces a state by its restored form. Returns false if that fails.
+fn restore_state<T>(state: &mut Arc<T>, restore: impl FnOnce(&T) -> Result<Arc<T>, RestoreError>) -> bool {
     match restore(state) {
         Ok(restored) => {
             *state = restored;

@@ -1,4 +1,4 @@
-//! Rules compiled for deciding, with their state.
+//! Snapshot: an immutable, compiled rule set with its state.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -7,94 +7,94 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rapidhash::RapidHashMap;
 
-use super::ban::{BanBook, BanNews, Banned};
-use super::counts::{Counters, ListCounters, RuleCounts};
-use super::fleet::FleetState;
-use super::meter::Pacer;
-use super::prepared::Prepared;
-use super::top::{Detail, Watch};
+use super::ban::{ActiveBan, BanEvent, BanTable};
+use super::bandwidth::Pacer;
+use super::cluster::ClusterRuleState;
+use super::counts::{ListCounters, RuleCounters, RuleCounts};
+use super::extensions::RuleSetExtension;
+use super::top::{KeyTracker, TrackerSize};
 use super::{RuleSetError, in_rule};
 use crate::clock::ClockHandle;
-use crate::fleet::{FleetLimits, FleetStore};
-use crate::gate::Gate;
 use crate::limit::{Limit, LimitError};
-use crate::limiter::{Builder, Inner, KeyedCore};
-use crate::rule::key::{hash_address, hash_written};
-use crate::rule::{Attribute, Cost, ListIndex, Lists, Rule, RuleIndex, Side};
+use crate::limiter::{Builder, KeyedCore, LimiterCore};
+use crate::overload::Gate;
+use crate::rule::key::{hash_address, hash_encoded};
+use crate::rule::{Attribute, Cost, Direction, ListIndex, Lists, Rule, RuleIndex};
+use crate::store::{Store, StoreLimits};
 use crate::table::{KeyHasher, Table};
 use crate::time::Timestamp;
-use crate::wait::Bounds;
+use crate::wait::QueueCapacity;
 
-/// Keys a rule remembers if neither it nor the memory says otherwise.
+/// Maximum number of keys of a rule without an explicit number.
 const DEFAULT_KEYS: usize = 1 << 18;
 
-/// An immutable set of rules. The state behind it is shared with the snapshot it replaced.
+/// Immutable rule set. Its state is shared with the snapshot it replaced.
 pub(super) struct Snapshot {
     rules: Vec<Rule>,
-    /// Where each rule stands, by its name.
+    /// Position of each rule, by name.
     positions: RapidHashMap<Box<str>, usize>,
     index: RuleIndex,
     lists: ListIndex,
     list_counters: Arc<ListCounters>,
     states: Vec<RuleState>,
     seed: u64,
-    edition: u64,
-    /// Where cluster-wide rules are counted.
-    store: Option<Arc<dyn FleetStore>>,
-    /// Whether a rule is counted there.
+    generation: u64,
+    /// Store that counts cluster-wide rules.
+    store: Option<Arc<dyn Store>>,
+    /// Set if a rule is counted in the store.
     clustered: bool,
-    /// Whether a rule paces bytes.
+    /// Set if a rule paces bytes.
     metering: bool,
-    /// Whether a rule has a gate.
+    /// Set if a rule has an overload gate.
     gated: bool,
-    /// The rule that most likely asks for the state of a client's address, if there is one.
-    by_client: Option<usize>,
-    /// What an adapter has prepared for these rules.
-    prepared: Prepared,
+    /// Rule to prefetch for a client address, if there is one.
+    client_rule: Option<usize>,
+    /// Extension that an adapter caches for these rules.
+    extension: RuleSetExtension,
 }
 
-/// The next set of rules in this process is this one.
-static NEXT_EDITION: AtomicU64 = AtomicU64::new(1);
+/// Generation of the next rule set in this process.
+static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
 
-/// What the state of new rules is made with.
-pub(super) struct Means<'a> {
+/// Context for building rule states.
+pub(super) struct BuildContext<'a> {
     pub(super) clock: &'a ClockHandle,
-    /// Bytes for the keys of all rules.
+    /// Memory budget in bytes for the keys of all rules.
     pub(super) memory: usize,
-    /// What all keys are hashed with.
+    /// Hash seed of all keys.
     pub(super) seed: u64,
-    /// Where cluster-wide rules are counted; `None`: here.
-    pub(super) store: Option<&'a Arc<dyn FleetStore>>,
-    /// How many threads decide at a time, if the heaviest keys are to be remembered.
-    pub(super) watching: Option<usize>,
+    /// Store that counts cluster-wide rules; `None`: they are counted locally.
+    pub(super) store: Option<&'a Arc<dyn Store>>,
+    /// Number of threads that decide concurrently; set if the heaviest keys are to be tracked.
+    pub(super) tracker_threads: Option<usize>,
 }
 
-/// What a rule counts with.
+/// State of a rule.
 #[derive(Clone)]
 pub(super) struct RuleState {
-    /// `None` for rules without limits of their own, and for those a store counts.
-    pub(super) limiter: Option<Arc<Inner>>,
-    /// The limiter's table, reached without asking the limiter for it every time.
+    /// `None` for rules without limits of their own and for rules counted in a store.
+    pub(super) limiter: Option<Arc<LimiterCore>>,
+    /// Table of the limiter, cached to avoid an indirection per decision.
     pub(super) core: Option<Arc<KeyedCore>>,
-    /// Whether a look into that table is all there is to the rule.
+    /// Set if one lookup in that table decides the rule.
     plain: bool,
-    /// What a rule that paces bytes meters with, by the limiter. It has no say in decisions.
+    /// Pacer of a rule that limits bandwidth; uses the limiter. It does not decide requests.
     pub(super) pacer: Option<Arc<Pacer>>,
-    /// What a store counts the rule with.
-    pub(super) fleet: Option<Arc<FleetState>>,
-    pub(super) bans: Option<Arc<BanBook>>,
-    pub(super) counters: Arc<Counters>,
-    /// Where its requests are held back under strain.
+    /// State of a rule counted in a store.
+    pub(super) cluster: Option<Arc<ClusterRuleState>>,
+    pub(super) bans: Option<Arc<BanTable>>,
+    pub(super) counters: Arc<RuleCounters>,
+    /// Overload gate.
     pub(super) gate: Option<Gate>,
-    /// Who comes, if that is to be remembered.
-    pub(super) watch: Option<Arc<Watch>>,
+    /// Tracker of the heaviest keys, if enabled.
+    pub(super) tracker: Option<Arc<KeyTracker>>,
 }
 
 impl Snapshot {
     pub(super) fn build(
         rules: Vec<Rule>,
         lists: Lists,
-        means: &Means<'_>,
+        context: &BuildContext<'_>,
         old: Option<&Self>,
     ) -> Result<Self, RuleSetError> {
         // Everything that can fail comes before anything changes.
@@ -104,33 +104,34 @@ impl Snapshot {
                 return Err(RuleSetError::DuplicateName { name: rule.name.clone() });
             }
             if !rule.limits.is_empty() {
-                Builder::plan(rule.limits.clone(), false).map_err(in_rule(rule))?;
+                Builder::build_limit_set(rule.limits.clone(), false).map_err(in_rule(rule))?;
             }
-            rule.target.check().map_err(|source| RuleSetError::Target { rule: rule.name.clone(), source })?;
-            BanBook::check(rule)?;
+            rule.target.validate().map_err(|source| RuleSetError::Target { rule: rule.name.clone(), source })?;
+            BanTable::check(rule)?;
         }
-        let share = share(&rules, means.memory);
+        let memory_share = memory_share(&rules, context.memory);
         let keyed = rules.iter().filter(|rule| !rule.key.is_empty()).count();
-        let detail = means.watching.map(|threads| Detail::of(keyed, threads));
-        rules.iter().filter(|rule| !rule.key.is_empty()).try_for_each(|rule| check_memory(rule, share))?;
-        let opened = rules.iter().map(|rule| FleetState::open(rule, means)).collect::<Result<Vec<_>, _>>()?;
+        let tracker_size = context.tracker_threads.map(|threads| TrackerSize::for_rules(keyed, threads));
+        rules.iter().filter(|rule| !rule.key.is_empty()).try_for_each(|rule| check_memory(rule, memory_share))?;
+        let opened = rules.iter().map(|rule| ClusterRuleState::open(rule, context)).collect::<Result<Vec<_>, _>>()?;
         let states = rules.iter().zip(opened).map(|(rule, opened)| {
             let old = old.and_then(|old| old.position(&rule.name).map(|at| (&old.rules[at], &old.states[at])));
-            let mut state = RuleState::take_up(rule, means, share, old, opened)?;
-            state.watch = detail.filter(|_| !rule.key.is_empty()).map(|detail| state.watched(detail, means.clock));
+            let mut state = RuleState::adopt(rule, context, memory_share, old, opened)?;
+            state.tracker =
+                tracker_size.filter(|_| !rule.key.is_empty()).map(|detail| state.adopt_tracker(detail, context.clock));
             Ok(state)
         });
         let states = states.collect::<Result<Vec<_>, _>>()?;
         let index = RuleIndex::build(&rules);
         let lists = ListIndex::build(&lists);
         let list_counters = old.map(|old| Arc::clone(&old.list_counters)).unwrap_or_default();
-        let edition = NEXT_EDITION.fetch_add(1, Ordering::Relaxed);
-        let clustered = states.iter().any(|state: &RuleState| state.fleet.is_some());
+        let generation = NEXT_GENERATION.fetch_add(1, Ordering::Relaxed);
+        let clustered = states.iter().any(|state: &RuleState| state.cluster.is_some());
         let metering = states.iter().any(|state: &RuleState| state.pacer.is_some());
         let gated = states.iter().any(|state: &RuleState| state.gate.is_some());
-        let store = means.store.cloned();
-        let prepared = old.map(|old| old.prepared.for_next(&rules)).unwrap_or_default();
-        let by_client = rules.iter().position(|rule| rule.side == Side::Inbound && is_by_client(rule));
+        let store = context.store.cloned();
+        let extension = old.map(|old| old.extension.for_next(&rules)).unwrap_or_default();
+        let client_rule = rules.iter().position(|rule| rule.direction == Direction::Inbound && is_by_client(rule));
         Ok(Self {
             rules,
             positions,
@@ -138,14 +139,14 @@ impl Snapshot {
             lists,
             list_counters,
             states,
-            seed: means.seed,
-            edition,
+            seed: context.seed,
+            generation,
             store,
             clustered,
             metering,
             gated,
-            by_client,
-            prepared,
+            client_rule,
+            extension,
         })
     }
 
@@ -153,14 +154,14 @@ impl Snapshot {
         &self.rules
     }
 
-    pub(super) const fn edition(&self) -> u64 {
-        self.edition
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
     }
 
-    /// Starts fetching what is known of a client from memory, if a rule counts by clients.
+    /// Prefetches the state of a client from memory, if a rule counts by client address.
     #[inline]
-    pub(super) fn expect_client(&self, client: IpAddr) {
-        if let Some(rule) = self.by_client
+    pub(super) fn prefetch_client(&self, client: IpAddr) {
+        if let Some(rule) = self.client_rule
             && let [part] = &*self.rules[rule].key
             && let Some(core) = &self.states[rule].core
         {
@@ -170,52 +171,52 @@ impl Snapshot {
         }
     }
 
-    /// What was prepared for these rules; `None` if that is of another type.
+    /// Extension of these rules; `None` if it has another type.
     #[inline]
-    pub(super) fn prepared<T: Any + Send + Sync>(&self, prepare: fn(&[Rule]) -> T) -> Option<&T> {
-        self.prepared.get(&self.rules, prepare)
+    pub(super) fn extension<T: Any + Send + Sync>(&self, prepare: fn(&[Rule]) -> T) -> Option<&T> {
+        self.extension.get(&self.rules, prepare)
     }
 
-    /// Where the rule of this name stands.
+    /// Position of the rule of this name.
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         self.positions.get(name).copied()
     }
 
-    /// Whether any rule is counted by the store.
+    /// True if any rule is counted in the store.
     pub(super) const fn is_clustered(&self) -> bool {
         self.clustered
     }
 
-    /// Whether any rule paces bytes.
+    /// True if any rule paces bytes.
     pub(super) const fn is_metering(&self) -> bool {
         self.metering
     }
 
-    /// Whether any rule has a gate.
+    /// True if any rule has a gate.
     #[inline]
     pub(super) const fn is_gated(&self) -> bool {
         self.gated
     }
 
-    /// The rules with a gate.
+    /// Rules with an overload gate.
     pub(super) fn gates(&self) -> impl Iterator<Item = (&Rule, &Gate)> {
         self.rules.iter().zip(&self.states).filter_map(|(rule, state)| Some((rule, state.gate.as_ref()?)))
     }
 
-    /// Lets go of the bytes that wait for rules which do not pace any more in what comes after this.
-    pub(super) fn hand_over_meters(&self, next: &Self) {
+    /// Releases bodies queued for rules that no longer pace bytes in the `next` snapshot.
+    pub(super) fn lift_removed_pacers(&self, next: &Self) {
         for (rule, state) in self.rules.iter().zip(&self.states) {
             let Some(pacer) = &state.pacer else { continue };
-            let goes_on = |at: usize| next.states[at].pacer.is_some() && !next.rules[at].is_shadow();
-            pacer.lift(!next.position(&rule.name).is_some_and(goes_on));
+            let still_paces = |at: usize| next.states[at].pacer.is_some() && !next.rules[at].is_shadow();
+            pacer.lift(!next.position(&rule.name).is_some_and(still_paces));
         }
     }
 
-    pub(super) fn store(&self) -> Option<&dyn FleetStore> {
+    pub(super) fn store(&self) -> Option<&dyn Store> {
         self.store.as_deref()
     }
 
-    /// How many processes share what the store counts.
+    /// Number of processes that share the store's counts.
     pub(super) fn nodes(&self) -> u32 {
         self.store.as_ref().map_or(1, |store| store.nodes().max(1))
     }
@@ -245,135 +246,135 @@ impl Snapshot {
         states.map(|(rule, state)| state.counts(rule, now)).collect()
     }
 
-    /// What the lists have decided.
+    /// Counters of the lists.
     pub(super) fn list_counters(&self) -> &ListCounters {
         &self.list_counters
     }
 
-    pub(super) fn bans(&self, now: Timestamp) -> Vec<Banned> {
+    pub(super) fn bans(&self, now: Timestamp) -> Vec<ActiveBan> {
         let bans = self.rules.iter().zip(&self.states);
-        bans.flat_map(|(rule, state)| state.bans.iter().flat_map(|book| book.list(&rule.name, now))).collect()
+        bans.flat_map(|(rule, state)| state.bans.iter().flat_map(|table| table.list(&rule.name, now))).collect()
     }
 
-    /// What the fleet should know of bans: what is new, or all there is.
-    pub(super) fn ban_news(&self, all: bool, now: Timestamp) -> Vec<BanNews> {
-        let books = self.rules.iter().zip(&self.states).filter_map(|(rule, state)| Some((rule, state.bans.as_ref()?)));
-        let news = |(rule, book): (&Rule, &Arc<BanBook>)| match all {
-            true => book.all_news(&rule.name, now),
-            false => book.take_news(),
+    /// Ban events for the cluster: new ones, or all active bans.
+    pub(super) fn ban_events(&self, all: bool, now: Timestamp) -> Vec<BanEvent> {
+        let tables = self.rules.iter().zip(&self.states).filter_map(|(rule, state)| Some((rule, state.bans.as_ref()?)));
+        let events = |(rule, table): (&Rule, &Arc<BanTable>)| match all {
+            true => table.active_events(&rule.name, now),
+            false => table.drain_events(),
         };
-        books.flat_map(news).collect()
+        tables.flat_map(events).collect()
     }
 
-    /// Takes up what another process says of a ban. Answers whether there is such a rule.
-    pub(super) fn hear_ban(&self, news: &BanNews, now: Timestamp) -> bool {
-        let Some(book) = self.position(&news.rule).and_then(|index| self.states[index].bans.as_ref()) else {
+    /// Applies a ban event of another process. Returns true if there is such a rule.
+    pub(super) fn apply_ban_event(&self, event: &BanEvent, now: Timestamp) -> bool {
+        let Some(table) = self.position(&event.rule).and_then(|index| self.states[index].bans.as_ref()) else {
             return false;
         };
         let mut hasher = KeyHasher::new(self.seed);
-        let written = hash_written(news.key.as_bytes(), &mut hasher);
+        let written = hash_encoded(event.key.as_bytes(), &mut hasher);
         if written {
-            book.hear(news, hasher.key(), now);
+            table.apply_event(event, hasher.key(), now);
         }
         written
     }
 
     pub(super) fn lift_ban(&self, rule: &str, key: &str) -> bool {
         let Some(index) = self.position(rule) else { return false };
-        self.states[index].bans.as_ref().is_some_and(|book| book.lift(rule, key))
+        self.states[index].bans.as_ref().is_some_and(|table| table.lift(rule, key))
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let shares = self.states.iter().filter_map(|state| state.fleet.as_ref()?.share());
+        let shares = self.states.iter().filter_map(|state| state.cluster.as_ref()?.share_limiter());
         let limiters = self.states.iter().filter_map(|state| state.limiter.clone()).chain(shares);
-        let books = self.states.iter().filter_map(|state| state.bans.as_ref());
-        limiters.map(|limiter| limiter.bytes()).sum::<usize>() + books.map(|book| book.bytes()).sum::<usize>()
+        let tables = self.states.iter().filter_map(|state| state.bans.as_ref());
+        limiters.map(|limiter| limiter.bytes()).sum::<usize>() + tables.map(|table| table.bytes()).sum::<usize>()
     }
 }
 
 impl RuleState {
-    /// The state of a rule: that of the rule it replaces where the two count the same thing, else fresh.
-    fn take_up(
+    /// State of a rule: adopted from the rule it replaces if both count the same thing, else new.
+    fn adopt(
         rule: &Rule,
-        means: &Means<'_>,
-        share: usize,
+        context: &BuildContext<'_>,
+        memory_share: usize,
         old: Option<(&Rule, &Self)>,
-        opened: Option<Arc<dyn FleetLimits>>,
+        opened: Option<Arc<dyn StoreLimits>>,
     ) -> Result<Self, RuleSetError> {
-        // Bytes and requests are not the same thing: neither goes on where the other stood.
-        let alike = |old: &Rule| old.key == rule.key && old.is_metering() == rule.is_metering();
-        let old = old.filter(|(old, _)| alike(old));
-        let fleet = FleetState::take_up(rule, means, share, old, opened)?;
-        let limiter = match (old, rule.limits.is_empty() || fleet.is_some()) {
+        // Bytes and requests are different units: neither takes over the state of the other.
+        let is_compatible = |old: &Rule| old.key == rule.key && old.is_metering() == rule.is_metering();
+        let old = old.filter(|(old, _)| is_compatible(old));
+        let cluster = ClusterRuleState::adopt(rule, context, memory_share, old, opened)?;
+        let limiter = match (old, rule.limits.is_empty() || cluster.is_some()) {
             (_, true) => None,
             (Some((old_rule, Self { limiter: Some(limiter), .. })), false) => {
-                go_on(limiter, old_rule, rule, share)?;
+                update_limiter(limiter, old_rule, rule, memory_share)?;
                 Some(Arc::clone(limiter))
             }
-            _ => Some(Self::limiter(rule, means, share)?),
+            _ => Some(Self::limiter(rule, context, memory_share)?),
         };
         let bans = match (rule.ban, old) {
             (None, _) => None,
-            (Some(ban), Some((old_rule, Self { bans: Some(bans), fleet: old_fleet, .. })))
-                if old_rule.ban == Some(ban) && old_fleet.is_some() == fleet.is_some() =>
+            (Some(ban), Some((old_rule, Self { bans: Some(bans), cluster: old_cluster, .. })))
+                if old_rule.ban == Some(ban) && old_cluster.is_some() == cluster.is_some() =>
             {
-                bans.resize(buckets(rule, share)?);
+                bans.resize(buckets(rule, memory_share)?);
                 Some(Arc::clone(bans))
             }
             (Some(ban), _) => {
-                let builder = Builder::default().clock(means.clock.clone()).seed(means.seed);
-                let book = BanBook::new(rule, ban, builder, buckets(rule, share)?)?;
-                Some(Arc::new(if fleet.is_some() { book.telling() } else { book }))
+                let builder = Builder::default().clock(context.clock.clone()).seed(context.seed);
+                let table = BanTable::new(rule, ban, builder, buckets(rule, memory_share)?)?;
+                Some(Arc::new(if cluster.is_some() { table.with_events() } else { table }))
             }
         };
         let counters = old.map_or_else(Arc::default, |(_, state)| Arc::clone(&state.counters));
-        let watch = old.and_then(|(_, state)| state.watch.clone());
+        let tracker = old.and_then(|(_, state)| state.tracker.clone());
         let gate = rule.adaptive.as_ref().map(|_| {
             let old = old.and_then(|(_, state)| state.gate.clone());
-            old.unwrap_or_else(|| Gate::new(means.clock.clone()))
+            old.unwrap_or_else(|| Gate::new(context.clock.clone()))
         });
-        let state = Self { limiter, core: None, plain: false, pacer: None, fleet, bans, counters, gate, watch };
-        Ok(state.ready(rule, old.and_then(|(_, old)| old.pacer.as_ref())))
+        let state = Self { limiter, core: None, plain: false, pacer: None, cluster, bans, counters, gate, tracker };
+        Ok(state.link_limiter(rule, old.and_then(|(_, old)| old.pacer.as_ref())))
     }
 
-    /// What remembers who comes: that of the rule it replaces, else a new one.
-    fn watched(&self, detail: Detail, clock: &ClockHandle) -> Arc<Watch> {
-        match &self.watch {
-            Some(watch) => {
-                watch.refine(detail);
-                Arc::clone(watch)
+    /// Key tracker: that of the replaced rule, else a new one.
+    fn adopt_tracker(&self, tracker_size: TrackerSize, clock: &ClockHandle) -> Arc<KeyTracker> {
+        match &self.tracker {
+            Some(tracker) => {
+                tracker.resize(tracker_size);
+                Arc::clone(tracker)
             }
-            None => Arc::new(Watch::new(detail, clock.now())),
+            None => Arc::new(KeyTracker::new(tracker_size, clock.now())),
         }
     }
 
-    /// The same state, with everything that is reached by its limiter.
-    pub(super) fn ready(mut self, rule: &Rule, old: Option<&Arc<Pacer>>) -> Self {
-        self.core = self.limiter.as_ref().and_then(|limiter| limiter.core());
+    /// Links everything that depends on the limiter: table, pacer and fast path flag.
+    pub(super) fn link_limiter(mut self, rule: &Rule, old: Option<&Arc<Pacer>>) -> Self {
+        self.core = self.limiter.as_ref().and_then(|limiter| limiter.keyed_core());
         let metering = self.limiter.as_ref().filter(|_| rule.is_metering());
-        self.pacer = metering.map(|limiter| Pacer::take_up(rule, limiter, &self.counters, old));
+        self.pacer = metering.map(|limiter| Pacer::adopt(rule, limiter, &self.counters, old));
         let has_more = rule.is_shadow()
             || self.gate.is_some()
             || self.pacer.is_some()
-            || self.fleet.is_some()
+            || self.cluster.is_some()
             || self.bans.is_some();
-        self.plain = !has_more && self.core.as_ref().is_some_and(|core| core.is_plain());
+        self.plain = !has_more && self.core.as_ref().is_some_and(|core| core.is_single_bucket());
         self
     }
 
-    /// Whether the rule enforces one token bucket per key, counted here, and does nothing else.
+    /// True if the rule enforces one token bucket per key, counted locally, and does nothing else.
     #[inline]
     pub(super) const fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// What decides about requests.
+    /// Limiter that decides requests.
     #[inline]
-    pub(super) const fn decider(&self) -> Option<&Arc<Inner>> {
+    pub(super) const fn decider(&self) -> Option<&Arc<LimiterCore>> {
         if self.pacer.is_some() { None } else { self.limiter.as_ref() }
     }
 
-    /// What the rule has decided, and how it stands now.
+    /// Counters and current state of the rule.
     fn counts(&self, rule: &Rule, now: Timestamp) -> RuleCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let waits = self.counters.waits.times();
@@ -384,97 +385,100 @@ impl RuleState {
             banned: count(&self.counters.banned),
             degraded: count(&self.counters.degraded),
             bytes: count(&self.counters.bytes),
-            forgotten_early: self.limiter.as_ref().map_or(0, |limiter| limiter.forgotten()),
+            early_evictions: self.limiter.as_ref().map_or(0, |limiter| limiter.early_evictions()),
             waiting: self.waiting(),
             waited: waits.count(),
             waits,
             permits: rule.limits.iter().any(Limit::is_concurrency).then(|| self.permits()),
-            used: self.limiter.as_ref().filter(|_| rule.key.is_empty()).map(|limiter| limiter.used(now)),
+            used: self.limiter.as_ref().filter(|_| rule.key.is_empty()).map(|limiter| limiter.utilization(now)),
         }
     }
 
-    /// How many permits are out.
+    /// Number of permits held.
     fn permits(&self) -> u64 {
         let here = self.limiter.as_ref().map_or(0, |limiter| limiter.permits());
-        here + self.fleet.as_ref().map_or(0, |fleet| fleet.permits())
+        here + self.cluster.as_ref().map_or(0, |cluster| cluster.permits())
     }
 
-    /// How many wait for their turn.
+    /// Number of waiting requests.
     fn waiting(&self) -> usize {
-        let here = self.limiter.as_ref().map_or(0, |limiter| limiter.room.waiting());
+        let here = self.limiter.as_ref().map_or(0, |limiter| limiter.queue.waiting());
         let at_gate = self.gate.as_ref().map_or(0, |gate| gate.waiting());
-        here + at_gate + self.fleet.as_ref().map_or(0, |fleet| fleet.waiting())
+        here + at_gate + self.cluster.as_ref().map_or(0, |cluster| cluster.waiting())
     }
 
-    /// A limiter of the rule's limits.
-    pub(super) fn limiter(rule: &Rule, means: &Means<'_>, share: usize) -> Result<Arc<Inner>, RuleSetError> {
-        let builder = builder(rule, means.clock).seed(means.seed);
+    /// Creates a limiter with the rule's limits.
+    pub(super) fn limiter(
+        rule: &Rule,
+        context: &BuildContext<'_>,
+        memory_share: usize,
+    ) -> Result<Arc<LimiterCore>, RuleSetError> {
+        let builder = builder(rule, context.clock).seed(context.seed);
         if rule.key.is_empty() {
-            return builder.build_inner().map_err(in_rule(rule));
+            return builder.build_core().map_err(in_rule(rule));
         }
-        builder.build_keyed_inner(buckets(rule, share)?).map_err(in_rule(rule))
+        builder.build_keyed_core(buckets(rule, memory_share)?).map_err(in_rule(rule))
     }
 }
 
-/// Whether a rule counts by the client's address and nothing else.
+/// True if the rule counts by client address only.
 fn is_by_client(rule: &Rule) -> bool {
     matches!(&*rule.key, [part] if part.attribute == Attribute::ClientIp)
 }
 
-/// Lets a rule's limiter go on under the rule's new form, with what that has changed.
-fn go_on(limiter: &Inner, old: &Rule, rule: &Rule, share: usize) -> Result<(), RuleSetError> {
-    limiter.room.set_per_key(most_waiting(rule));
+/// Updates the limiter of a rule that changed.
+fn update_limiter(limiter: &LimiterCore, old: &Rule, rule: &Rule, memory_share: usize) -> Result<(), RuleSetError> {
+    limiter.queue.set_per_key(max_waiting(rule));
     let buckets = match rule.key.is_empty() {
         true => 0,
-        // A key that changes buckets leaves copies behind, and nobody would give back what those hold.
-        false if holds_something(old) || holds_something(rule) => limiter.buckets(),
-        false => buckets(rule, share)?,
+        // Resizing moves keys to other buckets and leaves copies behind; permits held there would never be released.
+        false if holds_resources(old) || holds_resources(rule) => limiter.buckets(),
+        false => buckets(rule, memory_share)?,
     };
     let same = old.limits == rule.limits && estimates(old) == estimates(rule);
-    if same && !worth_resizing(limiter.buckets(), buckets) {
+    if same && !should_resize(limiter.buckets(), buckets) {
         return Ok(());
     }
     limiter.rebuild(rule.limits.clone(), estimates(rule), buckets).map_err(in_rule(rule))
 }
 
-/// Whether callers of a rule hold something while they are inside. Its table keeps its size until it is
-/// built anew.
-fn holds_something(rule: &Rule) -> bool {
+/// True if requests of the rule hold permits or reservations. Its table keeps its size until it is created
+/// anew.
+fn holds_resources(rule: &Rule) -> bool {
     estimates(rule) || rule.limits.iter().any(Limit::is_concurrency)
 }
 
-/// Whether a table should change its size: it must not be larger than its share, and need not grow for
-/// a little.
-pub(super) const fn worth_resizing(present: usize, wanted: usize) -> bool {
-    wanted < present || wanted > present * 2
+/// True if a table should be resized: it must not exceed its share, and small growth is not worth it.
+pub(super) const fn should_resize(current: usize, wanted: usize) -> bool {
+    wanted < current || wanted > current * 2
 }
 
-/// How many may wait on one key of a rule.
-fn most_waiting(rule: &Rule) -> usize {
-    rule.on_limit.queue.map_or(Bounds::default().per_key, |queue| queue.max_waiting as usize)
+/// Maximum number of requests queued per key of a rule.
+fn max_waiting(rule: &Rule) -> usize {
+    rule.on_limit.queue.map_or(QueueCapacity::default().per_key, |queue| queue.max_waiting as usize)
 }
 
-/// A builder of the rule's limiter.
+/// Builder of the rule's limiter.
 pub(super) fn builder(rule: &Rule, clock: &ClockHandle) -> Builder {
     let builder = Builder::default().limits(rule.limits.iter().copied()).clock(clock.clone());
-    let builder = builder.max_waiting(most_waiting(rule));
+    let builder = builder.max_waiting(max_waiting(rule));
     if estimates(rule) { builder.reservable() } else { builder }
 }
 
-/// Whether the rule's costs are settled later.
+/// True if the rule's costs are estimates that are settled later.
 pub(super) fn estimates(rule: &Rule) -> bool {
     matches!(rule.cost, Cost::Estimate { .. }) && !rule.is_metering()
 }
 
-/// How many keys a rule remembers within its share of memory.
-fn capacity(rule: &Rule, share: usize) -> usize {
+/// Number of keys of a rule within its share of memory.
+fn capacity(rule: &Rule, memory_share: usize) -> usize {
     match rule.max_keys {
         Some(keys) => keys,
-        None => (share / bytes_per_key(rule).max(1)).clamp(1, DEFAULT_KEYS),
+        None => (memory_share / bytes_per_key(rule).max(1)).clamp(1, DEFAULT_KEYS),
     }
 }
 
-/// What a key of a rule takes, its bans included.
+/// Bytes per key of a rule, including bans.
 fn bytes_per_key(rule: &Rule) -> usize {
     let estimates = estimates(rule);
     let words = |limit: &Limit| if estimates { limit.reservable().words() } else { limit.words() };
@@ -482,67 +486,67 @@ fn bytes_per_key(rule: &Rule) -> usize {
         true => 0,
         false => Table::bytes_per_key(rule.limits.iter().map(words).sum()),
     };
-    of_limits + rule.ban.and_then(BanBook::words).map_or(0, Table::bytes_per_key)
+    of_limits + rule.ban.and_then(BanTable::words).map_or(0, Table::bytes_per_key)
 }
 
-/// How many keys a rule remembers and what that takes.
+/// Number of keys that a rule can track, and their memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remembered {
-    /// Keys; none for a rule that counts everything together.
+pub struct KeyCapacity {
+    /// Number of keys; zero for a rule without a key.
     pub keys: usize,
-    /// Bytes for them, its bans included.
+    /// Memory in bytes, including bans.
     pub bytes: usize,
 }
 
-/// How many keys each of these rules would remember within so many bytes for all of them.
+/// Number of keys that each of these rules can track within a memory budget in bytes for all of them.
 ///
 /// ```
-/// use sluicegate_engine::{sluice::remembered, rule::{Attribute, Rule}};
+/// use sluicegate_engine::{sluice::key_capacities, rule::{Attribute, Rule}};
 ///
 /// let mut per_ip = Rule::new("per-ip", ["300/1m".parse()?]);
 /// per_ip.key = vec![Attribute::ClientIp.into()];
-/// let of_all = remembered(&[per_ip, Rule::new("total", ["1000/s".parse()?])], 1 << 20);
-/// assert!(of_all[0].keys > 10_000 && of_all[0].bytes <= 1 << 20);
-/// assert_eq!(of_all[1].keys, 0);
+/// let capacities = key_capacities(&[per_ip, Rule::new("total", ["1000/s".parse()?])], 1 << 20);
+/// assert!(capacities[0].keys > 10_000 && capacities[0].bytes <= 1 << 20);
+/// assert_eq!(capacities[1].keys, 0);
 /// # Ok::<(), sluicegate_engine::LimitError>(())
 /// ```
-pub fn remembered(rules: &[Rule], memory: usize) -> Vec<Remembered> {
-    let share = share(rules, memory);
+pub fn key_capacities(rules: &[Rule], memory: usize) -> Vec<KeyCapacity> {
+    let memory_share = memory_share(rules, memory);
     let of_rule = |rule: &Rule| match rule.key.is_empty() {
-        true => Remembered { keys: 0, bytes: 0 },
+        true => KeyCapacity { keys: 0, bytes: 0 },
         false => {
-            let keys = capacity(rule, share);
-            Remembered { keys, bytes: keys.saturating_mul(bytes_per_key(rule)) }
+            let keys = capacity(rule, memory_share);
+            KeyCapacity { keys, bytes: keys.saturating_mul(bytes_per_key(rule)) }
         }
     };
     rules.iter().map(of_rule).collect()
 }
 
-/// What each rule that does not say how many keys it remembers gets of the memory.
-fn share(rules: &[Rule], memory: usize) -> usize {
+/// Share of memory of each keyed rule without an explicit number of keys.
+fn memory_share(rules: &[Rule], memory: usize) -> usize {
     let keyed = rules.iter().filter(|rule| !rule.key.is_empty() && rule.max_keys.is_none()).count();
-    memory / rounded_up(keyed).max(1)
+    memory / round_up_rules(keyed).max(1)
 }
 
-/// As if there were a few more of many rules, an eighth at most: a rule more or less then seldom changes what each
-/// gets, and tables stay as they are.
-fn rounded_up(rules: usize) -> usize {
+/// Rounds the number of rules up by at most an eighth: one rule more or less then seldom changes the share, and
+/// tables keep their size.
+fn round_up_rules(rules: usize) -> usize {
     let step = (rules / 8).checked_ilog2().map_or(1, |octave| 1 << octave);
     if rules <= 16 { rules } else { rules.next_multiple_of(step) }
 }
 
-/// Refuses a rule there is no memory for, before anything is changed.
-fn check_memory(rule: &Rule, share: usize) -> Result<(), RuleSetError> {
-    let keys = capacity(rule, share);
+/// Rejects a rule that exceeds the available memory, before anything changes.
+fn check_memory(rule: &Rule, memory_share: usize) -> Result<(), RuleSetError> {
+    let keys = capacity(rule, memory_share);
     Table::buckets_for(keys).map_err(in_rule(rule))?;
     let bytes = keys.saturating_mul(bytes_per_key(rule));
-    let room = Vec::<u8>::new().try_reserve_exact(bytes);
-    room.map_err(|_| in_rule(rule)(LimitError::Memory { keys }))
+    let reserved = Vec::<u8>::new().try_reserve_exact(bytes);
+    reserved.map_err(|_| in_rule(rule)(LimitError::Memory { keys }))
 }
 
-/// How many buckets a rule's table has.
-pub(super) fn buckets(rule: &Rule, share: usize) -> Result<usize, RuleSetError> {
-    // Rounded down where the share decides, so that the share is kept.
-    let buckets = Table::buckets_for(capacity(rule, share)).map_err(in_rule(rule))?;
+/// Number of buckets of a rule's table.
+pub(super) fn buckets(rule: &Rule, memory_share: usize) -> Result<usize, RuleSetError> {
+    // Rounded down if the share decides, so that the share is not exceeded.
+    let buckets = Table::buckets_for(capacity(rule, memory_share)).map_err(in_rule(rule))?;
     Ok(if rule.max_keys.is_none() { buckets.saturating_sub(1).max(1) } else { buckets })
 }

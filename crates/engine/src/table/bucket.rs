@@ -1,266 +1,285 @@
-//! One bucket: a few keys, their states, and the strict slot for keys it had to forget.
+//! Hash bucket: slots for a few keys with their states, and an overflow slot for evicted keys.
 //!
-//! Most buckets of most tables have few keys: a table is built for more of them than usually come. So a
-//! bucket's first slots are *near*: with one word of state each, their tags, their states and the lock share
-//! the bucket's first cache line, and asking for one of these keys touches nothing else. The *far* slots are
-//! given out once the near ones are taken, and looked at only for keys that are not there.
+//! Most buckets hold few keys, because a table is built for more keys than usually come. The *primary* slots of
+//! a bucket have their tags, their states (if one word each) and the lock on the bucket's first cache line, so
+//! a decision on one of these keys touches no other line. The *secondary* slots are used once the primary ones
+//! are taken, and are searched only for keys not found there.
 
 use std::collections::TryReserveError;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::storage::{Row, Storage};
-use super::{Ask, Visit, huge_pages};
+use super::storage::{StateRow, StateStorage};
+use super::{SlotContext, StateAccess, huge_pages};
 use crate::algorithm::NEVER_FULL;
-use crate::plan::Plan;
+use crate::limit_set::LimitSet;
 use crate::time::Timestamp;
 use std::sync::atomic::Ordering;
 
-/// Slots beside the lock.
-pub(crate) const NEAR: usize = 4;
+/// Slots on the cache line of the lock.
+pub(crate) const PRIMARY_SLOTS: usize = 4;
 
-/// Slots in the lines behind.
-pub(crate) const FAR: usize = 15;
+/// Slots on the following cache lines.
+pub(crate) const SECONDARY_SLOTS: usize = 15;
 
-/// Keys a bucket can hold. With one word of state each, a bucket is four cache lines.
-pub(crate) const SLOTS: usize = NEAR + FAR;
+/// Maximum number of keys of a bucket. With one word of state each, a bucket is four cache lines.
+pub(crate) const SLOTS: usize = PRIMARY_SLOTS + SECONDARY_SLOTS;
 
-/// The state's place behind the slots that all forgotten keys share.
-const STRICT: usize = SLOTS;
+/// Index of the overflow slot, shared by all evicted keys; it follows the other slots.
+const OVERFLOW: usize = SLOTS;
 
-/// A copy of one state.
-type Copied = SmallVec<[u64; 16]>;
+/// Copy of one state.
+type StateCopy = SmallVec<[u64; 16]>;
 
-/// Where in its bucket a key's state stands.
+/// Location of a key's state in its bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SlotLocation {
     /// In a slot of its own.
     Own,
-    /// In the strict slot, with others.
-    Strict,
+    /// In the overflow slot, shared with other keys.
+    Overflow,
 }
 
-/// A bucket behind its lock. The lock is held for the few nanoseconds of one decision; whoever waits
-/// longer sleeps.
+/// Bucket behind its lock. The lock is held for the few nanoseconds of one decision; a longer wait parks the
+/// thread.
 #[repr(align(64))]
-pub(crate) struct Bucket<S: Storage>(Mutex<Shelf<S>>);
+pub(crate) struct Bucket<S: StateStorage>(Mutex<BucketSlots<S>>);
 
-/// The order is that of memory, and the lock stands before it.
+/// Fields are in memory order, after the lock.
 #[repr(C)]
-struct Shelf<S: Storage> {
-    /// Whether the keys have moved to the table's successor.
+struct BucketSlots<S: StateStorage> {
+    /// Set once the keys have moved to the table's successor.
     moved: bool,
-    /// Tags of the keys in near slots, 0 where a slot is empty.
-    near_tags: [u32; NEAR],
-    near: S::Near,
-    far_tags: [u32; FAR],
-    /// States of the far slots, and the strict one.
-    far: S::Far,
+    /// Tags of the keys in primary slots, 0 for an empty slot.
+    primary_tags: [u32; PRIMARY_SLOTS],
+    primary: S::Primary,
+    secondary_tags: [u32; SECONDARY_SLOTS],
+    /// States of the secondary slots and the overflow slot.
+    secondary: S::Secondary,
 }
 
-impl<S: Storage> Bucket<S> {
-    /// A row of empty buckets.
+impl<S: StateStorage> Bucket<S> {
+    /// Allocates empty buckets.
     pub(super) fn row(words: usize, count: usize) -> Result<Box<[Self]>, TryReserveError> {
         let mut row = Vec::new();
         row.try_reserve_exact(count)?;
         huge_pages::advise(row.spare_capacity_mut());
-        row.resize_with(count, || Self(Mutex::new(Shelf::empty(words))));
+        row.resize_with(count, || Self(Mutex::new(BucketSlots::empty(words))));
         Ok(row.into_boxed_slice())
     }
 
     #[inline]
-    pub(super) fn visit(&self, ask: &Ask<'_>, act: &mut (impl FnMut(&mut [u64]) -> bool + ?Sized)) -> Visit {
-        let mut shelf = self.0.lock();
-        if shelf.moved {
-            return Visit::Moved;
+    pub(super) fn with_state(
+        &self,
+        context: &SlotContext<'_>,
+        act: &mut (impl FnMut(&mut [u64]) -> bool + ?Sized),
+    ) -> StateAccess {
+        let mut slots = self.0.lock();
+        if slots.moved {
+            return StateAccess::Moved;
         }
-        match shelf.find(ask.tag) {
+        match slots.find(context.tag) {
             Some(slot) => {
-                act(shelf.state_mut(slot));
-                Visit::Done(Place::Own)
+                act(slots.state_mut(slot));
+                StateAccess::Done(SlotLocation::Own)
             }
-            None => Visit::Done(shelf.visit_stranger(ask, act)),
+            None => StateAccess::Done(slots.with_unknown_key(context, act)),
         }
     }
 
-    pub(super) fn at_place(&self, tag: u32, place: Place, act: &mut dyn FnMut(&mut [u64])) -> Visit {
-        let mut shelf = self.0.lock();
-        if shelf.moved {
-            return Visit::Moved;
+    pub(super) fn with_state_at(
+        &self,
+        tag: u32,
+        location: SlotLocation,
+        act: &mut dyn FnMut(&mut [u64]),
+    ) -> StateAccess {
+        let mut slots = self.0.lock();
+        if slots.moved {
+            return StateAccess::Moved;
         }
-        let slot = match place {
-            Place::Own => shelf.find(tag),
-            Place::Strict => Some(STRICT),
+        let slot = match location {
+            SlotLocation::Own => slots.find(tag),
+            SlotLocation::Overflow => Some(OVERFLOW),
         };
         if let Some(slot) = slot {
-            act(shelf.state_mut(slot));
+            act(slots.state_mut(slot));
         }
-        Visit::Done(place)
+        StateAccess::Done(location)
     }
 
     pub(super) fn export(&self, each: &mut dyn FnMut(u32, &[u64])) {
         self.0.lock().export(each);
     }
 
-    /// Shows every state and declares in the same step that the keys have moved.
-    pub(super) fn hand_over(&self, each: &mut dyn FnMut(u32, &[u64])) {
-        let mut shelf = self.0.lock();
-        shelf.export(each);
-        shelf.moved = true;
+    /// Exports every state and atomically marks the keys as moved.
+    pub(super) fn export_and_move(&self, each: &mut dyn FnMut(u32, &[u64])) {
+        let mut slots = self.0.lock();
+        slots.export(each);
+        slots.moved = true;
     }
 
-    /// Takes in a state from another table; tag 0 is the strict slot.
-    pub(super) fn import(&self, ask: &Ask<'_>, state: &[u64]) {
-        let mut shelf = self.0.lock();
-        let state = &state[..ask.plan.words()];
-        if ask.tag == 0 {
-            return shelf.fold(ask, state);
+    /// Imports a state from another table; tag 0 is the overflow slot.
+    pub(super) fn import(&self, context: &SlotContext<'_>, state: &[u64]) {
+        let mut slots = self.0.lock();
+        let state = &state[..context.limit_set.words()];
+        if context.tag == 0 {
+            return slots.merge_into_overflow(context, state);
         }
-        if let Some(slot) = shelf.find(ask.tag) {
+        if let Some(slot) = slots.find(context.tag) {
             // Copies of one key from several buckets of the old table: the strictest is the real one.
-            return ask.plan.unite(&mut shelf.state_mut(slot)[..state.len()], state);
+            return context.limit_set.merge_copies(&mut slots.state_mut(slot)[..state.len()], state);
         }
-        if let Some(slot) = shelf.find(0) {
-            return shelf.put(slot, ask, state);
+        if let Some(slot) = slots.find(0) {
+            return slots.store(slot, context, state);
         }
-        match shelf.soonest(ask.plan) {
-            (full_at, slot) if full_at < ask.plan.full_at(state) => {
-                if full_at > ask.now && !ask.lenient {
-                    let victim = Copied::from_slice(&shelf.state(slot)[..state.len()]);
-                    shelf.fold(ask, &victim);
+        match slots.next_to_recover(context.limit_set) {
+            (full_at, slot) if full_at < context.limit_set.full_at(state) => {
+                if full_at > context.now && !context.drop_evicted {
+                    let evicted = StateCopy::from_slice(&slots.state(slot)[..state.len()]);
+                    slots.merge_into_overflow(context, &evicted);
                 }
-                shelf.put(slot, ask, state);
+                slots.store(slot, context, state);
             }
-            _ if ask.lenient => {}
-            _ => shelf.fold(ask, state),
+            _ if context.drop_evicted => {}
+            _ => slots.merge_into_overflow(context, state),
         }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let shelf = self.0.lock();
-        shelf.near.heap_bytes() + shelf.far.heap_bytes()
+        let slots = self.0.lock();
+        slots.primary.heap_bytes() + slots.secondary.heap_bytes()
     }
 }
 
-impl<S: Storage> Shelf<S> {
+impl<S: StateStorage> BucketSlots<S> {
     fn empty(words: usize) -> Self {
-        let (far, near) = (S::Far::zeroed(words), S::Near::zeroed(words));
-        Self { moved: false, near_tags: [0; NEAR], near, far_tags: [0; FAR], far }
+        let (far, near) = (S::Secondary::zeroed(words), S::Primary::zeroed(words));
+        Self {
+            moved: false,
+            primary_tags: [0; PRIMARY_SLOTS],
+            primary: near,
+            secondary_tags: [0; SECONDARY_SLOTS],
+            secondary: far,
+        }
     }
 
-    /// The slot with this tag, a near one first.
+    /// Slot with this tag, primary slots first.
     #[inline]
     fn find(&self, tag: u32) -> Option<usize> {
-        position(&self.near_tags, tag).or_else(|| position(&self.far_tags, tag).map(|slot| NEAR + slot))
+        position(&self.primary_tags, tag)
+            .or_else(|| position(&self.secondary_tags, tag).map(|slot| PRIMARY_SLOTS + slot))
     }
 
     #[inline]
     fn state(&self, slot: usize) -> &[u64] {
-        if slot < NEAR { self.near.state(slot) } else { self.far.state(slot - NEAR) }
+        if slot < PRIMARY_SLOTS { self.primary.state(slot) } else { self.secondary.state(slot - PRIMARY_SLOTS) }
     }
 
     #[inline]
     fn state_mut(&mut self, slot: usize) -> &mut [u64] {
-        if slot < NEAR { self.near.state_mut(slot) } else { self.far.state_mut(slot - NEAR) }
+        if slot < PRIMARY_SLOTS { self.primary.state_mut(slot) } else { self.secondary.state_mut(slot - PRIMARY_SLOTS) }
     }
 
     fn export(&self, each: &mut dyn FnMut(u32, &[u64])) {
-        for (slot, tag) in self.near_tags.iter().chain(&self.far_tags).enumerate() {
+        for (slot, tag) in self.primary_tags.iter().chain(&self.secondary_tags).enumerate() {
             if *tag != 0 {
                 each(*tag, self.state(slot));
             }
         }
-        let strict = self.state(STRICT);
-        if strict.iter().any(|word| *word != 0) {
-            each(0, strict);
+        let overflow = self.state(OVERFLOW);
+        if overflow.iter().any(|word| *word != 0) {
+            each(0, overflow);
         }
     }
 
-    /// A key that is not here: new, or forgotten.
+    /// Handles a key that is not in the bucket: new or evicted.
     #[inline(never)]
-    fn visit_stranger(&mut self, ask: &Ask<'_>, act: &mut (impl FnMut(&mut [u64]) -> bool + ?Sized)) -> Place {
-        let strict_full_at = self.full_at(ask.plan, STRICT);
-        if strict_full_at == NEVER_FULL {
-            // Keys without a slot hold something here; this may be one of them.
-            act(self.state_mut(STRICT));
-            return Place::Strict;
+    fn with_unknown_key(
+        &mut self,
+        context: &SlotContext<'_>,
+        act: &mut (impl FnMut(&mut [u64]) -> bool + ?Sized),
+    ) -> SlotLocation {
+        let overflow_full_at = self.full_at(context.limit_set, OVERFLOW);
+        if overflow_full_at == NEVER_FULL {
+            // Keys without a slot hold permits or reservations here; this may be one of them.
+            act(self.state_mut(OVERFLOW));
+            return SlotLocation::Overflow;
         }
-        let mut state = Copied::from_elem(0, ask.plan.words());
-        if strict_full_at > ask.now {
-            let words = ask.plan.words();
-            state.copy_from_slice(&self.state(STRICT)[..words]);
-            ask.plan.estrange(&mut state, ask.now);
+        let mut state = StateCopy::from_elem(0, context.limit_set.words());
+        if overflow_full_at > context.now {
+            let words = context.limit_set.words();
+            state.copy_from_slice(&self.state(OVERFLOW)[..words]);
+            context.limit_set.restart_first_use_windows(&mut state, context.now);
         }
-        if act(&mut state) { self.keep(ask, &state) } else { Place::Own }
+        if act(&mut state) { self.insert(context, &state) } else { SlotLocation::Own }
     }
 
-    /// Finds room for a state, forgetting another one if need be.
-    fn keep(&mut self, ask: &Ask<'_>, state: &[u64]) -> Place {
+    /// Stores a state, evicting another key if necessary.
+    fn insert(&mut self, context: &SlotContext<'_>, state: &[u64]) -> SlotLocation {
         if let Some(slot) = self.find(0) {
-            self.put(slot, ask, state);
-            return Place::Own;
+            self.store(slot, context, state);
+            return SlotLocation::Own;
         }
-        let (soonest, slot) = self.soonest(ask.plan);
-        if soonest <= ask.now {
-            self.put(slot, ask, state);
-            return Place::Own;
+        let (recovers_at, slot) = self.next_to_recover(context.limit_set);
+        if recovers_at <= context.now {
+            self.store(slot, context, state);
+            return SlotLocation::Own;
         }
-        ask.counts.forgotten.fetch_add(1, Ordering::Relaxed);
-        if ask.lenient {
-            self.put(slot, ask, state);
-            return Place::Own;
+        context.counters.early_evictions.fetch_add(1, Ordering::Relaxed);
+        if context.drop_evicted {
+            self.store(slot, context, state);
+            return SlotLocation::Own;
         }
-        if soonest < ask.plan.full_at(state) {
-            let words = ask.plan.words();
-            let victim = Copied::from_slice(&self.state(slot)[..words]);
-            self.fold(ask, &victim);
-            self.put(slot, ask, state);
-            Place::Own
+        if recovers_at < context.limit_set.full_at(state) {
+            let words = context.limit_set.words();
+            let evicted = StateCopy::from_slice(&self.state(slot)[..words]);
+            self.merge_into_overflow(context, &evicted);
+            self.store(slot, context, state);
+            SlotLocation::Own
         } else {
-            self.fold(ask, state);
-            Place::Strict
+            self.merge_into_overflow(context, state);
+            SlotLocation::Overflow
         }
     }
 
-    /// The slot whose key has recovered first, and when.
-    fn soonest(&self, plan: &Plan) -> (Timestamp, usize) {
-        (0..SLOTS).map(|slot| (self.full_at(plan, slot), slot)).min().unwrap_or((NEVER_FULL, STRICT))
+    /// The slot that recovers first, and the time of recovery.
+    fn next_to_recover(&self, limit_set: &LimitSet) -> (Timestamp, usize) {
+        (0..SLOTS).map(|slot| (self.full_at(limit_set, slot), slot)).min().unwrap_or((NEVER_FULL, OVERFLOW))
     }
 
-    fn put(&mut self, slot: usize, ask: &Ask<'_>, state: &[u64]) {
-        let tag = match slot.checked_sub(NEAR) {
-            None => &mut self.near_tags[slot],
-            Some(slot) => &mut self.far_tags[slot],
+    fn store(&mut self, slot: usize, context: &SlotContext<'_>, state: &[u64]) {
+        let tag = match slot.checked_sub(PRIMARY_SLOTS) {
+            None => &mut self.primary_tags[slot],
+            Some(slot) => &mut self.secondary_tags[slot],
         };
-        if slot >= NEAR && *tag == 0 {
-            ask.counts.far.fetch_add(1, Ordering::Relaxed);
+        if slot >= PRIMARY_SLOTS && *tag == 0 {
+            context.counters.secondary_used.fetch_add(1, Ordering::Relaxed);
         }
-        *tag = ask.tag;
+        *tag = context.tag;
         self.state_mut(slot)[..state.len()].copy_from_slice(state);
     }
 
-    /// Folds a state into the strict slot.
-    fn fold(&mut self, ask: &Ask<'_>, state: &[u64]) {
-        let recovered = self.full_at(ask.plan, STRICT) <= ask.now;
-        let strict = &mut self.state_mut(STRICT)[..ask.plan.words()];
+    /// Merges a state into the overflow slot.
+    fn merge_into_overflow(&mut self, context: &SlotContext<'_>, state: &[u64]) {
+        let recovered = self.full_at(context.limit_set, OVERFLOW) <= context.now;
+        let overflow = &mut self.state_mut(OVERFLOW)[..context.limit_set.words()];
         if recovered {
-            strict.copy_from_slice(state);
+            overflow.copy_from_slice(state);
         } else {
-            ask.plan.merge(strict, state);
+            context.limit_set.merge(overflow, state);
         }
     }
 
-    fn full_at(&self, plan: &Plan, slot: usize) -> Timestamp {
+    fn full_at(&self, limit_set: &LimitSet, slot: usize) -> Timestamp {
         match self.state(slot) {
             [] => Timestamp::ZERO,
-            state => plan.full_at(state),
+            state => limit_set.full_at(state),
         }
     }
 }
 
-/// Where a tag stands. Looks at all of them without branching, which is faster than stopping early at an
-/// unpredictable place.
+/// Index of a tag. Compares all tags without branches, which is faster than an unpredictable early exit.
 #[inline]
 fn position(tags: &[u32], tag: u32) -> Option<usize> {
     let mut found = 0u32;
@@ -278,14 +297,17 @@ mod tests {
     use super::super::storage::Inline;
     use super::*;
 
-    /// What the speed of sparse tables hangs on.
+    /// The speed of sparse tables depends on this layout.
     #[test]
-    fn near_slots_share_a_cache_line_with_the_lock() {
-        const LINE: usize = 64;
-        let bucket = Bucket::<Inline<1>>(Mutex::new(Shelf::empty(1)));
-        assert_eq!(size_of_val(&bucket), 4 * LINE);
+    fn primary_slots_share_a_cache_line_with_the_lock() {
+        const CACHE_LINE: usize = 64;
+        let bucket = Bucket::<Inline<1>>(Mutex::new(BucketSlots::empty(1)));
+        assert_eq!(size_of_val(&bucket), 4 * CACHE_LINE);
         let start = ptr::from_ref(&bucket).addr();
-        let shelf = bucket.0.lock();
-        assert_eq!(ptr::from_ref(&*shelf).addr() - start + offset_of!(Shelf<Inline<1>>, far_tags), LINE);
+        let slots = bucket.0.lock();
+        assert_eq!(
+            ptr::from_ref(&*slots).addr() - start + offset_of!(BucketSlots<Inline<1>>, secondary_tags),
+            CACHE_LINE
+        );
     }
 }

@@ -1,36 +1,35 @@
-//! Asks the kernel for large pages behind a large table.
+//! Requests huge pages for a large table.
 //!
-//! A table of a million keys spans thousands of small pages, and a random key then misses the
-//! processor's address cache as well as its data cache. Large pages save the first of the two.
+//! A table of a million keys spans thousands of small pages, so a random key misses the TLB as well as the data
+//! cache. Huge pages avoid the TLB miss.
 
 use std::mem::MaybeUninit;
 
-/// Below this a table fits the address cache anyway.
+/// Minimum table size; smaller tables fit the TLB anyway.
 #[cfg(target_os = "linux")]
-const WORTHWHILE: usize = 4 << 20;
+const MIN_TABLE_BYTES: usize = 4 << 20;
 
-/// Advises large pages for memory that is about to be written for the first time. Only a hint: where
-/// it is not followed, everything works as before.
+/// Advises huge pages for memory that is about to be written for the first time. Only a hint: without huge
+/// pages everything works the same.
 #[cfg(target_os = "linux")]
 pub(super) fn advise<T>(memory: &mut [MaybeUninit<T>]) {
     const PAGE: usize = 4096;
     let bytes = size_of_val(memory);
-    if bytes < WORTHWHILE {
+    if bytes < MIN_TABLE_BYTES {
         return;
     }
     let start = memory.as_mut_ptr() as usize;
     let aligned = start.next_multiple_of(PAGE);
     let length = (start + bytes - aligned) / PAGE * PAGE;
-    // SAFETY: `aligned..aligned + length` lies within `memory`, which this function borrows alone, so
-    // the range is mapped and ours. MADV_HUGEPAGE changes neither contents nor protection nor whether
-    // the range is mapped: it only marks it for the kernel's choice of page size. The result does not
-    // matter, as without large pages nothing changes but speed.
-    #[expect(unsafe_code, reason = "the proof stands above")]
+    // SAFETY: `aligned..aligned + length` lies within `memory`, which this function borrows exclusively, so the
+    // range is mapped and owned. MADV_HUGEPAGE changes neither contents nor protection nor mapping: it only
+    // affects the kernel's choice of page size. The result is ignored, because only speed depends on it.
+    #[expect(unsafe_code, reason = "see the SAFETY comment above")]
     unsafe {
         libc::madvise(aligned as *mut libc::c_void, length, libc::MADV_HUGEPAGE);
     }
 }
 
-/// Nothing to ask for here.
+/// No-op on other systems.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn advise<T>(_memory: &mut [MaybeUninit<T>]) {}

@@ -1,52 +1,52 @@
-//! Where a bucket keeps its states: in its own cache lines, or on the heap when they are large.
+//! State storage of a bucket: inline in its cache lines, or on the heap for large states.
 
-use super::bucket::{FAR, NEAR};
+use super::bucket::{PRIMARY_SLOTS, SECONDARY_SLOTS};
 
-/// How a bucket keeps its states.
-pub(crate) trait Storage {
-    /// Those of the near slots.
-    type Near: Row;
-    /// Those of the far slots and of one more, the strict slot, which comes last.
-    type Far: Row;
+/// Storage kind of a bucket's states.
+pub(crate) trait StateStorage {
+    /// States of the primary slots.
+    type Primary: StateRow;
+    /// States of the secondary slots, followed by the overflow slot.
+    type Secondary: StateRow;
 }
 
-/// Room for a few states.
+/// Storage for a few states.
 ///
-/// A state may be longer than the plan needs; what is beyond stays zero.
-pub(crate) trait Row: Send + Sync {
-    /// Room for states of so many words, all zero.
+/// A state may be longer than the limit set needs; the excess stays zero.
+pub(crate) trait StateRow: Send + Sync {
+    /// Storage for states of this many words, all zero.
     fn zeroed(words: usize) -> Self;
-    /// One state; empty while nothing was ever stored in the row.
-    fn state(&self, place: usize) -> &[u64];
-    /// One state, to change.
-    fn state_mut(&mut self, place: usize) -> &mut [u64];
-    /// Bytes outside the row itself.
+    /// One state; empty while the row was never written.
+    fn state(&self, slot: usize) -> &[u64];
+    /// One state, mutable.
+    fn state_mut(&mut self, slot: usize) -> &mut [u64];
+    /// Heap memory of the row in bytes.
     fn heap_bytes(&self) -> usize;
 }
 
-/// States within the bucket.
+/// States stored within the bucket.
 pub(crate) struct Inline<const WORDS: usize>;
 
-impl<const WORDS: usize> Storage for Inline<WORDS> {
-    type Near = InlineRow<WORDS, NEAR>;
-    type Far = InlineRow<WORDS, { FAR + 1 }>;
+impl<const WORDS: usize> StateStorage for Inline<WORDS> {
+    type Primary = InlineRow<WORDS, PRIMARY_SLOTS>;
+    type Secondary = InlineRow<WORDS, { SECONDARY_SLOTS + 1 }>;
 }
 
 pub(crate) struct InlineRow<const WORDS: usize, const STATES: usize>([[u64; WORDS]; STATES]);
 
-impl<const WORDS: usize, const STATES: usize> Row for InlineRow<WORDS, STATES> {
+impl<const WORDS: usize, const STATES: usize> StateRow for InlineRow<WORDS, STATES> {
     fn zeroed(_words: usize) -> Self {
         Self([[0; WORDS]; STATES])
     }
 
     #[inline]
-    fn state(&self, place: usize) -> &[u64] {
-        &self.0[place]
+    fn state(&self, slot: usize) -> &[u64] {
+        &self.0[slot]
     }
 
     #[inline]
-    fn state_mut(&mut self, place: usize) -> &mut [u64] {
-        &mut self.0[place]
+    fn state_mut(&mut self, slot: usize) -> &mut [u64] {
+        &mut self.0[slot]
     }
 
     fn heap_bytes(&self) -> usize {
@@ -54,13 +54,13 @@ impl<const WORDS: usize, const STATES: usize> Row for InlineRow<WORDS, STATES> {
     }
 }
 
-/// States on the heap, allocated when a row is first written to: a log of hundreds of entries per key
-/// is paid for only where keys are.
+/// States on the heap, allocated on the first write to a row: a log of hundreds of entries per key takes
+/// memory only for buckets in use.
 pub(crate) struct Heap;
 
-impl Storage for Heap {
-    type Near = HeapRow<NEAR>;
-    type Far = HeapRow<{ FAR + 1 }>;
+impl StateStorage for Heap {
+    type Primary = HeapRow<PRIMARY_SLOTS>;
+    type Secondary = HeapRow<{ SECONDARY_SLOTS + 1 }>;
 }
 
 pub(crate) struct HeapRow<const STATES: usize> {
@@ -68,20 +68,20 @@ pub(crate) struct HeapRow<const STATES: usize> {
     states: Vec<u64>,
 }
 
-impl<const STATES: usize> Row for HeapRow<STATES> {
+impl<const STATES: usize> StateRow for HeapRow<STATES> {
     fn zeroed(words: usize) -> Self {
         Self { words, states: Vec::new() }
     }
 
-    fn state(&self, place: usize) -> &[u64] {
-        self.states.get(place * self.words..(place + 1) * self.words).unwrap_or_default()
+    fn state(&self, slot: usize) -> &[u64] {
+        self.states.get(slot * self.words..(slot + 1) * self.words).unwrap_or_default()
     }
 
-    fn state_mut(&mut self, place: usize) -> &mut [u64] {
+    fn state_mut(&mut self, slot: usize) -> &mut [u64] {
         if self.states.is_empty() {
             self.states = vec![0; self.words * STATES];
         }
-        &mut self.states[place * self.words..(place + 1) * self.words]
+        &mut self.states[slot * self.words..(slot + 1) * self.words]
     }
 
     fn heap_bytes(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Waiting on a thread.
+//! Blocking executor for one future.
 
 use std::future::Future;
 use std::pin::pin;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Waits on this thread until the future is ready.
+/// Blocks this thread until the future is ready.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -15,7 +15,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         }
     }
     let mut future = pin!(future);
-    // Most are ready at once, and need nobody to wake them.
+    // Most futures are ready immediately and need no waker.
     if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         return output;
     }

@@ -1,9 +1,9 @@
-//! The ends of every range: no panic, no overflow, and no limit that opens because a number ran out.
+//! Extreme values: no panic, no overflow, and no limit that opens because a number saturates.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluicegate_engine::algorithm::{Alignment, Taken};
+use sluicegate_engine::algorithm::{Alignment, LimitCharge};
 use sluicegate_engine::{Limit, Rate};
 
 use crate::subject::{Subject, time};
@@ -11,7 +11,7 @@ use crate::subject::{Subject, time};
 const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 const NANO: Duration = Duration::from_nanos(1);
 
-/// Limits with numbers at the ends of what is accepted.
+/// Limits with the smallest and largest accepted parameters.
 fn extreme_limits() -> Vec<Limit> {
     let rate = |count, period| Rate::new(count, period).unwrap();
     let reservable = |limit| match limit {
@@ -58,19 +58,19 @@ fn extreme_number() -> impl Strategy<Value = u64> {
 proptest! {
     #[test]
     fn no_number_makes_an_algorithm_panic(
-        which in any::<prop::sample::Index>(),
+        index in any::<prop::sample::Index>(),
         steps in prop::collection::vec((extreme_number(), extreme_number(), extreme_number(), 0..4u8), 1..40),
     ) {
         let limits = extreme_limits();
-        let mut subject = Subject::new(limits[which.index(limits.len())]);
+        let mut subject = Subject::new(limits[index.index(limits.len())]);
         let mut other = subject.fresh();
-        for (at, cost, actual, what) in steps {
+        for (at, cost, actual, operation) in steps {
             subject.check(at, cost);
             subject.check_departure(at, cost);
-            let taken = match what {
-                // Even what was not admitted, and even a record nobody ever took.
+            let taken = match operation {
+                // Also charges that were not admitted, and records that were never taken.
                 0 => subject.commit(at, cost, true),
-                1 => Taken { at: time(actual), cost, mark: actual, held: true },
+                1 => LimitCharge { at: time(actual), cost, mark: actual, reserved: true },
                 2 => other.commit(at, cost, false),
                 _ if subject.admits(at, cost) => subject.commit(at, cost, false),
                 _ => continue,
@@ -85,17 +85,17 @@ proptest! {
         }
     }
 
-    /// A clock that has run out of numbers stands still, and then a limit is a limit.
+    /// A saturated clock stands still, and the limit is still enforced.
     #[test]
-    fn the_end_of_time_opens_no_limit(
-        which in any::<prop::sample::Index>(),
+    fn the_last_timestamp_opens_no_limit(
+        index in any::<prop::sample::Index>(),
         at in extreme_number(),
         costs in prop::collection::vec(extreme_number(), 1..20),
     ) {
         let limits = extreme_limits();
-        let mut subject = Subject::new(limits[which.index(limits.len())]);
+        let mut subject = Subject::new(limits[index.index(limits.len())]);
         if subject.is_warm_up() {
-            return Ok(()); // It lets in any cost when the moment has come.
+            return Ok(()); // It admits any cost at the admission time.
         }
         let mut admitted = 0u128;
         let capacity = subject.limit.capacity();
@@ -104,13 +104,13 @@ proptest! {
                 subject.commit(at, cost, false);
                 admitted += u128::from(cost);
             }
-            prop_assert!(admitted <= u128::from(capacity), "{} let in {}", subject.limit, admitted);
+            prop_assert!(admitted <= u128::from(capacity), "{} admitted {}", subject.limit, admitted);
         }
     }
 }
 
-/// A count that does not fit its narrow counter must not be forgotten: what was charged is 1000, and
-/// giving back the other 254 must leave the limit exhausted.
+/// A charge that does not fit its narrow counter must not be lost: 1000 were charged, and a refund of the other
+/// 254 must leave the limit exhausted.
 #[test]
 fn a_charge_beyond_a_narrow_counter_is_not_lost() {
     for limit in [254, 255, 256, 65_534, 65_535] {

@@ -1,18 +1,18 @@
-//! Very high rates are kept within a tenth of what was asked, and never above it.
+//! Very high rates are kept within a tenth of the configured value, and never exceeded.
 
 use sluicegate_engine::algorithm::Check;
 use sluicegate_engine::{Limit, Rate};
-use sluicegate_testkit::bound::{self, Admitted};
+use sluicegate_testkit::bound::{self, AdmissionEvent};
 
 use crate::subject::{Subject, pace};
 
-/// Takes all it can get, in bites of `bite`, for `span` nanoseconds; answers the total.
-fn greedy(limit: Limit, rate: Rate, burst: u64, bite: u64, span: u64) -> u64 {
+/// Takes as much as possible in chunks of `chunk` for `span` nanoseconds; returns the total.
+fn greedy(limit: Limit, rate: Rate, burst: u64, chunk: u64, span: u64) -> u64 {
     let (mut subject, mut now, mut history) = (Subject::new(limit), 1_000_000_007, Vec::new());
     let end = now + span;
     while now <= end {
-        match subject.take(now, bite) {
-            Check::Now => history.push(Admitted { at: now, cost: bite }),
+        match subject.take(now, chunk) {
+            Check::Now => history.push(AdmissionEvent { at: now, cost: chunk }),
             Check::NotBefore(wait) => now += wait,
             other => panic!("{other:?}"),
         }
@@ -22,22 +22,22 @@ fn greedy(limit: Limit, rate: Rate, burst: u64, bite: u64, span: u64) -> u64 {
 }
 
 #[test]
-fn high_rates_lose_less_than_a_tenth_and_gain_nothing() {
+fn high_rates_lose_less_than_a_tenth_and_exceed_nothing() {
     let rates = [1_000_000, 99_999_999, 700_000_000, 1_000_000_000, 1_073_741_824, 1_500_000_001, 1_600_000_000];
     for count in rates {
         let rate = Rate::per_second(count).unwrap();
-        for (burst, bite) in [(1, 1), (64, 1), (1 << 20, 1 << 16)] {
-            // A bucket of one token can be asked once per nanosecond, so it cannot do more than that.
-            let most = if burst == 1 { count.min(1_000_000_000) } else { count };
-            let span = if bite == 1 { 100_000 } else { 100_000_000 };
-            let total = greedy(Limit::bandwidth(rate, burst).unwrap(), rate, burst, bite, span);
-            let fair = u128::from(most) * u128::from(span) / 1_000_000_000;
-            // With one token, two emission intervals that end within the same nanosecond cost one.
-            let least = if burst == 1 { fair / 2 } else { fair * 9 / 10 };
-            assert!(u128::from(total) >= least, "{count}/s, burst {burst}: {total} of {fair}");
+        for (burst, cost) in [(1, 1), (64, 1), (1 << 20, 1 << 16)] {
+            // A bucket of one token can be used once per nanosecond, so it cannot admit more than that.
+            let max = if burst == 1 { count.min(1_000_000_000) } else { count };
+            let span = if cost == 1 { 100_000 } else { 100_000_000 };
+            let total = greedy(Limit::bandwidth(rate, burst).unwrap(), rate, burst, cost, span);
+            let expected = u128::from(max) * u128::from(span) / 1_000_000_000;
+            // With one token, two emission intervals that end within the same nanosecond lose one.
+            let min = if burst == 1 { expected / 2 } else { expected * 9 / 10 };
+            assert!(u128::from(total) >= min, "{count}/s, burst {burst}: {total} of {expected}");
             assert!(
-                u128::from(total) <= fair + u128::from(burst + bite),
-                "{count}/s, burst {burst}: {total} of {fair}"
+                u128::from(total) <= expected + u128::from(burst + cost),
+                "{count}/s, burst {burst}: {total} of {expected}"
             );
         }
     }
@@ -52,7 +52,7 @@ fn a_gibibyte_per_second_is_kept_within_a_hundredth() {
 }
 
 #[test]
-fn a_rate_that_cannot_be_kept_is_refused() {
+fn a_rate_that_is_too_high_is_rejected() {
     assert!(Limit::bandwidth(Rate::per_second(1_800_000_000).unwrap(), 10).is_err());
     assert!(Limit::token_bucket(Rate::per_second(u64::MAX).unwrap(), 10).is_err());
 }

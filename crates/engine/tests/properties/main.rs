@@ -1,15 +1,15 @@
-//! What every algorithm promises, tried on all of them through one trait.
+//! Property tests of the guarantees of every algorithm, through one trait.
 //!
-//! Each file is one theme; [`subject`] makes the limits that are tried. The judges and the arrivals
-//! are `sluicegate-testkit`'s. No test sleeps: time is an argument.
+//! Each file covers one topic; [`subject`] generates the limits. Checkers and arrivals come from
+//! `sluicegate-testkit`. No test sleeps: time is an argument.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed setup fails the test")]
 
 mod bounds;
+mod eviction;
 mod extremes;
-mod forgetting;
 mod high_rates;
-mod laws;
+mod invariants;
 mod merging;
 mod regressions;
 mod seed_cases;

@@ -1,21 +1,21 @@
-//! Two keys that must share one state: at least as strict as both were.
+//! Merged states of two keys: at least as strict as both.
 
 use proptest::prelude::*;
 use sluicegate_testkit::arrivals::Arrival;
 
-use crate::subject::{Subject, costs, holdable, moments_from, subjects, with_two_orderly_runs};
+use crate::subject::{Subject, costs, holdable, sample_times_from, subjects, with_two_orderly_runs};
 
-/// The moments from which on both states have been used.
+/// Time from which both states have been used.
 fn last(first: &[Arrival], second: &[Arrival]) -> u64 {
     first.iter().chain(second).map(|one| one.at).max().unwrap_or(0)
 }
 
-fn assert_no_more_generous(merged: &Subject, than: &Subject, from: u64) -> Result<(), TestCaseError> {
-    for at in moments_from(merged, from) {
+fn assert_not_more_permissive(merged: &Subject, reference: &Subject, from: u64) -> Result<(), TestCaseError> {
+    for at in sample_times_from(merged, from) {
         for cost in costs(merged) {
-            prop_assert!(than.admits(at, cost) || !merged.admits(at, cost), "cost {} at {}", cost, at);
+            prop_assert!(reference.admits(at, cost) || !merged.admits(at, cost), "cost {} at {}", cost, at);
         }
-        prop_assert!(merged.remaining(at) <= than.remaining(at));
+        prop_assert!(merged.remaining(at) <= reference.remaining(at));
     }
     Ok(())
 }
@@ -30,9 +30,9 @@ proptest! {
         for (into, other) in [(&a, &b), (&b, &a)] {
             let mut merged = into.clone();
             merged.merge(other);
-            assert_no_more_generous(&merged, &a, from)?;
-            assert_no_more_generous(&merged, &b, from)?;
-            // A warm-up is full when it is cold, and the colder of two is so earlier.
+            assert_not_more_permissive(&merged, &a, from)?;
+            assert_not_more_permissive(&merged, &b, from)?;
+            // A warm-up is full when it is cold, and the colder of two is cold earlier.
             prop_assert!(merged.is_warm_up() || merged.full_at() >= a.full_at().max(b.full_at()));
         }
     }
@@ -44,7 +44,7 @@ proptest! {
         let (mut one_way, mut other_way) = (used.clone(), subject.clone());
         one_way.merge(&subject);
         other_way.merge(&used);
-        for at in moments_from(&used, last(&first, &[])) {
+        for at in sample_times_from(&used, last(&first, &[])) {
             for cost in costs(&used) {
                 prop_assert_eq!(one_way.check(at, cost), used.check(at, cost));
                 prop_assert_eq!(other_way.check(at, cost), used.check(at, cost));
@@ -52,7 +52,7 @@ proptest! {
         }
     }
 
-    /// Reservations of both go on counting, and giving one key's back frees nothing of the other's.
+    /// Reservations of both keys stay counted, and returning one key's reservation frees nothing of the other's.
     #[test]
     fn reservations_survive_a_merge((subject, first, second) in with_two_orderly_runs(holdable()), later in 0..5_000_000_000u64) {
         let (mut a, mut b) = (subject.clone(), subject);
@@ -70,11 +70,11 @@ proptest! {
         let mut merged = a.clone();
         merged.merge(&b);
         let from = last(&first, &second);
-        assert_no_more_generous(&merged, &a, from)?;
-        assert_no_more_generous(&merged, &b, from)?;
-        for taken in out.into_iter().filter(|taken| taken.held) {
+        assert_not_more_permissive(&merged, &a, from)?;
+        assert_not_more_permissive(&merged, &b, from)?;
+        for taken in out.into_iter().filter(|taken| taken.reserved) {
             merged.settle(taken, 0, from + later);
         }
-        assert_no_more_generous(&merged, &b, from + later)?;
+        assert_not_more_permissive(&merged, &b, from + later)?;
     }
 }

@@ -1,4 +1,4 @@
-//! Faults that were found, each in the fewest steps that show it.
+//! Regression tests of algorithm bugs, each in the fewest steps.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ fn reservable() -> Limit {
     }
 }
 
-/// The refund was reckoned from the time that seemed to have passed; the clock had been ahead in
-/// between. Five were given back that the caller at 9 ms had already profited from.
+/// The refund was computed from the apparent elapsed time; the clock had been ahead in between. It returned five
+/// tokens that the caller at 9 ms had already used.
 #[test]
-fn a_refund_on_a_clock_that_stepped_back_gives_nothing_twice() {
+fn a_refund_after_a_clock_step_back_is_not_doubled() {
     let mut subject = Subject::new(bucket());
     let given_back = subject.commit(0, 5, false);
     subject.commit(9 * MILLI, 1, false);
@@ -34,9 +34,9 @@ fn a_refund_on_a_clock_that_stepped_back_gives_nothing_twice() {
     assert_eq!(subject.remaining(9 * MILLI), 9);
 }
 
-/// While 8 of 10 are out, 3 fit at no time, however long one waits; 2 fit once refilled.
+/// While 8 of 10 are reserved, 3 never fit, for any wait; 2 fit once refilled.
 #[test]
-fn what_does_not_fit_beside_reservations_is_promised_no_moment() {
+fn a_cost_blocked_by_reservations_has_no_retry_after() {
     let mut subject = Subject::new(reservable());
     subject.commit(0, 8, true);
     subject.commit(0, 2, false);
@@ -46,10 +46,10 @@ fn what_does_not_fit_beside_reservations_is_promised_no_moment() {
     assert_eq!(subject.check(2 * MILLI, 2), Check::Now);
 }
 
-/// Settling the reservation brought the word back to where the other take had left it; it passed for
-/// untouched, and giving that take back also gave back what the reservation had spent.
+/// Settling the reservation moved the arrival time back to the value after the other charge. It was taken for
+/// unchanged, and the refund of that charge also returned the tokens spent by the reservation.
 #[test]
-fn a_word_that_stands_where_it_stood_need_not_be_untouched() {
+fn an_equal_arrival_time_does_not_prove_no_change() {
     let mut subject = Subject::new(reservable());
     let reserved = subject.commit(0, 5, true);
     let taken = subject.commit(0, 5, false);
@@ -59,7 +59,7 @@ fn a_word_that_stands_where_it_stood_need_not_be_untouched() {
     assert_eq!((before, subject.remaining(8 * MILLI)), (8, 8));
 }
 
-/// The merged state forgot the other key's reservations, and a refund ate into the other's debt.
+/// The merged state lost the other key's reservations, and a refund reduced the other key's debt.
 #[test]
 fn merged_buckets_remember_both_keys_reservations() {
     let (mut a, mut b) = (Subject::new(reservable()), Subject::new(reservable()));
@@ -68,15 +68,15 @@ fn merged_buckets_remember_both_keys_reservations() {
     b.commit(0, 6, false);
     a.merge(&b);
     a.settle(all, 0, 0);
-    assert_eq!(a.remaining(0), 0, "all of b is spent or out");
-    assert_eq!(a.remaining(SECOND), 6, "four of b are still out");
+    assert_eq!(a.remaining(0), 0, "all of b is spent or reserved");
+    assert_eq!(a.remaining(SECOND), 6, "four of b are still reserved");
     a.settle(some, 0, SECOND);
     assert_eq!(a.remaining(SECOND), 10);
 }
 
-/// In 2062 the word reached its highest number, could not move on, and everything fitted.
+/// In 2062 the arrival time saturated, could not advance, and everything was admitted.
 #[test]
-fn buckets_do_not_open_when_their_numbers_end() {
+fn buckets_stay_closed_at_the_last_tick() {
     for limit in [bucket(), reservable(), Limit::leaky_bucket("1000/s".parse().unwrap(), 10).unwrap()] {
         for at in [1 << 60, u64::MAX / 2, u64::MAX] {
             let mut subject = Subject::new(limit);
@@ -88,7 +88,7 @@ fn buckets_do_not_open_when_their_numbers_end() {
 
 /// A sum that saturated at the limit itself seemed to fit.
 #[test]
-fn the_highest_limit_is_a_limit_too() {
+fn the_maximum_limit_is_enforced() {
     for limit in [
         Limit::fixed_window(u64::MAX, WINDOW, Alignment::Epoch).unwrap(),
         Limit::concurrency(u64::MAX).unwrap(),
@@ -102,21 +102,21 @@ fn the_highest_limit_is_a_limit_too() {
     }
 }
 
-/// Of five entries three were pushed out by a charge that did not fit; one given back made room.
+/// Three of five entries were pushed out by a charge that did not fit; a refund of one made room.
 #[test]
-fn an_overdrawn_log_makes_no_room_by_giving_back() {
+fn an_overdrawn_log_ignores_refunds() {
     let mut subject = Subject::new(Limit::sliding_log(5, WINDOW).unwrap());
     let taken: Vec<_> = (0..5).map(|_| subject.commit(7, 1, false)).collect();
     subject.settle(taken[0], 4, 8);
     subject.settle(taken[1], 0, 8);
-    assert_eq!(subject.remaining(8), 0, "seven were spent of five");
+    assert_eq!(subject.remaining(8), 0, "seven of five were spent");
     assert_eq!(subject.remaining(8 + SECOND + 1), 5);
 }
 
-/// The two at 10 s were pushed out by the two at 20 s. Those were given back, the clock stepped back,
-/// and the log knew nothing of the first two.
+/// The two entries at 10 s were pushed out by the two at 20 s. Those were refunded, the clock stepped back, and
+/// the log no longer counted the first two.
 #[test]
-fn a_log_remembers_what_a_refund_had_pushed_out() {
+fn a_refund_does_not_revive_expired_entries() {
     let mut subject = Subject::new(Limit::sliding_log(2, WINDOW).unwrap());
     subject.commit(10 * SECOND, 2, false);
     let later = subject.commit(20 * SECOND, 2, false);
@@ -125,9 +125,9 @@ fn a_log_remembers_what_a_refund_had_pushed_out() {
     assert_eq!(subject.remaining(20 * SECOND), 2);
 }
 
-/// Two charges of 2^64-1 add up to no more than one in 64 bits; the wait was for the first to expire.
+/// Two charges of 2^64-1 saturate in 64 bits like one; the wait covered only the expiry of the first.
 #[test]
-fn a_sliding_window_waits_for_every_cell_that_is_too_full() {
+fn a_sliding_window_waits_for_every_blocking_cell() {
     let mut subject = Subject::new(Limit::sliding_window(1 << 40, WINDOW, 10).unwrap());
     for at in [0, SECOND / 2] {
         let taken = subject.commit(at, 1, false);
@@ -147,7 +147,7 @@ fn cells_of_a_tiny_window_do_not_double_it() {
     assert!(subject.admits(1_004, 1));
 }
 
-/// Guava's large acquire, at its largest: the time it takes does not fit the number it is counted in.
+/// Guava's large acquire at its maximum: the resulting time overflows.
 #[test]
 fn a_warm_up_survives_the_largest_cost() {
     let rate = Rate::new(1, Duration::from_secs(86_400 * 30)).unwrap();
@@ -155,11 +155,11 @@ fn a_warm_up_survives_the_largest_cost() {
     let taken = subject.commit(SECOND, u64::MAX, false);
     assert!(!subject.admits(u64::MAX - 1, 1));
     subject.settle(taken, 1, SECOND);
-    assert!(!subject.admits(u64::MAX - 1, 1), "what was taken can no longer be told");
+    assert!(!subject.admits(u64::MAX - 1, 1), "the charged amount is unknown");
 }
 
 #[test]
-fn a_warm_up_that_is_too_long_is_not_called_zero() {
+fn an_excessive_warm_up_is_not_reported_as_zero() {
     let long = Duration::from_secs(11 * 365 * 86_400);
     let error = Limit::warm_up("1/s".parse().unwrap(), long, 3).unwrap_err();
     assert_eq!(error, LimitError::WindowTooLong { window: long });

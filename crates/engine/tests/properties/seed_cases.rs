@@ -1,10 +1,10 @@
-//! The cases the mission names, with their numbers.
+//! Cases of the project's requirements, with their numbers.
 
 use std::time::Duration;
 
 use sluicegate_engine::Limit;
 use sluicegate_engine::algorithm::{Alignment, Check};
-use sluicegate_testkit::bound::{self, Admitted, Pace};
+use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate};
 
 use crate::subject::{Subject, admitted};
 
@@ -19,8 +19,7 @@ fn count_admitted(subject: &mut Subject, times: impl Iterator<Item = u64>) -> us
     times.filter(|&at| admitted(subject.take(at, 1))).count()
 }
 
-/// Ten callers, thirty calls within a tenth of a second: the bucket of 10 and the one token that was
-/// refilled meanwhile.
+/// Ten callers, thirty calls within a tenth of a second: the burst of 10 and the one token refilled meanwhile.
 #[test]
 fn thirty_calls_in_a_tenth_of_a_second_get_eleven_of_a_bucket_of_ten() {
     let bucket = || Subject::new(Limit::token_bucket(limit("10/s"), 10).unwrap());
@@ -30,22 +29,22 @@ fn thirty_calls_in_a_tenth_of_a_second_get_eleven_of_a_bucket_of_ten() {
     assert_eq!(count_admitted(&mut bucket(), spread(0)), 10);
 }
 
-/// The seam of the fixed window: twice the limit within two nanoseconds. The strict window has none.
+/// Boundary of the fixed window: twice the limit within two nanoseconds. The sliding window has none.
 #[test]
-fn only_the_fixed_window_lets_a_double_burst_through_its_seam() {
+fn only_the_fixed_window_admits_a_double_burst_at_the_boundary() {
     let window = Duration::from_secs(1);
-    let crowd = || std::iter::repeat_n(START - 1, 20).chain(std::iter::repeat_n(START, 20));
+    let arrivals = || std::iter::repeat_n(START - 1, 20).chain(std::iter::repeat_n(START, 20));
     let mut fixed = Subject::new(Limit::fixed_window(5, window, Alignment::Epoch).unwrap());
-    assert_eq!(count_admitted(&mut fixed, crowd()), 10);
+    assert_eq!(count_admitted(&mut fixed, arrivals()), 10);
     for cells in [1, 2, 10, 1_000] {
         let mut sliding = Subject::new(Limit::sliding_window(5, window, cells).unwrap());
-        assert_eq!(count_admitted(&mut sliding, crowd()), 5, "{cells} cells");
+        assert_eq!(count_admitted(&mut sliding, arrivals()), 5, "{cells} cells");
     }
     let mut log = Subject::new(Limit::sliding_log(5, window).unwrap());
-    assert_eq!(count_admitted(&mut log, crowd()), 5);
+    assert_eq!(count_admitted(&mut log, arrivals()), 5);
 }
 
-/// What the interpolated form is warned of: almost twice the limit within one window.
+/// Known weakness of the interpolated window: almost twice the limit within one window.
 #[test]
 fn an_adversary_gets_almost_twice_the_limit_from_the_interpolated_window() {
     let mut two = Subject::new(Limit::interpolated_window(100, Duration::from_secs(1)).unwrap());
@@ -55,9 +54,9 @@ fn an_adversary_gets_almost_twice_the_limit_from_the_interpolated_window() {
 }
 
 #[test]
-fn fifteen_per_three_seconds_when_thirty_come_at_once() {
+fn fifteen_per_three_seconds_with_thirty_at_once() {
     let window = Duration::from_secs(3);
-    let crowd = || std::iter::repeat_n(START, 30);
+    let arrivals = || std::iter::repeat_n(START, 30);
     for limit in [
         Limit::fixed_window(15, window, Alignment::Epoch).unwrap(),
         Limit::fixed_window(15, window, Alignment::FirstUse).unwrap(),
@@ -65,15 +64,15 @@ fn fifteen_per_three_seconds_when_thirty_come_at_once() {
         Limit::sliding_log(15, window).unwrap(),
         Limit::interpolated_window(15, window).unwrap(),
     ] {
-        assert_eq!(count_admitted(&mut Subject::new(limit), crowd()), 15, "{limit}");
+        assert_eq!(count_admitted(&mut Subject::new(limit), arrivals()), 15, "{limit}");
     }
     let mut bucket = Subject::new(Limit::token_bucket(limit("5/s"), 5).unwrap());
-    assert_eq!(count_admitted(&mut bucket, crowd()), 5);
+    assert_eq!(count_admitted(&mut bucket, arrivals()), 5);
 }
 
-/// The same through the leaky bucket: fifteen are let out evenly, the last after 2.8 s.
+/// The same with the leaky bucket: fifteen depart evenly, the last after 2.8 s.
 #[test]
-fn a_leaky_bucket_lets_fifteen_out_evenly() {
+fn a_leaky_bucket_releases_fifteen_evenly() {
     let mut leaky = Subject::new(Limit::leaky_bucket(limit("5/s"), 15).unwrap());
     let mut left = Vec::new();
     for _ in 0..30 {
@@ -84,11 +83,11 @@ fn a_leaky_bucket_lets_fifteen_out_evenly() {
         }
     }
     assert_eq!(left, (0..15).map(|i| i * SECOND / 5).collect::<Vec<_>>());
-    let history: Vec<_> = left.iter().map(|&at| Admitted { at, cost: 1 }).collect();
-    bound::departures(&history, Pace::per_second(5)).unwrap();
+    let history: Vec<_> = left.iter().map(|&at| AdmissionEvent { at, cost: 1 }).collect();
+    bound::departures(&history, ExactRate::per_second(5)).unwrap();
 }
 
-/// A clock step back must not take tokens away by a negative refill, nor give any.
+/// A clock step back must neither remove tokens by a negative refill nor add any.
 #[test]
 fn a_clock_step_back_refills_nothing_and_takes_nothing() {
     let mut bucket = Subject::new(Limit::token_bucket(limit("10/s"), 10).unwrap());
@@ -99,7 +98,7 @@ fn a_clock_step_back_refills_nothing_and_takes_nothing() {
     assert_eq!(bucket.check(START - SECOND, 1), Check::NotBefore(SECOND + SECOND / 10));
 }
 
-/// The window's own boundary, with five per second: the sixth within it waits for its very end.
+/// Window boundary with five per second: the sixth request waits exactly until the window's end.
 #[test]
 fn five_per_second_at_the_boundary() {
     let window = Duration::from_secs(1);
@@ -115,9 +114,9 @@ fn five_per_second_at_the_boundary() {
     }
 }
 
-/// The seed's sorted set keyed requests by their timestamp, so that many at one moment counted once.
+/// The reference's sorted set keyed requests by timestamp, so that simultaneous requests counted once.
 #[test]
-fn requests_at_one_moment_are_counted_each() {
+fn simultaneous_requests_are_counted_individually() {
     let mut log = Subject::new(Limit::sliding_log(100, Duration::from_secs(60)).unwrap());
     assert_eq!(count_admitted(&mut log, std::iter::repeat_n(START, 1_000)), 100);
 }

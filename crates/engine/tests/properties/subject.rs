@@ -1,14 +1,14 @@
-//! The limits under test, and how they are played.
+//! Limits under test and their generators.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluicegate_engine::algorithm::{Algorithm, Alignment, Check, Entry, Taken};
+use sluicegate_engine::algorithm::{AdmitMode, Algorithm, Alignment, Check, LimitCharge};
 use sluicegate_engine::{Limit, Rate, Timestamp};
-use sluicegate_testkit::arrivals::{Arrival, Scale, strategy};
-use sluicegate_testkit::bound::Pace;
+use sluicegate_testkit::arrivals::{Arrival, ArrivalScale, strategy};
+use sluicegate_testkit::bound::ExactRate;
 
-/// A limit with a state of its own.
+/// Limit with its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) limit: Limit,
@@ -26,24 +26,24 @@ impl Subject {
     }
 
     pub(crate) fn check(&self, at: u64, cost: u64) -> Check {
-        algorithm(&self.limit).check(&self.state, time(at), cost, Entry::Enqueue)
+        algorithm(&self.limit).check(&self.state, time(at), cost, AdmitMode::Reserve)
     }
 
     pub(crate) fn check_departure(&self, at: u64, cost: u64) -> Check {
-        algorithm(&self.limit).check(&self.state, time(at), cost, Entry::Depart)
+        algorithm(&self.limit).check(&self.state, time(at), cost, AdmitMode::Immediate)
     }
 
-    /// Whether it would be let in, now or with a pause.
+    /// True if the cost is admitted, immediately or after a wait.
     pub(crate) fn admits(&self, at: u64, cost: u64) -> bool {
         admitted(self.check(at, cost))
     }
 
-    pub(crate) fn commit(&mut self, at: u64, cost: u64, hold: bool) -> Taken {
+    pub(crate) fn commit(&mut self, at: u64, cost: u64, hold: bool) -> LimitCharge {
         let mark = algorithm(&self.limit).commit(&mut self.state, time(at), cost, hold);
-        Taken { at: time(at), cost, mark, held: hold }
+        LimitCharge { at: time(at), cost, mark, reserved: hold }
     }
 
-    /// Asks, and takes what is granted.
+    /// Checks a cost and charges it if admitted.
     pub(crate) fn take(&mut self, at: u64, cost: u64) -> Check {
         let check = self.check(at, cost);
         if admitted(check) {
@@ -52,7 +52,7 @@ impl Subject {
         check
     }
 
-    pub(crate) fn settle(&mut self, taken: Taken, actual: u64, at: u64) {
+    pub(crate) fn settle(&mut self, taken: LimitCharge, actual: u64, at: u64) {
         algorithm(&self.limit).settle(&mut self.state, taken, actual, time(at));
     }
 
@@ -76,7 +76,7 @@ impl Subject {
         arrivals.iter().map(|one| self.take(one.at, one.cost)).collect()
     }
 
-    /// Whether it counts reservations.
+    /// True if it counts reservations.
     pub(crate) fn is_reservable(&self) -> bool {
         matches!(self.limit, Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if bucket.is_reservable())
     }
@@ -85,12 +85,12 @@ impl Subject {
         matches!(self.limit, Limit::WarmUp(_))
     }
 
-    /// Whether time alone makes room again.
-    pub(crate) fn recovers(&self) -> bool {
+    /// True if it recovers with time alone.
+    pub(crate) fn recovers_with_time(&self) -> bool {
         !self.limit.is_concurrency()
     }
 
-    /// Moving all times by a multiple of this changes nothing.
+    /// Shifting all times by a multiple of this changes nothing.
     pub(crate) fn grid(&self) -> u64 {
         match self.limit {
             Limit::FixedWindow(window) => nanos(window.window()),
@@ -100,11 +100,11 @@ impl Subject {
         }
     }
 
-    /// The time and cost that matter to this limit.
-    pub(crate) fn scale(&self) -> Scale {
+    /// Time and cost scale of this limit.
+    pub(crate) fn scale(&self) -> ArrivalScale {
         let window = self.limit.window().map_or(1_000, nanos).max(1);
         let capacity = if self.is_warm_up() { 5 } else { self.limit.capacity() };
-        Scale::window(window).costing(capacity).crowded(capacity.saturating_mul(2).clamp(4, 60))
+        ArrivalScale::window(window).with_max_cost(capacity).with_per_window(capacity.saturating_mul(2).clamp(4, 60))
     }
 }
 
@@ -134,8 +134,8 @@ pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap()
 }
 
-pub(crate) fn pace(rate: Rate) -> Pace {
-    Pace::new(rate.count(), nanos(rate.period()))
+pub(crate) fn pace(rate: Rate) -> ExactRate {
+    ExactRate::new(rate.count(), nanos(rate.period()))
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
@@ -161,7 +161,7 @@ fn window() -> impl Strategy<Value = Duration> {
     .prop_map(Duration::from_nanos)
 }
 
-/// Around the widths of a packed counter, besides the small ones.
+/// Small counts and counts around the widths of a packed counter.
 fn count() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 1..=40u64, 1 => 250..=260u64, 1 => 65_530..=65_540u64]
 }
@@ -182,7 +182,7 @@ fn reservable() -> BoxedStrategy<Limit> {
         .boxed()
 }
 
-/// Every limit that counts amounts: all but warm-up, which only says when the next turn is.
+/// Every limit that counts amounts: all but warm-up, which only has a next admission time.
 fn counting_limits() -> BoxedStrategy<Limit> {
     let alignment = prop_oneof![Just(Alignment::Epoch), Just(Alignment::FirstUse)];
     prop_oneof![
@@ -201,58 +201,58 @@ fn counting_limits() -> BoxedStrategy<Limit> {
     .boxed()
 }
 
-/// Any limit, fresh.
+/// Any limit, in its fresh state.
 pub(crate) fn subjects() -> BoxedStrategy<Subject> {
     prop_oneof![8 => counting(), 1 => warm_up().prop_map(Subject::new)].boxed()
 }
 
-/// Any limit that counts amounts, fresh.
+/// Any limit that counts amounts, in its fresh state.
 pub(crate) fn counting() -> BoxedStrategy<Subject> {
     counting_limits().prop_map(Subject::new).boxed()
 }
 
-/// Limits of which something can be held.
+/// Limits with permits or reservations.
 pub(crate) fn holdable() -> BoxedStrategy<Subject> {
     let permits = count().prop_map(|count| Limit::concurrency(count).unwrap());
     prop_oneof![3 => reservable(), 1 => permits].prop_map(Subject::new).boxed()
 }
 
-/// Such limits and a sequence for each, on a clock that stalls, jumps and steps back.
+/// Limits with an arrival sequence each, on a clock that stalls, jumps and steps back.
 pub(crate) fn with_arrivals(subjects: BoxedStrategy<Subject>) -> BoxedStrategy<(Subject, Vec<Arrival>)> {
-    subjects.prop_flat_map(|subject| (Just(subject.clone()), wild(&subject))).boxed()
+    subjects.prop_flat_map(|subject| (Just(subject.clone()), wild_arrivals(&subject))).boxed()
 }
 
-/// Such limits and two sequences for each, on a clock that never steps back.
+/// Limits with two arrival sequences each, on a clock that never steps back.
 pub(crate) fn with_two_orderly_runs(
     subjects: BoxedStrategy<Subject>,
 ) -> BoxedStrategy<(Subject, Vec<Arrival>, Vec<Arrival>)> {
     subjects
         .prop_flat_map(|subject| {
-            let runs = (orderly(&subject), orderly(&subject));
+            let runs = (orderly_arrivals(&subject), orderly_arrivals(&subject));
             (Just(subject), runs).prop_map(|(subject, (first, second))| (subject, first, second))
         })
         .boxed()
 }
 
-pub(crate) fn wild(subject: &Subject) -> BoxedStrategy<Vec<Arrival>> {
+pub(crate) fn wild_arrivals(subject: &Subject) -> BoxedStrategy<Vec<Arrival>> {
     from_anywhere(subject, strategy::arrivals)
 }
 
-pub(crate) fn orderly(subject: &Subject) -> BoxedStrategy<Vec<Arrival>> {
-    from_anywhere(subject, strategy::orderly)
+pub(crate) fn orderly_arrivals(subject: &Subject) -> BoxedStrategy<Vec<Arrival>> {
+    from_anywhere(subject, strategy::monotonic_arrivals)
 }
 
-type Sequences = fn(Scale, std::ops::RangeInclusive<usize>) -> BoxedStrategy<Vec<Arrival>>;
+type ArrivalStrategy = fn(ArrivalScale, std::ops::RangeInclusive<usize>) -> BoxedStrategy<Vec<Arrival>>;
 
-fn from_anywhere(subject: &Subject, sequences: Sequences) -> BoxedStrategy<Vec<Arrival>> {
+fn from_anywhere(subject: &Subject, sequences: ArrivalStrategy) -> BoxedStrategy<Vec<Arrival>> {
     let scale = subject.scale();
     prop_oneof![Just(scale.start), Just(0), Just(300_000_000_000_000_000)]
-        .prop_flat_map(move |start| sequences(scale.starting(start), 1..=150))
+        .prop_flat_map(move |start| sequences(scale.starting_at(start), 1..=150))
         .boxed()
 }
 
-/// Moments worth trying after `now`: the very next ones, and around a window on.
-pub(crate) fn moments_from(subject: &Subject, now: u64) -> Vec<u64> {
+/// Sample times after `now`: the next ones, and around a window later.
+pub(crate) fn sample_times_from(subject: &Subject, now: u64) -> Vec<u64> {
     let window = subject.scale().window;
     [0, 1, 2, window / 7, window / 2, window - 1, window, window + 1, 2 * window, 3 * window + 5]
         .iter()
@@ -260,11 +260,11 @@ pub(crate) fn moments_from(subject: &Subject, now: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Costs worth trying: the smallest, the whole, and some in between.
+/// Sample costs: the smallest, the largest, and some in between.
 pub(crate) fn costs(subject: &Subject) -> Vec<u64> {
-    let most = subject.scale().cost;
-    let mut costs = vec![1, 2, 3, most / 4, most / 2, most - 1, most];
-    costs.retain(|cost| (1..=most).contains(cost));
+    let max = subject.scale().max_cost;
+    let mut costs = vec![1, 2, 3, max / 4, max / 2, max - 1, max];
+    costs.retain(|cost| (1..=max).contains(cost));
     costs.sort_unstable();
     costs.dedup();
     costs

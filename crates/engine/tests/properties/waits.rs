@@ -3,25 +3,25 @@
 use proptest::prelude::*;
 use sluicegate_engine::algorithm::Check;
 
-use crate::subject::{Subject, admitted, moments_from, subjects, with_arrivals};
+use crate::subject::{Subject, admitted, sample_times_from, subjects, with_arrivals};
 
-/// Refused one nanosecond before the promised moment, admitted at it and ever after.
+/// Refused one nanosecond before the promised time, admitted at it and at any later time.
 fn assert_exact(subject: &Subject, now: u64, cost: u64) -> Result<(), TestCaseError> {
     match subject.check(now, cost) {
         Check::NotBefore(wait) => {
-            prop_assert!(wait > 0, "a refusal that need not wait");
+            prop_assert!(wait > 0, "a refusal without a wait");
             prop_assert!(!subject.admits(now + wait - 1, cost), "admitted before {} ns had passed", wait);
-            for later in moments_from(subject, now + wait) {
-                prop_assert!(subject.admits(later, cost), "refused {} ns on, promised {}", later - now, wait);
+            for later in sample_times_from(subject, now + wait) {
+                prop_assert!(subject.admits(later, cost), "refused after {} ns, promised {}", later - now, wait);
             }
         }
         Check::After(delay) => {
             prop_assert!(delay > 0);
-            prop_assert!(!admitted(subject.check_departure(now + delay - 1, cost)), "its turn came early");
+            prop_assert!(!admitted(subject.check_departure(now + delay - 1, cost)), "admitted early");
             prop_assert_eq!(subject.check_departure(now + delay, cost), Check::Now);
         }
         Check::Held => {
-            for later in moments_from(subject, now) {
+            for later in sample_times_from(subject, now) {
                 prop_assert_eq!(subject.check(later, cost), Check::Held);
             }
         }
@@ -44,20 +44,20 @@ proptest! {
         }
     }
 
-    /// Also after settling has charged more than fits, and while reservations are out.
+    /// Also after settlements that charged more than fits, and with open reservations.
     #[test]
-    fn a_promised_wait_is_exact_whatever_was_settled(
+    fn a_promised_wait_is_exact_after_settling(
         (mut subject, arrivals) in with_arrivals(subjects()),
         settle in prop::collection::vec((any::<prop::sample::Index>(), 0..100u64), 150),
     ) {
         let mut out = Vec::new();
-        for (one, (which, actual)) in arrivals.into_iter().zip(settle) {
+        for (one, (index, actual)) in arrivals.into_iter().zip(settle) {
             if subject.admits(one.at, one.cost) {
                 let hold = subject.is_reservable() && actual % 2 == 0;
                 out.push(subject.commit(one.at, one.cost, hold));
             }
             if actual % 3 == 0 && !out.is_empty() {
-                let taken = out.swap_remove(which.index(out.len()));
+                let taken = out.swap_remove(index.index(out.len()));
                 subject.settle(taken, actual, one.at);
             }
             assert_exact(&subject, one.at, one.cost)?;
@@ -65,10 +65,10 @@ proptest! {
         }
     }
 
-    /// `reset` is when everything can be had again.
+    /// `reset` is the time until the full limit is available again.
     #[test]
-    fn everything_is_back_at_the_reset((mut subject, arrivals) in with_arrivals(subjects())) {
-        if !subject.recovers() {
+    fn everything_is_available_at_the_reset((mut subject, arrivals) in with_arrivals(subjects())) {
+        if !subject.recovers_with_time() {
             return Ok(());
         }
         for one in arrivals {
@@ -80,7 +80,7 @@ proptest! {
         }
     }
 
-    /// A fresh limit makes nobody wait.
+    /// A fresh limit imposes no wait.
     #[test]
     fn the_first_caller_never_waits(subject in subjects(), at in 0..1u64 << 59) {
         for cost in crate::subject::costs(&subject) {

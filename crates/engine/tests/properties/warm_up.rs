@@ -1,4 +1,4 @@
-//! The published schedules of the slow starters we stand in for.
+//! Published warm-up schedules of Guava and Sentinel.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn guava() -> Subject {
     Subject::new(Limit::warm_up("2/s".parse().unwrap(), Duration::from_secs(4), 3).unwrap())
 }
 
-/// Acquires one after the other as soon as each is admitted; answers the waits in milliseconds.
+/// Acquires in sequence, each as soon as it is admitted; returns the waits in milliseconds.
 fn waits(subject: &mut Subject, now: &mut u64, acquires: usize) -> Vec<u64> {
     let acquire = |_| {
         let wait = match subject.check(*now, 1) {
@@ -36,7 +36,7 @@ fn guavas_schedule_is_kept_exactly() {
     let schedule = vec![0, 1_375, 1_125, 875, 625, 500, 500, 500];
     assert_eq!(waits(&mut subject, &mut now, 8), schedule);
 
-    // Its next step: sleep while half of the permits come back (the plateau: still at full speed).
+    // Next step: idle while half of the permits come back (the plateau: still at full speed).
     now += 500_000_000 + 2_000_000_000;
     assert_eq!(waits(&mut subject, &mut now, 6), vec![0, 500, 500, 500, 500, 500]);
 
@@ -54,9 +54,9 @@ fn a_shorter_idle_cools_in_part() {
     assert_eq!(waits(&mut subject, &mut now, 4), vec![0, 875, 625, 500]);
 }
 
-/// As in Guava, a large acquire is let in at once and the next caller pays for it.
+/// As in Guava, a large acquire is admitted immediately and the next caller waits for it.
 #[test]
-fn a_large_cost_is_paid_by_the_next() {
+fn a_large_cost_delays_the_next_caller() {
     let mut subject = guava();
     assert_eq!(subject.take(START, 8), Check::Now);
     // All four permits of the slope (4 s) and four at the stable gap (2 s).
@@ -84,7 +84,7 @@ fn a_cold_limiter_starts_at_a_third() {
     assert!((999..=1_000).contains(&warm), "{warm}");
 }
 
-/// The moment of the next admission, and the one after it: what a caller can notice.
+/// Times of the next two admissions: the observable state.
 fn next_two(subject: &Subject, from: u64) -> (u64, u64) {
     let mut subject = subject.clone();
     let mut now = from;
@@ -98,7 +98,7 @@ fn next_two(subject: &Subject, from: u64) -> (u64, u64) {
     (next(), next())
 }
 
-fn used_for_a_while() -> impl Strategy<Value = (Subject, u64)> {
+fn warmed_subjects() -> impl Strategy<Value = (Subject, u64)> {
     let shape = (1..=20u64, 6..=60u64, 2..=10u32, 0..60u64, 0..30_000_000_000u64);
     shape.prop_map(|(count, gaps, factor, acquires, idle)| {
         let rate = sluicegate_engine::Rate::new(count, Duration::from_nanos(7_777_777_777)).unwrap();
@@ -118,10 +118,10 @@ fn used_for_a_while() -> impl Strategy<Value = (Subject, u64)> {
 }
 
 proptest! {
-    /// Settled with nobody in between: neither sooner nor warmer than if the real cost had been taken.
+    /// Settled without calls in between: neither earlier nor warmer than if the actual cost had been charged.
     #[test]
     fn settling_never_leaves_it_sooner_or_warmer(
-        (mut subject, now) in used_for_a_while(), cost in 1..40u64, actual in 0..60u64,
+        (mut subject, now) in warmed_subjects(), cost in 1..40u64, actual in 0..60u64,
         later in 0..20_000_000_000u64, idle in 0..20_000_000_000u64,
     ) {
         let mut twin = subject.clone();
@@ -139,8 +139,8 @@ proptest! {
     }
 
     #[test]
-    fn a_merged_warm_up_is_as_late_and_as_cold_as_either(
-        (a, now) in used_for_a_while(), acquires in 0..60u64, idle in 0..20_000_000_000u64,
+    fn a_merged_warm_up_is_as_strict_as_either(
+        (a, now) in warmed_subjects(), acquires in 0..60u64, idle in 0..20_000_000_000u64,
     ) {
         let mut b = a.fresh();
         let mut at = now;

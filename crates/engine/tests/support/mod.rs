@@ -1,5 +1,5 @@
-//! What the tests of limiters share: a hand-turned executor, and limits said briefly.
-#![allow(dead_code, reason = "each test file takes what it needs")]
+//! Shared test support: a manual executor and short constructors for limits.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -10,40 +10,40 @@ use std::time::Duration;
 
 use sluicegate_engine::algorithm::Alignment;
 use sluicegate_engine::clock::{Clock, ManualClock};
-use sluicegate_engine::{Limit, Limiter, Pass, Rate, Refused, Verdict};
+use sluicegate_engine::{AcquireError, Limit, Limiter, Permit, Rate, Verdict};
 
-/// Counts how often it was woken.
+/// Waker that counts its wakeups.
 #[derive(Default)]
-pub(crate) struct Bell(AtomicUsize);
+pub(crate) struct CountingWaker(AtomicUsize);
 
-impl Wake for Bell {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// A future polled by hand. It is polled again only when its waker was called, as an executor would.
+/// Manually polled future. Like in an executor, it is polled again only after a wakeup.
 pub(crate) struct Task<F: Future> {
     future: Option<Pin<Box<F>>>,
-    bell: Arc<Bell>,
-    heard: usize,
+    wakeups: Arc<CountingWaker>,
+    seen_wakeups: usize,
 }
 
 impl<F: Future> Task<F> {
     pub(crate) fn new(future: impl IntoFuture<IntoFuture = F>) -> Self {
-        Self { future: Some(Box::pin(future.into_future())), bell: Arc::default(), heard: 0 }
+        Self { future: Some(Box::pin(future.into_future())), wakeups: Arc::default(), seen_wakeups: 0 }
     }
 
-    /// Whether its waker was called since it was last polled.
+    /// True if its waker was called since the last poll.
     pub(crate) fn is_woken(&self) -> bool {
-        self.bell.0.load(Ordering::SeqCst) > self.heard
+        self.wakeups.0.load(Ordering::SeqCst) > self.seen_wakeups
     }
 
-    /// Polls it whether it was woken or not.
+    /// Polls it even without a wakeup.
     pub(crate) fn poll(&mut self) -> Poll<F::Output> {
-        self.heard = self.bell.0.load(Ordering::SeqCst);
-        let waker = Waker::from(Arc::clone(&self.bell));
-        let future = self.future.as_mut().expect("polled after it was done");
+        self.seen_wakeups = self.wakeups.0.load(Ordering::SeqCst);
+        let waker = Waker::from(Arc::clone(&self.wakeups));
+        let future = self.future.as_mut().expect("polled after completion");
         let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
         if poll.is_ready() {
             self.future = None;
@@ -62,63 +62,63 @@ impl<F: Future> Task<F> {
         }
     }
 
-    /// From now on another waker is handed in.
-    pub(crate) fn change_waker(&mut self) -> Arc<Bell> {
-        self.heard = 0;
-        std::mem::take(&mut self.bell)
+    /// Replaces the waker for later polls.
+    pub(crate) fn change_waker(&mut self) -> Arc<CountingWaker> {
+        self.seen_wakeups = 0;
+        std::mem::take(&mut self.wakeups)
     }
 
-    /// Polls once; it must be done.
+    /// Polls once; the future must be ready.
     pub(crate) fn now(mut self) -> F::Output {
         match self.poll() {
             Poll::Ready(output) => output,
-            Poll::Pending => panic!("it should have been decided at once"),
+            Poll::Pending => panic!("expected an immediate decision"),
         }
     }
 }
 
-impl Bell {
-    pub(crate) fn rung(&self) -> usize {
+impl CountingWaker {
+    pub(crate) fn wake_count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// Starts a future that must have to wait.
+/// Starts a future that must be pending.
 pub(crate) fn waiting<F: Future>(future: impl IntoFuture<IntoFuture = F>) -> Task<F> {
     let mut task = Task::new(future);
-    assert!(task.poll().is_pending(), "it should have had to wait");
+    assert!(task.poll().is_pending(), "expected a wait");
     task
 }
 
-/// One who left: which task, and when, counted from the start.
+/// Completed task: its index and the time since the start.
 #[derive(Debug)]
-pub(crate) struct Left<T> {
+pub(crate) struct Completed<T> {
     pub(crate) task: usize,
     pub(crate) at: Duration,
     pub(crate) output: T,
 }
 
-/// Turns the clock from alarm to alarm and polls whoever is woken, until nobody can go on. Outputs are
-/// kept, so what they hold stays held.
-pub(crate) fn run<F: Future>(clock: &ManualClock, tasks: &mut [Task<F>]) -> Vec<Left<F::Output>> {
+/// Advances the clock from timer to timer and polls woken tasks until no task makes progress. Outputs are kept,
+/// so their permits stay held.
+pub(crate) fn run<F: Future>(clock: &ManualClock, tasks: &mut [Task<F>]) -> Vec<Completed<F::Output>> {
     let start = clock.now();
     let mut left = Vec::new();
     loop {
         poll_woken(clock, start, tasks, &mut left);
-        match clock.next_alarm() {
+        match clock.next_timer() {
             Some(next) => clock.set(next.max(clock.now())),
             None => return left,
         }
     }
 }
 
-/// Polls whoever is woken until nobody is. The last task comes first, so that order of arrival is not
-/// kept by accident.
+/// Polls woken tasks until there are none. The last task is polled first, so that FIFO order is not kept by
+/// accident.
 pub(crate) fn poll_woken<F: Future>(
     clock: &ManualClock,
     start: sluicegate_engine::Timestamp,
     tasks: &mut [Task<F>],
-    left: &mut Vec<Left<F::Output>>,
+    left: &mut Vec<Completed<F::Output>>,
 ) {
     let mut any = true;
     while any {
@@ -126,14 +126,18 @@ pub(crate) fn poll_woken<F: Future>(
         for (task, future) in tasks.iter_mut().enumerate().rev() {
             any |= future.is_woken() && future.future.is_some();
             if let Some(output) = future.poll_if_woken() {
-                left.push(Left { task, at: clock.now() - start, output });
+                left.push(Completed { task, at: clock.now() - start, output });
             }
         }
     }
 }
 
-/// Moves the clock and polls whoever is woken by it.
-pub(crate) fn advance<F: Future>(clock: &ManualClock, by: Duration, tasks: &mut [Task<F>]) -> Vec<Left<F::Output>> {
+/// Advances the clock and polls the woken tasks.
+pub(crate) fn advance<F: Future>(
+    clock: &ManualClock,
+    by: Duration,
+    tasks: &mut [Task<F>],
+) -> Vec<Completed<F::Output>> {
     let start = clock.now();
     clock.advance(by);
     let mut left = Vec::new();
@@ -151,7 +155,7 @@ pub(crate) const fn secs(seconds: u64) -> Duration {
 
 pub(crate) const NANO: Duration = Duration::from_nanos(1);
 
-/// Whether both are windows of one kind and length.
+/// True if both are windows of the same kind and length.
 pub(crate) fn differ_in_amount_alone(old: &Limit, new: &Limit) -> bool {
     let alignment = |limit: &Limit| if let Limit::FixedWindow(it) = limit { Some(it.alignment()) } else { None };
     let is_window = matches!(
@@ -161,14 +165,14 @@ pub(crate) fn differ_in_amount_alone(old: &Limit, new: &Limit) -> bool {
     is_window && old.algorithm() == new.algorithm() && old.window() == new.window() && alignment(old) == alignment(new)
 }
 
-/// The most that can be had after a change of a limit of which so much was left.
-pub(crate) fn most_after_change(old: &Limit, new: &Limit, left: u64) -> u64 {
+/// Maximum available after a change of a limit with this remaining amount.
+pub(crate) fn max_after_change(old: &Limit, new: &Limit, remaining: u64) -> u64 {
     if differ_in_amount_alone(old, new) {
-        // What was taken in the window stays taken.
-        return new.capacity().saturating_sub(old.capacity() - left);
+        // Usage of the window is carried over.
+        return new.capacity().saturating_sub(old.capacity() - remaining);
     }
-    // Whoever has all of the old limit is as if never seen, and so has all of the new one.
-    if left == old.capacity() { new.capacity() } else { left.min(new.capacity()) }
+    // A key with the full old limit counts as unknown and so has the full new limit.
+    if remaining == old.capacity() { new.capacity() } else { remaining.min(new.capacity()) }
 }
 
 pub(crate) fn rate(text: &str) -> Rate {
@@ -203,23 +207,23 @@ pub(crate) fn limiter(clock: &ManualClock, limits: impl IntoIterator<Item = Limi
     Limiter::builder().limits(limits).clock(clock.clone()).build().unwrap()
 }
 
-/// The wait a refusal promises.
-pub(crate) fn wait_of(refused: Result<Pass, Refused>) -> Option<Duration> {
-    match refused.unwrap_err().decision.verdict {
+/// Wait promised by a refusal.
+pub(crate) fn wait_of(result: Result<Permit, AcquireError>) -> Option<Duration> {
+    match result.unwrap_err().decision.verdict {
         Verdict::Denied { retry_after } => retry_after,
         other => panic!("refused for now, not {other:?}"),
     }
 }
 
-/// Numbers that look random and are the same every time.
-pub(crate) struct Dice(u64);
+/// Deterministic pseudo-random numbers.
+pub(crate) struct TestRng(u64);
 
-impl Dice {
+impl TestRng {
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) const fn roll(&mut self) -> u64 {
+    pub(crate) const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -229,6 +233,6 @@ impl Dice {
 
     /// A number below `end`.
     pub(crate) const fn below(&mut self, end: u64) -> u64 {
-        self.roll() % end
+        self.next_u64() % end
     }
 }

@@ -1,29 +1,29 @@
-//! Reads conditions, by recursive descent.
+//! Recursive-descent parser of conditions.
 
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
 use regex::RegexBuilder;
 
-use super::{DEEPEST, Expr, ExprError, LONGEST, Relation};
+use super::{Expr, ExprError, MAX_DEPTH, MAX_LENGTH, Relation};
 use crate::rule::Attribute;
-use crate::rule::attribute::{Shown, is_identifier_byte, normalised, within_one_edit};
+use crate::rule::attribute::{QuotedExcerpt, is_identifier_byte, normalised, within_one_edit};
 use crate::rule::quote::{read_quoted, starts_quoted};
 
-/// What a compiled pattern may take, in bytes.
-const LARGEST_PATTERN: usize = 4 << 20;
+/// Maximum size of a compiled pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 4 << 20;
 
-/// What can be asked of an attribute's text.
+/// Method calls on an attribute's text.
 const CALLS: [&str; 4] = ["startsWith", "endsWith", "contains", "matches"];
 
 pub(super) fn parse(text: &str) -> Result<Expr, ExprError> {
-    if text.len() > LONGEST {
-        let message = format!("{} bytes are too long for a condition: the most is {LONGEST}", text.len());
+    if text.len() > MAX_LENGTH {
+        let message = format!("a condition of {} bytes is too long: the maximum is {MAX_LENGTH}", text.len());
         return Err(ExprError { at: 0, len: text.len(), message });
     }
     let mut parser = Parser { text, at: 0, depth: 0 };
     let expr = parser.any()?;
-    match parser.rest() {
+    match parser.remaining() {
         "" => Ok(expr),
         rest => Err(parser.after_operand(rest)),
     }
@@ -35,15 +35,15 @@ struct Parser<'t> {
     depth: usize,
 }
 
-/// A value on the right of a comparison.
-enum Item {
+/// Literal on the right-hand side of a comparison.
+enum Literal {
     Text(String),
     Number(i64),
     Network(IpNet),
 }
 
 impl<'t> Parser<'t> {
-    // --- the grammar ---
+    // --- grammar ---
 
     /// `all || all || ...`
     fn any(&mut self) -> Result<Expr, ExprError> {
@@ -51,7 +51,7 @@ impl<'t> Parser<'t> {
         while self.take("||") {
             parts.push(self.all()?);
         }
-        Ok(only(&mut parts).unwrap_or(Expr::Any(parts)))
+        Ok(single(&mut parts).unwrap_or(Expr::Any(parts)))
     }
 
     /// `unary && unary && ...`
@@ -60,12 +60,12 @@ impl<'t> Parser<'t> {
         while self.take("&&") {
             parts.push(self.unary()?);
         }
-        Ok(only(&mut parts).unwrap_or(Expr::All(parts)))
+        Ok(single(&mut parts).unwrap_or(Expr::All(parts)))
     }
 
     /// `!unary`, `(any)`, or a comparison
     fn unary(&mut self) -> Result<Expr, ExprError> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let start = self.at;
         if rest.starts_with("!=") {
             return Err(self.error(start, 2, "an attribute must come before !=".to_owned()));
@@ -73,8 +73,8 @@ impl<'t> Parser<'t> {
         if !rest.starts_with(['!', '(']) {
             return self.operand();
         }
-        if self.depth == DEEPEST {
-            let message = format!("more than {DEEPEST} parentheses and negations inside each other: simplify it");
+        if self.depth == MAX_DEPTH {
+            let message = format!("more than {MAX_DEPTH} nested parentheses and negations: simplify the condition");
             return Err(self.error(start, 1, message));
         }
         self.depth += 1;
@@ -90,10 +90,9 @@ impl<'t> Parser<'t> {
         Ok(expr)
     }
 
-    /// What follows `!`. As in CEL, `!` binds tighter than comparisons, so `!a == 'x'` is refused
-    /// before anybody wonders what it means.
+    /// Operand of `!`. As in CEL, `!` binds tighter than comparisons, so the ambiguous `!a == 'x'` is rejected.
     fn negated(&mut self) -> Result<Expr, ExprError> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let start = self.at;
         let expr = self.unary()?;
         let comparison = match &expr {
@@ -109,7 +108,7 @@ impl<'t> Parser<'t> {
 
     /// `true`, `false`, `has(attr)`, `attr.call('text')`, `attr OP value`
     fn operand(&mut self) -> Result<Expr, ExprError> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let start = self.at;
         let word = identifier(rest);
         if word.is_empty() {
@@ -119,7 +118,7 @@ impl<'t> Parser<'t> {
         match word {
             "true" => return Ok(Expr::All(Vec::new())),
             "false" => return Ok(Expr::Any(Vec::new())),
-            "has" if self.rest().starts_with('(') => return self.has(),
+            "has" if self.remaining().starts_with('(') => return self.has(),
             _ => {}
         }
         if self.text[self.at..].starts_with('[') {
@@ -135,7 +134,7 @@ impl<'t> Parser<'t> {
             }
             return self.comparison(attribute);
         }
-        if self.rest().starts_with('(') {
+        if self.remaining().starts_with('(') {
             let Some((name, call)) = word.rsplit_once('.') else {
                 return Err(self.error(start, word.len(), unknown_call(word)));
             };
@@ -151,7 +150,7 @@ impl<'t> Parser<'t> {
     fn has(&mut self) -> Result<Expr, ExprError> {
         let open = self.at;
         self.take("(");
-        let rest = self.rest();
+        let rest = self.remaining();
         let start = self.at;
         let word = identifier(rest);
         if word.is_empty() {
@@ -170,13 +169,13 @@ impl<'t> Parser<'t> {
         if !CALLS.contains(&call) {
             return Err(self.error(at, call.len(), unknown_call(call)));
         }
-        let rest = self.rest();
+        let rest = self.remaining();
         let open = self.at;
         if !rest.starts_with('(') {
-            return Err(self.error_here(&format!("expected a text in parentheses, as in .{call}('text')")));
+            return Err(self.error_here(&format!("expected a string in parentheses, as in .{call}('text')")));
         }
         self.take("(");
-        self.rest();
+        self.remaining();
         let text_at = self.at;
         let text = self.quoted()?;
         let text_len = self.at - text_at;
@@ -186,16 +185,16 @@ impl<'t> Parser<'t> {
             "endsWith" => Expr::EndsWith(attribute, text),
             "contains" => Expr::Contains(attribute, text),
             _ => {
-                let pattern = RegexBuilder::new(&text).size_limit(LARGEST_PATTERN).nest_limit(100).build();
+                let pattern = RegexBuilder::new(&text).size_limit(MAX_PATTERN_BYTES).nest_limit(100).build();
                 let pattern = pattern.map_err(|error| self.error(text_at, text_len, bad_pattern(&error)))?;
                 Expr::Matches(attribute, pattern)
             }
         })
     }
 
-    /// What follows an attribute.
+    /// Operator and value that follow an attribute.
     fn comparison(&mut self, attribute: Attribute) -> Result<Expr, ExprError> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let start = self.at;
         if let Some((wrong, message)) = WRONG_OPERATORS.into_iter().find(|(wrong, _)| rest.starts_with(wrong)) {
             return Err(self.error(start, wrong.len(), message.to_owned()));
@@ -204,7 +203,7 @@ impl<'t> Parser<'t> {
             return self.equal(attribute);
         }
         if rest.starts_with('=') {
-            return Err(self.error(start, 1, "'=' compares nothing: use ==".to_owned()));
+            return Err(self.error(start, 1, "'=' is not a comparison: use ==".to_owned()));
         }
         if self.take("!=") {
             return self.equal(attribute).map(|expr| Expr::Not(Box::new(expr)));
@@ -226,20 +225,20 @@ impl<'t> Parser<'t> {
                 Err(self.error(start, word.len(), format!("write {attribute}.{word}('text')")))
             }
             _ => Err(self.error_here(&format!(
-                "expected ==, !=, in, <, <=, > or >= after {attribute}; to ask whether it is there, write has({attribute})"
+                "expected ==, !=, in, <, <=, > or >= after {attribute}; to test presence, write has({attribute})"
             ))),
         }
     }
 
     /// The value after `==` or `!=`
     fn equal(&mut self, attribute: Attribute) -> Result<Expr, ExprError> {
-        self.rest();
+        self.remaining();
         let start = self.at;
-        let item = self.item()?;
-        if let Item::Network(network) = item
+        let item = self.literal()?;
+        if let Literal::Network(network) = item
             && network.prefix_len() < network.max_prefix_len()
         {
-            let message = format!("a network is compared with in: write {attribute} in {network}");
+            let message = format!("use in to compare with a network: write {attribute} in {network}");
             return Err(self.error(start, self.at - start, message));
         }
         self.one_of(attribute, vec![(item, start, self.at - start)])
@@ -247,14 +246,14 @@ impl<'t> Parser<'t> {
 
     /// The list or network after `in`
     fn member(&mut self, attribute: Attribute) -> Result<Expr, ExprError> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let open = self.at;
         if !self.take("[") {
             if starts_quoted(rest) && attribute != Attribute::ClientIp {
                 return Err(self.error_here(&format!("in takes a list: write {attribute} in ['a', 'b'], or use ==")));
             }
-            let item = self.item()?;
-            if matches!(item, Item::Number(_)) {
+            let item = self.literal()?;
+            if matches!(item, Literal::Number(_)) {
                 let message = format!("in takes a list: write {attribute} in [1, 2], or use ==");
                 return Err(self.error(open, self.at - open, message));
             }
@@ -262,16 +261,16 @@ impl<'t> Parser<'t> {
         }
         let mut items = Vec::new();
         loop {
-            if self.rest().starts_with(']') && items.is_empty() {
-                return Err(self.error_here("the list is empty, nothing can be in it: name at least one"));
+            if self.remaining().starts_with(']') && items.is_empty() {
+                return Err(self.error_here("the list is empty: add at least one value"));
             }
             let start = self.at;
-            let item = self.item()?;
+            let item = self.literal()?;
             items.push((item, start, self.at - start));
             if !self.take(",") {
                 break;
             }
-            if self.rest().starts_with(']') {
+            if self.remaining().starts_with(']') {
                 break;
             }
         }
@@ -279,86 +278,86 @@ impl<'t> Parser<'t> {
         self.one_of(attribute, items)
     }
 
-    /// Whether the attribute is one of these: as addresses if any of them is one, as texts otherwise.
-    fn one_of(&self, attribute: Attribute, items: Vec<(Item, usize, usize)>) -> Result<Expr, ExprError> {
+    /// Builds a membership test: by address if any item is one, by text otherwise.
+    fn one_of(&self, attribute: Attribute, items: Vec<(Literal, usize, usize)>) -> Result<Expr, ExprError> {
         let addresses =
-            attribute == Attribute::ClientIp || items.iter().any(|(item, ..)| matches!(item, Item::Network(_)));
+            attribute == Attribute::ClientIp || items.iter().any(|(item, ..)| matches!(item, Literal::Network(_)));
         if addresses {
             let networks = items.into_iter().map(|(item, at, len)| match item {
-                Item::Network(network) => Ok(network),
-                Item::Text(text) => network(&text).ok_or_else(|| self.error(at, len, not_a_network(&text))),
-                Item::Number(number) => Err(self.error(at, len, not_a_network(&number.to_string()))),
+                Literal::Network(network) => Ok(network),
+                Literal::Text(text) => network(&text).ok_or_else(|| self.error(at, len, not_a_network(&text))),
+                Literal::Number(number) => Err(self.error(at, len, not_a_network(&number.to_string()))),
             });
             return Ok(Expr::InNetwork(attribute, networks.collect::<Result<_, _>>()?));
         }
         let mut texts = Vec::with_capacity(items.len());
         for (item, at, len) in items {
             match item {
-                Item::Text(text) if text.is_empty() => {
+                Literal::Text(text) if text.is_empty() => {
                     let message =
                         format!("an empty attribute counts as absent: write has({attribute}) or !has({attribute})");
                     return Err(self.error(at, len, message));
                 }
-                Item::Text(text) => texts.push(text),
-                Item::Number(number) => texts.push(number.to_string()),
-                Item::Network(_) => {}
+                Literal::Text(text) => texts.push(text),
+                Literal::Number(number) => texts.push(number.to_string()),
+                Literal::Network(_) => {}
             }
         }
         Ok(Expr::OneOf(attribute, texts))
     }
 
-    /// The number after `<` and its kin
+    /// The number after `<`, `<=`, `>` or `>=`
     fn bound(&mut self, attribute: Attribute, relation: Relation) -> Result<Expr, ExprError> {
-        self.rest();
+        self.remaining();
         let start = self.at;
-        match self.item()? {
-            Item::Number(bound) => Ok(Expr::Number(attribute, relation, bound)),
+        match self.literal()? {
+            Literal::Number(bound) => Ok(Expr::Number(attribute, relation, bound)),
             _ => {
-                let message = format!("{relation} compares whole numbers: write one, such as 100, without quotes");
+                let message = format!("{relation} compares whole numbers: write one without quotes, such as 100");
                 Err(self.error(start, self.at - start, message))
             }
         }
     }
 
     /// A text in quotes, a whole number, an address or a network
-    fn item(&mut self) -> Result<Item, ExprError> {
-        let rest = self.rest();
+    fn literal(&mut self) -> Result<Literal, ExprError> {
+        let rest = self.remaining();
         let start = self.at;
         if starts_quoted(rest) {
-            return self.quoted().map(Item::Text);
+            return self.quoted().map(Literal::Text);
         }
         let end = rest.bytes().position(|b| !(is_identifier_byte(b) || matches!(b, b':' | b'/'))).unwrap_or(rest.len());
         let word = &rest[..end];
         if word.is_empty() {
-            return Err(self.error_here("expected a text in quotes, a whole number, an address or a network"));
+            return Err(self.error_here("expected a quoted string, a whole number, an address or a network"));
         }
         self.at += word.len();
         if let Ok(number) = word.parse() {
-            return Ok(Item::Number(number));
+            return Ok(Literal::Number(number));
         }
         if let Some(network) = network(word) {
-            return Ok(Item::Network(network));
+            return Ok(Literal::Network(network));
         }
         let digits = word.strip_prefix('-').unwrap_or(word);
         let message = if digits.bytes().all(|b| b.is_ascii_digit()) && !digits.is_empty() {
-            format!("{} is beyond what can be counted: the most is {}", Shown(word), i64::MAX)
+            format!("{} is too large: the maximum is {}", QuotedExcerpt(word), i64::MAX)
         } else if digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') && digits.matches('.').count() == 1 {
             format!(
-                "{} is not a whole number: leave out the fraction, or put it in quotes to compare text",
-                Shown(word)
+                "{} is not a whole number: remove the fraction, or quote it to compare strings",
+                QuotedExcerpt(word)
             )
         } else if word.starts_with(|c: char| c.is_ascii_alphabetic()) && !word.contains([':', '/']) {
-            format!("text must be in quotes: write '{word}'")
+            format!("a string must be quoted: write '{word}'")
         } else {
             not_a_network(word)
         };
         Err(self.error(start, word.len(), message))
     }
 
-    // --- the words ---
+    // --- tokens ---
 
-    /// What is left, after spaces.
-    fn rest(&mut self) -> &'t str {
+    /// Remaining text after spaces.
+    fn remaining(&mut self) -> &'t str {
         let rest = &self.text[self.at..];
         let trimmed = rest.trim_start();
         self.at += rest.len() - trimmed.len();
@@ -366,7 +365,7 @@ impl<'t> Parser<'t> {
     }
 
     fn take(&mut self, token: &str) -> bool {
-        let found = self.rest().starts_with(token);
+        let found = self.remaining().starts_with(token);
         if found {
             self.at += token.len();
         }
@@ -377,8 +376,8 @@ impl<'t> Parser<'t> {
         if self.take(token) {
             return Ok(());
         }
-        match self.rest() {
-            "" => Err(self.error(open, 1, format!("opened here and never closed: add {token}"))),
+        match self.remaining() {
+            "" => Err(self.error(open, 1, format!("unclosed: add {token}"))),
             rest if token == ")" => Err(self.after_operand(rest)),
             _ => Err(self.error_here(&format!("expected a comma or {token}"))),
         }
@@ -387,8 +386,8 @@ impl<'t> Parser<'t> {
     fn quoted(&mut self) -> Result<String, ExprError> {
         let rest = &self.text[self.at..];
         match read_quoted(rest) {
-            Ok((text, taken)) => {
-                self.at += taken;
+            Ok((text, consumed)) => {
+                self.at += consumed;
                 Ok(text)
             }
             Err(fault) => Err(self.error(self.at + fault.at, fault.len, fault.message)),
@@ -399,7 +398,7 @@ impl<'t> Parser<'t> {
     fn bracket(&mut self) -> Result<usize, ExprError> {
         let open = self.at;
         self.take("[");
-        self.rest();
+        self.remaining();
         self.quoted()?;
         self.close("]", open)?;
         Ok(self.at)
@@ -410,7 +409,7 @@ impl<'t> Parser<'t> {
         text.parse().map_err(|error: crate::rule::AttributeError| self.error(start, text.len(), error.message))
     }
 
-    // --- the errors ---
+    // --- errors ---
 
     fn error(&self, at: usize, len: usize, message: String) -> ExprError {
         ExprError { at, len, message }
@@ -419,11 +418,11 @@ impl<'t> Parser<'t> {
     fn error_here(&self, message: &str) -> ExprError {
         match self.text[self.at..].chars().next() {
             Some(c) => self.error(self.at, c.len_utf8(), message.to_owned()),
-            None => self.error(self.at, 0, format!("the condition ends too early: {message}")),
+            None => self.error(self.at, 0, format!("unexpected end of the condition: {message}")),
         }
     }
 
-    /// What is wrong where an operand should start.
+    /// Error at the start of an operand.
     fn not_an_operand(&self, rest: &str) -> ExprError {
         if starts_quoted(rest) || rest.starts_with(|c: char| c.is_ascii_digit()) {
             return self.error_here("put the attribute first: write account == 'alice'");
@@ -431,38 +430,38 @@ impl<'t> Parser<'t> {
         self.error_here("expected a condition, such as account == 'alice'")
     }
 
-    /// What is wrong where an operator or the end should be.
+    /// Error at the place of an operator or the end.
     fn after_operand(&self, rest: &str) -> ExprError {
         let word = identifier(rest);
         let (len, message) = match (word, rest.as_bytes()) {
             ("and" | "AND", _) => (3, "use && for 'and'".to_owned()),
             ("or" | "OR", _) => (2, "use || for 'or'".to_owned()),
-            (_, [b'&', ..]) => (1, "a single & means nothing: use &&".to_owned()),
-            (_, [b'|', ..]) => (1, "a single | means nothing: use ||".to_owned()),
-            (_, [b')', ..]) => (1, "closed but never opened: remove it".to_owned()),
+            (_, [b'&', ..]) => (1, "a single & is not an operator: use &&".to_owned()),
+            (_, [b'|', ..]) => (1, "a single | is not an operator: use ||".to_owned()),
+            (_, [b')', ..]) => (1, "unmatched closing bracket: remove it".to_owned()),
             _ => return self.error_here("expected && or || or the end of the condition"),
         };
         self.error(self.at, len, message)
     }
 }
 
-/// Operators of other languages, and what to write instead. Longer ones first.
+/// Operators of other languages, with the replacement. Longer ones first.
 const WRONG_OPERATORS: [(&str, &str); 7] = [
-    ("===", "'===' is one too many: use =="),
-    ("!==", "'!==' is one too many: use !="),
-    ("=~", "'=~' is written as a call: use .matches('pattern')"),
-    ("!~", "'!~' is written as a call: use !attribute.matches('pattern')"),
-    ("=>", "'=>' is the wrong way round: use >="),
-    ("=<", "'=<' is the wrong way round: use <="),
-    ("<>", "'<>' is written !="),
+    ("===", "'===' is not an operator: use =="),
+    ("!==", "'!==' is not an operator: use !="),
+    ("=~", "'=~' is not an operator: use .matches('pattern')"),
+    ("!~", "'!~' is not an operator: use !attribute.matches('pattern')"),
+    ("=>", "'=>' is not an operator: use >="),
+    ("=<", "'=<' is not an operator: use <="),
+    ("<>", "'<>' is not an operator: use !="),
 ];
 
 /// The single element of a list of one.
-fn only(parts: &mut Vec<Expr>) -> Option<Expr> {
+fn single(parts: &mut Vec<Expr>) -> Option<Expr> {
     if parts.len() == 1 { parts.pop() } else { None }
 }
 
-/// The name at the start of a text; empty if there is none.
+/// Identifier at the start of a text; empty if there is none.
 fn identifier(text: &str) -> &str {
     if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return "";
@@ -471,8 +470,8 @@ fn identifier(text: &str) -> &str {
     &text[..end]
 }
 
-/// A network, or an address as the network of itself. Bits beyond the prefix are dropped, IPv4 mapped
-/// into IPv6 is IPv4.
+/// Parses a network, or an address as a network of one. Bits beyond the prefix are dropped; IPv4-mapped IPv6
+/// becomes IPv4.
 fn network(text: &str) -> Option<IpNet> {
     let network = match text.parse::<IpNet>() {
         Ok(network) => network,
@@ -490,32 +489,31 @@ fn network(text: &str) -> Option<IpNet> {
 }
 
 fn not_a_network(text: &str) -> String {
-    format!("{} is neither address nor network: write 10.1.2.3, 10.1.0.0/16 or 2001:db8::/32", Shown(text))
+    format!("{} is neither address nor network: write 10.1.2.3, 10.1.0.0/16 or 2001:db8::/32", QuotedExcerpt(text))
 }
 
 fn unknown_call(call: &str) -> String {
     let near = |known: &&str| within_one_edit(normalised(call).as_bytes(), normalised(known).as_bytes());
     match CALLS.into_iter().find(near) {
-        Some(known) => format!("unknown call '{call}': did you mean {known}?"),
-        None => format!("unknown call '{call}': there are startsWith, endsWith, contains, matches and has"),
+        Some(known) => format!("unknown function '{call}': did you mean {known}?"),
+        None => format!("unknown function '{call}': available are startsWith, endsWith, contains, matches and has"),
     }
 }
 
 fn bad_pattern(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(_) => {
-            "the pattern takes too much memory: repeat less, such as {1,10} instead of {1,1000}".to_owned()
+            "the pattern needs too much memory: repeat less, such as {1,10} instead of {1,1000}".to_owned()
         }
-        // The crate draws a picture of several lines; its last line says what is wrong.
+        // The regex crate's message has several lines; the last one states the problem.
         error => {
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
             if reason.starts_with("Unicode") {
-                return "the pattern asks for a class of characters not known here: write the characters out, such as \
-                        [0-9A-Za-z_]"
+                return "unsupported character class in the pattern: list the characters, such as [0-9A-Za-z_]"
                     .to_owned();
             }
-            format!("not a pattern: {reason}")
+            format!("invalid pattern: {reason}")
         }
     }
 }

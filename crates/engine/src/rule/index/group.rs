@@ -1,4 +1,4 @@
-//! Rules that share a place in the tree, told apart by what each demands to be equal.
+//! Rules of one tree node, looked up by required attribute values.
 
 use rapidhash::RapidHashMap;
 
@@ -6,117 +6,117 @@ use super::Candidates;
 use crate::rule::request::canonical_host;
 use crate::rule::{Attribute, Expr, Params, Request, Rule};
 
-/// The fewest rules that are worth a look-up; fewer are as quickly checked one by one.
-const WORTH_A_TABLE: usize = 4;
+/// Minimum number of rules for a value table; fewer are checked one by one just as fast.
+const MIN_TABLE_RULES: usize = 4;
 
-/// Stands for no part of a condition.
-const NOTHING: u32 = u32::MAX;
+/// Marks the absence of a condition part.
+const NO_PART: u32 = u32::MAX;
 
-/// A rule in its place.
+/// Rule in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct RuleEntry {
     rule: u32,
-    /// The part of the rule's condition that holds for whoever finds it here.
-    settled: u32,
+    /// Part of the rule's condition that is proven by the lookup.
+    proven_part: u32,
 }
 
-impl Entry {
+impl RuleEntry {
     pub(super) const fn rule(self) -> usize {
         self.rule as usize
     }
 
-    pub(super) fn settles(self, part: usize) -> bool {
-        u32::try_from(part) == Ok(self.settled)
+    pub(super) fn proves(self, part: usize) -> bool {
+        u32::try_from(part) == Ok(self.proven_part)
     }
 }
 
-/// The rules of one place.
+/// Rules of one node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group {
-    /// Those that can only be checked one by one.
-    listed: Vec<Entry>,
-    /// The others, by the attribute that tells them apart.
-    tables: Vec<Table>,
+pub(super) struct RuleGroup {
+    /// Rules that are checked one by one.
+    linear: Vec<RuleEntry>,
+    /// Other rules, in one table per attribute.
+    tables: Vec<ValueTable>,
 }
 
-/// Rules by the value they demand of one attribute.
+/// Rules by the value they require of one attribute.
 #[derive(Clone, Debug)]
-struct Table {
+struct ValueTable {
     attribute: Attribute,
-    by_value: RapidHashMap<Box<str>, Vec<Entry>>,
+    by_value: RapidHashMap<Box<str>, Vec<RuleEntry>>,
 }
 
-/// An equality that a rule demands.
-struct Demand<'r> {
+/// Equality required by a rule.
+struct Equality<'r> {
     attribute: &'r Attribute,
     values: Vec<&'r str>,
-    /// The part of the condition that says so; the target otherwise.
+    /// Part of the condition with this equality; `NO_PART` if it comes from the target.
     part: u32,
 }
 
-impl Group {
+impl RuleGroup {
     pub(super) const fn is_empty(&self) -> bool {
-        self.listed.is_empty() && self.tables.is_empty()
+        self.linear.is_empty() && self.tables.is_empty()
     }
 
-    /// All of them, if they can only be checked one by one.
+    /// All rules, if none of them is in a table.
     #[inline]
-    pub(super) fn all_listed(&self) -> Option<&[Entry]> {
-        self.tables.is_empty().then_some(&self.listed)
+    pub(super) fn all_linear(&self) -> Option<&[RuleEntry]> {
+        self.tables.is_empty().then_some(&self.linear)
     }
 
     pub(super) fn add(&mut self, rule: usize) {
         if let Ok(rule) = u32::try_from(rule) {
-            self.listed.push(Entry { rule, settled: NOTHING });
+            self.linear.push(RuleEntry { rule, proven_part: NO_PART });
         }
     }
 
-    /// Moves the rules into tables, each by the demand that it shares with the fewest others.
-    pub(super) fn arrange(&mut self, rules: &[Rule]) {
-        if self.listed.len() < WORTH_A_TABLE {
+    /// Moves the rules into tables, each by the equality it shares with the fewest others.
+    pub(super) fn build_tables(&mut self, rules: &[Rule]) {
+        if self.linear.len() < MIN_TABLE_RULES {
             return;
         }
-        let listed = std::mem::take(&mut self.listed);
-        let mut demands: Vec<Vec<Demand<'_>>> =
-            listed.iter().map(|entry| rules.get(entry.rule()).map_or_else(Vec::new, demands)).collect();
+        let listed = std::mem::take(&mut self.linear);
+        let mut demands: Vec<Vec<Equality<'_>>> =
+            listed.iter().map(|entry| rules.get(entry.rule()).map_or_else(Vec::new, equalities)).collect();
         let mut shared: RapidHashMap<(&Attribute, &str), usize> = RapidHashMap::default();
         for demand in demands.iter().flatten() {
             for value in &demand.values {
                 *shared.entry((demand.attribute, value)).or_default() += 1;
             }
         }
-        let crowd = |demand: &Demand<'_>| {
+        let max_shared = |demand: &Equality<'_>| {
             demand.values.iter().filter_map(|value| shared.get(&(demand.attribute, value))).max().copied()
         };
-        let mut chosen: RapidHashMap<&Attribute, Vec<(Entry, Demand<'_>)>> = RapidHashMap::default();
+        let mut chosen: RapidHashMap<&Attribute, Vec<(RuleEntry, Equality<'_>)>> = RapidHashMap::default();
         for (entry, demands) in listed.into_iter().zip(&mut demands) {
-            let best = (0..demands.len()).min_by_key(|demand| crowd(&demands[*demand]));
+            let best = (0..demands.len()).min_by_key(|demand| max_shared(&demands[*demand]));
             match best.map(|best| demands.swap_remove(best)) {
                 Some(demand) => chosen.entry(demand.attribute).or_default().push((entry, demand)),
-                None => self.listed.push(entry),
+                None => self.linear.push(entry),
             }
         }
         for (attribute, entries) in chosen {
-            if entries.len() < WORTH_A_TABLE {
-                self.listed.extend(entries.into_iter().map(|(entry, _)| entry));
+            if entries.len() < MIN_TABLE_RULES {
+                self.linear.extend(entries.into_iter().map(|(entry, _)| entry));
                 continue;
             }
-            let mut by_value: RapidHashMap<Box<str>, Vec<Entry>> = RapidHashMap::default();
+            let mut by_value: RapidHashMap<Box<str>, Vec<RuleEntry>> = RapidHashMap::default();
             for (entry, demand) in entries {
                 for value in demand.values {
-                    by_value.entry(value.into()).or_default().push(Entry { settled: demand.part, ..entry });
+                    by_value.entry(value.into()).or_default().push(RuleEntry { proven_part: demand.part, ..entry });
                 }
             }
-            self.tables.push(Table { attribute: attribute.clone(), by_value });
+            self.tables.push(ValueTable { attribute: attribute.clone(), by_value });
         }
-        // The order of a map is random; that of the tables need not be.
+        // Map order is random; sort the tables.
         self.tables.sort_by(|a, b| a.attribute.cmp(&b.attribute));
-        self.listed.sort_unstable();
+        self.linear.sort_unstable();
     }
 
-    /// Adds the rules that may be for this request.
+    /// Adds the candidate rules for this request.
     pub(super) fn find(&self, request: &Request<'_>, candidates: &mut Candidates) {
-        self.listed.iter().for_each(|entry| candidates.push(*entry));
+        self.linear.iter().for_each(|entry| candidates.push(*entry));
         for table in &self.tables {
             let params = Params::new();
             let value = request.value(&table.attribute, &params);
@@ -127,29 +127,29 @@ impl Group {
     }
 }
 
-/// What a rule demands to be equal, cheapest to look up first.
-fn demands<'r>(rule: &'r Rule) -> Vec<Demand<'r>> {
+/// Equalities required by a rule, cheapest lookup first.
+fn equalities<'r>(rule: &'r Rule) -> Vec<Equality<'r>> {
     let target = &rule.target;
     let mut demands = Vec::new();
-    let mut demand = |attribute: &'r Attribute, mut values: Vec<&'r str>, part: u32| {
+    let mut add = |attribute: &'r Attribute, mut values: Vec<&'r str>, part: u32| {
         values.sort_unstable();
         values.dedup();
         // An absent attribute cannot be looked up, and an empty one counts as absent.
         if !values.is_empty() && !values.contains(&"") {
-            demands.push(Demand { attribute, values, part });
+            demands.push(Equality { attribute, values, part });
         }
     };
-    demand(&Attribute::Service, target.service.as_deref().into_iter().collect(), NOTHING);
-    demand(&Attribute::Method, target.methods.iter().map(String::as_str).collect(), NOTHING);
-    // A host that is not in the form hosts are compared in stays with the rules checked one by one.
+    add(&Attribute::Service, target.service.as_deref().into_iter().collect(), NO_PART);
+    add(&Attribute::Method, target.methods.iter().map(String::as_str).collect(), NO_PART);
+    // A host that is not in canonical form stays with the rules checked one by one.
     let host = target.host.as_deref().filter(|host| canonical_host(host) == *host);
-    demand(&Attribute::Host, host.into_iter().collect(), NOTHING);
-    for (part, expr) in (0..NOTHING).zip(rule.when.as_ref().map_or(&[][..], conjuncts)) {
+    add(&Attribute::Host, host.into_iter().collect(), NO_PART);
+    for (part, expr) in (0..NO_PART).zip(rule.when.as_ref().map_or(&[][..], conjuncts)) {
         match expr {
-            // Parameters are only known once the rule is.
+            // Path parameters are known only once the rule is found.
             Expr::OneOf(Attribute::Param(_), _) => {}
             Expr::OneOf(attribute, texts) => {
-                demand(attribute, texts.iter().map(String::as_str).collect(), part);
+                add(attribute, texts.iter().map(String::as_str).collect(), part);
             }
             _ => {}
         }
@@ -157,7 +157,7 @@ fn demands<'r>(rule: &'r Rule) -> Vec<Demand<'r>> {
     demands
 }
 
-/// The parts of a condition that must all hold.
+/// Parts of a condition that must all hold.
 pub(super) fn conjuncts(when: &Expr) -> &[Expr] {
     match when {
         Expr::All(parts) => parts,

@@ -1,43 +1,42 @@
-//! The next segments a place in the tree can have, by their text.
+//! Children of a path tree node, by literal segment.
 
 use rapidhash::RapidHashMap;
 
-/// So many are compared one by one: quicker than hashing one text.
-const FEW: usize = 8;
+/// Maximum number of segments compared one by one: faster than hashing.
+const MAX_LINEAR: usize = 8;
 
-/// Segments and the nodes they lead to.
+/// Segments and their child nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Literals {
-    few: Vec<(Box<str>, usize)>,
-    /// All of them, once they are not few any more. Clients choose what is looked up, hence the seeded
-    /// hash.
-    many: RapidHashMap<Box<str>, usize>,
+    linear: Vec<(Box<str>, usize)>,
+    /// All segments, once there are more than `MAX_LINEAR`. Clients choose the lookup keys, hence the seeded hash.
+    by_text: RapidHashMap<Box<str>, usize>,
 }
 
 impl Literals {
     pub(super) fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.many.is_empty()
+        self.linear.is_empty() && self.by_text.is_empty()
     }
 
-    /// The node a segment leads to.
+    /// Child node of a segment.
     #[inline]
     pub(super) fn get(&self, segment: &str) -> Option<usize> {
-        if self.many.is_empty() {
-            return self.few.iter().find(|(known, _)| **known == *segment).map(|(_, node)| *node);
+        if self.by_text.is_empty() {
+            return self.linear.iter().find(|(known, _)| **known == *segment).map(|(_, node)| *node);
         }
-        self.many.get(segment).copied()
+        self.by_text.get(segment).copied()
     }
 
-    /// The node a segment leads to; `new` if it led nowhere.
+    /// Child node of a segment; inserts `new` if there is none.
     pub(super) fn get_or_insert(&mut self, segment: &str, new: usize) -> usize {
         if let Some(node) = self.get(segment) {
             return node;
         }
-        if self.many.is_empty() && self.few.len() < FEW {
-            self.few.push((segment.into(), new));
+        if self.by_text.is_empty() && self.linear.len() < MAX_LINEAR {
+            self.linear.push((segment.into(), new));
         } else {
-            self.many.extend(self.few.drain(..));
-            self.many.insert(segment.into(), new);
+            self.by_text.extend(self.linear.drain(..));
+            self.by_text.insert(segment.into(), new);
         }
         new
     }
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_are_found_alike() {
+    fn lookup_is_the_same_in_both_forms() {
         let mut literals = Literals::default();
         for nth in 0..40 {
             assert_eq!(literals.get(&format!("s{nth}")), None);

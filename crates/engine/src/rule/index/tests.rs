@@ -18,7 +18,7 @@ fn found(rules: &[Rule], request: &Request<'_>) -> Vec<usize> {
 #[test]
 fn all_rules_along_the_path_are_found_in_order() {
     let mut outbound = rule("/**", "");
-    outbound.side = Side::Outbound;
+    outbound.direction = Direction::Outbound;
     let rules = [
         rule("GET /api/orders", ""),
         rule("/api/**", ""),
@@ -37,10 +37,10 @@ fn all_rules_along_the_path_are_found_in_order() {
     assert_eq!(found(&rules, &Request::new("GET", "/api//orders")), [1, 3]);
     assert_eq!(found(&rules, &Request::new("GET", "/")), [3, 9]);
     assert_eq!(found(&rules, &Request::new("", "").with_client_ip([1, 2, 3, 4])), [3, 9, 10]);
-    assert_eq!(found(&rules, &Request::new("GET", "/api/orders").with_side(Side::Outbound)), [2]);
+    assert_eq!(found(&rules, &Request::new("GET", "/api/orders").with_direction(Direction::Outbound)), [2]);
 }
 
-/// A pattern for all paths captures what it names, although no path can miss it.
+/// A pattern for all paths captures its parameter, although every path matches it.
 #[test]
 fn the_whole_path_is_captured_too() {
     let rules = [rule("*", ""), rule("/{*rest}", "")];
@@ -52,14 +52,14 @@ fn the_whole_path_is_captured_too() {
 }
 
 #[test]
-fn a_path_that_is_no_pattern_matches_nothing() {
+fn an_invalid_path_pattern_matches_nothing() {
     let mut wrong = rule("*", "");
     wrong.target.path = Some("{".to_owned());
     assert_eq!(found(&[wrong, rule("*", "")], &Request::new("GET", "{")), [1]);
 }
 
 #[test]
-fn an_index_with_the_wrong_rules_finds_nothing_instead_of_failing() {
+fn an_index_with_the_wrong_rules_does_not_panic() {
     let rules = [rule("*", ""), rule("*", "")];
     let index = RuleIndex::build(&rules);
     let mut count = 0;
@@ -67,11 +67,11 @@ fn an_index_with_the_wrong_rules_finds_nothing_instead_of_failing() {
     assert_eq!(count, 1);
 }
 
-/// Ten thousand rules that differ in one thing only, and how many of them one request has to look at.
+/// Number of candidates of one request among ten thousand rules that differ in one property.
 #[test]
-fn ten_thousand_rules_do_not_cost_ten_thousand_comparisons() {
-    type Shape = (&'static str, fn(usize) -> Rule);
-    let shapes: [Shape; 9] = [
+fn ten_thousand_rules_yield_one_candidate() {
+    type RuleShape = (&'static str, fn(usize) -> Rule);
+    let shapes: [RuleShape; 9] = [
         ("account", |i| rule("*", &format!("account == 'a{i}'"))),
         ("account, one of two", |i| rule("*", &format!("account in ['a{i}', 'b{i}']"))),
         ("account and more", |i| rule("POST /x/**", &format!("tier != 'vip' && account == 'a{i}'"))),
@@ -100,7 +100,7 @@ fn ten_thousand_rules_do_not_cost_ten_thousand_comparisons() {
 }
 
 #[test]
-fn rules_without_any_demand_are_all_looked_at() {
+fn rules_without_equalities_are_all_checked() {
     let rules: Vec<Rule> = (0..20).map(|i| rule("*", &format!("tries > {i}"))).collect();
     let attributes = AttributeMap::new().with(Attribute::custom("tries"), "5");
     assert_eq!(found(&rules, &Request::new("", "").with_attributes(&attributes)), [0, 1, 2, 3, 4]);

@@ -1,53 +1,53 @@
-//! The keys that ask most, and those that are refused most.
+//! Heavy hitters: the keys with the most requests and the most refusals.
 //!
-//! Kept only where asked for ([`SluiceBuilder::watch_keys`](super::SluiceBuilder::watch_keys)), for every rule with a
-//! key. Requests are counted, not what they cost: each once, when it is decided; those of banned keys too.
+//! Tracked only if enabled ([`SluiceBuilder::track_keys`](super::SluiceBuilder::track_keys)), for every keyed
+//! rule. Requests are counted, not their cost: each once, at its decision, including those of banned keys.
 //!
-//! **Room.** All rules together take 64 MiB at most for counters with names of usual length, and a rule never less
-//! than 8 KiB; a rule takes it as keys come. Names have at most 200 characters. The more rules there are, the fewer
-//! counters each has: 256 for each of up to 16 processors, down to 16.
+//! **Memory.** All rules together use at most 64 MiB for counters with names of typical length, and each rule
+//! at least 8 KiB, allocated as keys appear. Names have at most 200 characters. With more rules each has fewer
+//! counters: 256 for each of up to 16 processors, down to 16.
 //!
-//! **Who is not named** is not listed. Once there are more keys than counters, a key has to come twice to be named:
-//! so a flood of random keys is counted, but costs neither names nor a place in the list.
+//! **Unnamed keys** are not listed. Once there are more keys than counters, a key is named at its second
+//! request: a flood of random keys is counted, but uses neither names nor list entries.
 
 mod sketch;
-mod watch;
+mod tracker;
 
 use std::time::Duration;
 
-pub(super) use watch::{Detail, Watch};
+pub(super) use tracker::{KeyTracker, TrackerSize};
 
-/// The heaviest keys of a rule, lately.
+/// Heaviest keys of a rule in the recent past.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopKeys {
-    /// How far back the counts reach.
+    /// Time span that the counts cover.
     pub over: Duration,
-    /// Who asked most.
-    pub asked: TopList,
-    /// Who was refused most, bans included.
+    /// Keys with the most requests.
+    pub requested: TopList,
+    /// Keys with the most refusals, including bans.
     pub refused: TopList,
 }
 
-/// Keys and how often each came.
+/// Keys with their request counts.
 ///
-/// A key's true count is at least its `count` and at most `count + error`. Every key that came more than `error`
-/// times is in the list. As long as there are no more keys than counters, `error` is zero; in whatever order keys
-/// come, it is at most a small part of `total`: two for each counter, and one for each sketch that was added up.
+/// The true count of a key is at least `count` and at most `count + error`. Every key with more than `error`
+/// requests is listed. `error` is zero if there are no more keys than counters. For any order of requests it is
+/// a small part of `total` at most: two for each counter, and one for each merged sketch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopList {
-    /// How often all keys came together, those not listed included.
+    /// Requests of all keys, including those not listed.
     pub total: u64,
-    /// How far counts may fall short of the truth.
+    /// Maximum undercount of a key.
     pub error: u64,
     /// The keys, heaviest first.
     pub keys: Vec<TopKey>,
 }
 
-/// A key and how often it came, at least.
+/// Key with a lower bound of its request count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopKey {
-    /// The key, readable.
+    /// Readable key.
     pub key: String,
-    /// How often it came, at least.
+    /// Lower bound of the request count.
     pub count: u64,
 }
