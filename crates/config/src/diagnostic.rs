@@ -1,10 +1,10 @@
-//! What is wrong with a rule file: where, why, and what to do.
+//! Diagnostics of a rule file: location, message and remedy.
 //!
 //! ```
 //! let report = sluicegate_config::parse("rules.yaml", "rulez: []").unwrap_err();
-//! let fault = &report.diagnostics()[0];
-//! assert_eq!((fault.line, fault.column), (1, 1));
-//! assert_eq!(fault.help.as_deref(), Some("did you mean `rules`?"));
+//! let error = &report.diagnostics()[0];
+//! assert_eq!((error.line, error.column), (1, 1));
+//! assert_eq!(error.help.as_deref(), Some("did you mean `rules`?"));
 //! ```
 
 use std::borrow::Cow;
@@ -13,73 +13,73 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use crate::source::{Source, Span};
+use crate::source::{SourceText, Span};
 
-/// How many diagnostics a rendering shows before it says how many more there are.
-pub const MOST_SHOWN: usize = 100;
+/// Maximum number of diagnostics in a rendered report; the others are counted.
+pub const MAX_SHOWN: usize = 100;
 
-/// How many of a kind are kept; further ones are only counted. A file can have a million faults.
-const MOST_KEPT: usize = 10_000;
+/// Maximum number retained per severity; the others are only counted. A file can have a million errors.
+const MAX_RETAINED: usize = 10_000;
 
-/// Lines longer than this are named but not shown.
-const LONGEST_SHOWN_LINE: usize = 2_000;
+/// Longer lines are referred to by number and not shown.
+const MAX_SHOWN_LINE_BYTES: usize = 2_000;
 
-/// Whether a file can be used in spite of what was found.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file works, but probably not as meant.
+    /// The file is valid, but probably not as intended.
     Warning,
 }
 
-/// One thing found in a rule file.
+/// One error or warning about a rule file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file's name, as it was given.
+    /// File name, as passed in.
     pub file: String,
-    /// The line, from 1; 0 if it is about the file as a whole.
+    /// Line, from 1; 0 if the diagnostic concerns the entire file.
     pub line: usize,
-    /// The column, from 1, in characters; 0 if it is about the file as a whole.
+    /// Column in characters, from 1; 0 if the diagnostic concerns the entire file.
     pub column: usize,
-    /// The bytes it is about.
+    /// Byte range in the file.
     pub span: Span,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to look at in the marked place.
+    /// Label of the marked range.
     pub label: String,
     /// The remedy.
     pub help: Option<String>,
-    /// Other places that play a part.
+    /// Related ranges with their labels.
     pub related: Vec<(Span, String)>,
     /// Error or warning.
     pub severity: Severity,
 }
 
-/// Everything found in one rule file, in the order of the file; or in several, one file after the other.
+/// All diagnostics of one rule file in file order, or of several files in sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The files, each with how many of the diagnostics are about it or those before it.
-    sources: Vec<(usize, Arc<Source>)>,
+    /// The files, each with the cumulative number of diagnostics up to its end.
+    sources: Vec<(usize, Arc<SourceText>)>,
     diagnostics: Vec<Diagnostic>,
-    /// Found, but not kept.
-    further: usize,
+    /// Number of diagnostics that were not retained.
+    omitted: usize,
 }
 
-/// With or without colours.
+/// Output style of a rendered report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Style {
-    /// Text alone.
+pub enum RenderStyle {
+    /// Plain text.
     #[default]
     Plain,
-    /// With ANSI colours, for a terminal.
+    /// ANSI colours, for a terminal.
     Coloured,
 }
 
-/// Something found, before it is known which line it stands on.
+/// A diagnostic under construction; line and column are resolved later.
 #[derive(Clone, Debug)]
 #[must_use = "report it"]
-pub(crate) struct Finding {
+pub(crate) struct DiagnosticBuilder {
     severity: Severity,
     span: Option<Span>,
     message: String,
@@ -88,27 +88,27 @@ pub(crate) struct Finding {
     related: Vec<(Span, String)>,
 }
 
-/// What was found so far: errors and warnings apart, so that neither crowds out the other.
+/// Collects diagnostics: errors and warnings separately, so that neither displaces the other.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
-    errors: Kept,
-    warnings: Kept,
+pub(crate) struct DiagnosticSink {
+    errors: BoundedList,
+    warnings: BoundedList,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    findings: Vec<Finding>,
-    /// Found, but not kept.
-    further: usize,
+struct BoundedList {
+    findings: Vec<DiagnosticBuilder>,
+    /// Number of diagnostics that were not retained.
+    omitted: usize,
 }
 
-impl Findings {
-    pub(crate) fn push(&mut self, finding: Finding) {
+impl DiagnosticSink {
+    pub(crate) fn push(&mut self, finding: DiagnosticBuilder) {
         let kept = if finding.severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
-        if kept.findings.len() < MOST_KEPT {
+        if kept.findings.len() < MAX_RETAINED {
             kept.findings.push(finding);
         } else {
-            kept.further += 1;
+            kept.omitted += 1;
         }
     }
 
@@ -116,29 +116,29 @@ impl Findings {
         !self.errors.findings.is_empty()
     }
 
-    /// Adds what was found elsewhere.
+    /// Adds the diagnostics of another sink.
     pub(crate) fn append(&mut self, other: Self) {
         other.errors.findings.into_iter().chain(other.warnings.findings).for_each(|finding| self.push(finding));
-        self.errors.further += other.errors.further;
-        self.warnings.further += other.warnings.further;
+        self.errors.omitted += other.errors.omitted;
+        self.warnings.omitted += other.warnings.omitted;
     }
 
-    /// The errors if there are any, otherwise the warnings.
-    pub(crate) fn into_report(self, source: Arc<Source>) -> Report {
-        let Kept { findings, further } = if self.has_errors() { self.errors } else { self.warnings };
-        Report::new(source, findings, further)
+    /// Returns the errors if there are any, otherwise the warnings.
+    pub(crate) fn into_report(self, source: Arc<SourceText>) -> Report {
+        let BoundedList { findings, omitted } = if self.has_errors() { self.errors } else { self.warnings };
+        Report::new(source, findings, omitted)
     }
 }
 
-impl From<Finding> for Findings {
-    fn from(finding: Finding) -> Self {
+impl From<DiagnosticBuilder> for DiagnosticSink {
+    fn from(finding: DiagnosticBuilder) -> Self {
         let mut findings = Self::default();
         findings.push(finding);
         findings
     }
 }
 
-impl Finding {
+impl DiagnosticBuilder {
     pub(crate) fn error(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, Some(span), message.into())
     }
@@ -147,112 +147,119 @@ impl Finding {
         Self::new(Severity::Warning, Some(span), message.into())
     }
 
-    /// About the file as a whole.
-    pub(crate) fn whole(message: impl Into<String>) -> Self {
+    /// An error about the entire file.
+    pub(crate) fn for_file(message: impl Into<String>) -> Self {
         Self::new(Severity::Error, None, message.into())
     }
 
     fn new(severity: Severity, span: Option<Span>, message: String) -> Self {
-        Self { severity, span, message: clean(&message), label: String::new(), help: None, related: Vec::new() }
+        Self {
+            severity,
+            span,
+            message: escape_control(&message),
+            label: String::new(),
+            help: None,
+            related: Vec::new(),
+        }
     }
 
     pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = clean(&label.into());
+        self.label = escape_control(&label.into());
         self
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(clean(&help.into()));
+        self.help = Some(escape_control(&help.into()));
         self
     }
 
     pub(crate) fn maybe_help(mut self, help: Option<String>) -> Self {
-        self.help = help.map(|help| clean(&help));
+        self.help = help.map(|help| escape_control(&help));
         self
     }
 
-    pub(crate) fn also(mut self, span: Span, label: impl Into<String>) -> Self {
-        self.related.push((span, clean(&label.into())));
+    pub(crate) fn with_related(mut self, span: Span, label: impl Into<String>) -> Self {
+        self.related.push((span, escape_control(&label.into())));
         self
     }
 }
 
 impl Report {
-    fn new(source: Arc<Source>, mut findings: Vec<Finding>, further: usize) -> Self {
+    fn new(source: Arc<SourceText>, mut findings: Vec<DiagnosticBuilder>, omitted: usize) -> Self {
         findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
         let mut diagnostics: Vec<Diagnostic> = Vec::with_capacity(findings.len());
         for finding in findings {
             let diagnostic = locate(&source, finding);
-            // A value behind an alias is read once for each use and would be reported as often.
+            // A value behind an alias is parsed for each use and would be reported each time.
             if diagnostics.last() != Some(&diagnostic) {
                 diagnostics.push(diagnostic);
             }
         }
-        Self { sources: vec![(diagnostics.len(), source)], diagnostics, further }
+        Self { sources: vec![(diagnostics.len(), source)], diagnostics, omitted }
     }
 
-    /// What was found in several files, as one.
-    pub(crate) fn joined(reports: Vec<Self>) -> Self {
+    /// Merges the reports of several files.
+    pub(crate) fn merge(reports: Vec<Self>) -> Self {
         let mut all = Self::default();
         for report in reports {
             let before = all.diagnostics.len();
-            let kept = report.diagnostics.len().min(MOST_KEPT - before);
-            all.further += report.further + report.diagnostics.len() - kept;
+            let kept = report.diagnostics.len().min(MAX_RETAINED - before);
+            all.omitted += report.omitted + report.diagnostics.len() - kept;
             all.sources.extend(report.sources.into_iter().map(|(end, source)| (before + end.min(kept), source)));
             all.diagnostics.extend(report.diagnostics.into_iter().take(kept));
         }
         all
     }
 
-    /// What was found, in the order of the file; at most ten thousand.
+    /// The diagnostics in file order; at most ten thousand.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// Whether nothing was found.
+    /// True if there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.diagnostics.is_empty()
     }
 
-    /// How many things were found.
+    /// Total number of diagnostics, including those not retained.
     pub fn len(&self) -> usize {
-        self.diagnostics.len() + self.further
+        self.diagnostics.len() + self.omitted
     }
 
-    /// Everything as text, each with the lines it is about; at most [`MOST_SHOWN`] of them.
-    pub fn render(&self, style: Style) -> String {
+    /// Renders the diagnostics with the lines they refer to; at most [`MAX_SHOWN`] of them.
+    pub fn render(&self, style: RenderStyle) -> String {
         let renderer = match style {
-            Style::Plain => Renderer::plain(),
-            Style::Coloured => Renderer::styled(),
+            RenderStyle::Plain => Renderer::plain(),
+            RenderStyle::Coloured => Renderer::styled(),
         };
         let mut shown: Vec<String> = self
             .diagnostics
             .iter()
-            .take(MOST_SHOWN)
+            .take(MAX_SHOWN)
             .enumerate()
             .map(|(index, diagnostic)| renderer.render(&[group(self.source_of(index), diagnostic)]))
             .collect();
-        if let Some(more) = self.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+        if let Some(more) = self.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
             shown.push(format!("and {more} more"));
         }
         shown.join("\n\n")
     }
 
-    /// The file that the diagnostic at this position is about.
-    fn source_of(&self, index: usize) -> Option<&Source> {
+    /// The file of the diagnostic at this index.
+    fn source_of(&self, index: usize) -> Option<&SourceText> {
         self.sources.iter().find(|(end, _)| index < *end).map(|(_, source)| &**source)
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(Style::Plain))
+        f.write_str(&self.render(RenderStyle::Plain))
     }
 }
 
 impl std::error::Error for Report {}
 
-/// `rules.yaml:3:7: error: what is wrong (what to do)`, on one line.
+/// Formats as one line: `rules.yaml:3:7: error: message (help)`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
@@ -270,7 +277,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-fn group<'a>(source: Option<&'a Source>, diagnostic: &'a Diagnostic) -> Group<'a> {
+fn group<'a>(source: Option<&'a SourceText>, diagnostic: &'a Diagnostic) -> Group<'a> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -287,9 +294,9 @@ fn group<'a>(source: Option<&'a Source>, diagnostic: &'a Diagnostic) -> Group<'a
     group
 }
 
-/// The lines a diagnostic is about, cut out of the file so that the file's size does not matter.
+/// Cuts the lines of a diagnostic out of the file, so that the cost does not depend on the file size.
 fn snippet<'a>(
-    source: &'a Source,
+    source: &'a SourceText,
     diagnostic: &'a Diagnostic,
 ) -> Option<Snippet<'a, annotate_snippets::Annotation<'a>>> {
     if diagnostic.line == 0 {
@@ -299,15 +306,15 @@ fn snippet<'a>(
         .chain(diagnostic.related.iter().map(|(span, label)| (*span, &**label)));
     let lines = marks.clone().map(|(span, _)| source.position(span.start).0);
     let (first, last) = (lines.clone().min()?, lines.max()?);
-    // Far apart, the related place is named by its line instead of being shown.
+    // A distant related range is referred to by its line number.
     let near = last - first <= 2_000;
     let (first, last) = if near { (first, last) } else { (diagnostic.line, diagnostic.line) };
     let cut = Span::new(source.line(first).start, source.line(last).end);
     let text = source.text.get(cut.start..cut.end)?;
-    if text.lines().any(|line| line.len() > LONGEST_SHOWN_LINE) {
+    if text.lines().any(|line| line.len() > MAX_SHOWN_LINE_BYTES) {
         return None;
     }
-    let mut snippet = Snippet::source(masked(text)).line_start(first).path(&*diagnostic.file);
+    let mut snippet = Snippet::source(mask_passwords(text)).line_start(first).path(&*diagnostic.file);
     for (index, (span, label)) in marks.enumerate() {
         if index > 0 && !near {
             continue;
@@ -322,8 +329,8 @@ fn snippet<'a>(
     Some(snippet)
 }
 
-fn locate(source: &Source, finding: Finding) -> Diagnostic {
-    let Finding { severity, span, message, label, help, related } = finding;
+fn locate(source: &SourceText, finding: DiagnosticBuilder) -> Diagnostic {
+    let DiagnosticBuilder { severity, span, message, label, help, related } = finding;
     let length = source.text.len();
     let within = |span: Span| Span::new(span.start.min(length), span.end.min(length));
     let (line, column) = span.map_or((0, 0), |span| source.position(within(span).start));
@@ -340,23 +347,23 @@ fn locate(source: &Source, finding: Finding) -> Diagnostic {
     }
 }
 
-/// Messages quote the file, and a file may hold anything: control characters are written as escapes,
-/// so that no file can move a terminal's cursor or break a log line.
-fn clean(text: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    for c in masked(text).chars() {
+/// Escapes control characters. Messages quote the file, and its content must not move a terminal's cursor
+/// or break a log line.
+fn escape_control(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in mask_passwords(text).chars() {
         match c {
-            '\n' | '\r' | '\t' => cleaned.extend(c.escape_default()),
-            c if c.is_control() || is_invisible(c) => cleaned.extend(c.escape_unicode()),
-            c => cleaned.push(c),
+            '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
+            c if c.is_control() || is_invisible(c) => escaped.extend(c.escape_unicode()),
+            c => escaped.push(c),
         }
     }
-    cleaned
+    escaped
 }
 
-/// The text with every password of a URL in it (`user:password@host`) made of stars, each byte one,
-/// so that places stay where they are: reports end up in logs and tickets.
-fn masked(text: &str) -> Cow<'_, str> {
+/// Masks URL passwords (`user:password@host`) with one star per byte, which keeps spans valid: reports end
+/// up in logs and tickets.
+fn mask_passwords(text: &str) -> Cow<'_, str> {
     if !text.contains('@') {
         return Cow::Borrowed(text);
     }
@@ -371,15 +378,15 @@ fn masked(text: &str) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Characters that turn the direction of text or take no room.
+/// Bidirectional control and zero-width characters.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A text as a message quotes it: in quotes, and not longer than a reader wants.
+/// Quotes text for a message and truncates it.
 pub(crate) fn quoted(text: &str) -> String {
-    const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("'{}...'", &text[..end]),
         None => format!("'{text}'"),
     }

@@ -1,9 +1,9 @@
-//! Sluicegate's rule file: YAML in, checked settings out.
+//! Parser for Sluicegate's rule file: YAML in, validated settings out.
 //!
-//! A file is read in one straight line: text ([`load`] reads it with a cap), a tree in which every key
-//! and value knows its place, [`Settings`] made of it, and warnings about what works but is probably
-//! not meant. A file with a fault is refused whole, with *all* its faults: each with file, line, column,
-//! the nearest known word and the remedy.
+//! A file passes these stages: text ([`load`] reads it with a size limit), a YAML tree with a span for every
+//! key and value, [`Settings`], and lints for files that are valid but probably not as intended. A file with
+//! an error is refused, and *all* its errors are reported, each with file, line, column, the
+//! nearest known word and the remedy.
 //!
 //! ```
 //! let loaded = sluicegate_config::parse("rules.yaml", "
@@ -19,67 +19,77 @@
 //! # Ok::<(), sluicegate_config::Report>(())
 //! ```
 //!
-//! Which fields there are is said once, in tables; the [JSON schema](schema()) for editors and the
-//! [reference](reference()) are made from the same tables the reader asks.
+//! - `source`: file reading, lines and columns.
+//! - `tree`: YAML tree with spans.
+//! - `grammar`: declared sections and fields; generates the [JSON schema](schema()) and the
+//!   [reference](reference()).
+//! - `expressions`: attributes, conditions and targets, parsed by the engine.
+//! - `parse`: converts the tree to settings.
+//! - [`settings`]: the validated settings.
+//! - `lint`: warnings, and errors that span several fields.
+//! - [`diagnostic`]: errors and warnings, and their rendering.
+//! - `shareable`: extracts the part of a file that a cluster can share.
+//! - [`nginx`]: converts an nginx configuration to a rule file.
+//! - [`envoy_ratelimit`]: reads the configuration of envoyproxy/ratelimit.
 
 pub mod diagnostic;
+pub mod envoy_ratelimit;
+mod expressions;
 mod grammar;
 mod lint;
 pub mod nginx;
-mod notation;
-pub mod ratelimit;
-mod read;
+mod parse;
 pub mod settings;
-mod shared;
+mod shareable;
 mod source;
 mod tree;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub use diagnostic::{Diagnostic, Report, Severity, Style};
+pub use diagnostic::{Diagnostic, RenderStyle, Report, Severity};
 pub use grammar::{reference, schema};
 pub use settings::Settings;
-pub use shared::shared_text;
-pub use source::{LARGEST_FILE, Span};
+pub use shareable::shareable_text;
+pub use source::{MAX_FILE_BYTES, Span};
 
-use diagnostic::{Finding, Findings};
-use source::{ReadError, Source};
+use diagnostic::{DiagnosticBuilder, DiagnosticSink};
+use source::{ReadError, SourceText};
 
-/// A rule file that can be used.
+/// A valid rule file.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    /// What it says.
+pub struct LoadedConfig {
+    /// The settings.
     pub settings: Settings,
-    /// What is probably not meant; empty for a good file.
+    /// Warnings; empty for a file without any.
     pub warnings: Report,
 }
 
-/// Reads a rule file. Files it names are looked for relative to its folder.
-pub fn load(path: impl AsRef<Path>) -> Result<Loaded, Report> {
+/// Loads a rule file. Paths in it are relative to its directory.
+pub fn load(path: impl AsRef<Path>) -> Result<LoadedConfig, Report> {
     let path = path.as_ref();
     read_text(path).and_then(|text| parse_at(path, &text))
 }
 
-/// The text of a rule file, if it can be one.
+/// Reads the text of a rule file, with a size limit.
 pub fn read_text(path: impl AsRef<Path>) -> Result<String, Report> {
     let path = path.as_ref();
     source::read(path).map_err(|error| unreadable(&path.to_string_lossy(), &error))
 }
 
-/// Reads a text as if it stood in this file: to know whether it could.
-pub fn parse_at(path: impl AsRef<Path>, text: &str) -> Result<Loaded, Report> {
+/// Parses a text as if it were the content of this file, to validate an edit.
+pub fn parse_at(path: impl AsRef<Path>, text: &str) -> Result<LoadedConfig, Report> {
     let path = path.as_ref();
-    understand(&path.to_string_lossy(), text, path.parent(), read::read)
+    parse_with(&path.to_string_lossy(), text, path.parent(), parse::parse_settings)
 }
 
-/// Reads the text of a rule file. Files it names are not looked for.
-pub fn parse(file_name: &str, text: &str) -> Result<Loaded, Report> {
-    understand(file_name, text, None, read::read)
+/// Parses the text of a rule file. Files it refers to are not opened.
+pub fn parse(file_name: &str, text: &str) -> Result<LoadedConfig, Report> {
+    parse_with(file_name, text, None, parse::parse_settings)
 }
 
-/// Reads the text of rules and lists that live in a store. Everything else is as in `base`, the settings of this
-/// process.
+/// Parses rules and lists from a shared store. All other settings are taken from `base`, the settings of
+/// this process.
 ///
 /// ```
 /// let base = sluicegate_config::parse("rules.yaml", "{ store: redis://127.0.0.1, rules_from: store }")?.settings;
@@ -87,43 +97,42 @@ pub fn parse(file_name: &str, text: &str) -> Result<Loaded, Report> {
 /// assert_eq!((shared.settings.rules.len(), &shared.settings.store), (1, &base.store));
 ///
 /// let report = sluicegate_config::parse_shared("version 3", "memory: 1GiB", &base).unwrap_err();
-/// assert!(report.to_string().contains("stands in the file of each process"));
+/// assert!(report.to_string().contains("belongs in the file of each process"));
 /// # Ok::<(), sluicegate_config::Report>(())
 /// ```
-pub fn parse_shared(name: &str, text: &str, base: &Settings) -> Result<Loaded, Report> {
-    understand(name, text, None, |context, root| read::read_shared(context, root, base))
+pub fn parse_shared(name: &str, text: &str, base: &Settings) -> Result<LoadedConfig, Report> {
+    parse_with(name, text, None, |context, root| parse::parse_shared_rules(context, root, base))
 }
 
 fn unreadable(name: &str, error: &ReadError) -> Report {
-    let finding = Finding::whole(error.to_string()).help(error.remedy());
-    Findings::from(finding).into_report(Arc::new(Source::new(name, "")))
+    let finding = DiagnosticBuilder::for_file(error.to_string()).help(error.remedy());
+    DiagnosticSink::from(finding).into_report(Arc::new(SourceText::new(name, "")))
 }
 
-fn understand(
+fn parse_with(
     name: &str,
     text: &str,
     folder: Option<&Path>,
-    read: impl for<'c> FnOnce(&'c read::Context<'c>, &'c tree::Node<'c>) -> Settings,
-) -> Result<Loaded, Report> {
-    if text.len() as u64 > LARGEST_FILE {
+    convert: impl for<'c> FnOnce(&'c parse::ParseContext<'c>, &'c tree::Node<'c>) -> Settings,
+) -> Result<LoadedConfig, Report> {
+    if text.len() as u64 > MAX_FILE_BYTES {
         return Err(unreadable(name, &ReadError::TooLarge));
     }
-    let source = Arc::new(Source::new(name, text));
+    let source = Arc::new(SourceText::new(name, text));
     let (tree, mut findings) = tree::parse(&source.text);
     let mut settings = Settings::default();
     match tree {
         Some(tree) if tree.value != tree::Value::Null => {
-            let context = read::Context::new(&source.text, folder);
-            settings = read(&context, &tree);
+            let context = parse::ParseContext::new(&source.text, folder);
+            settings = convert(&context, &tree);
             findings.append(context.findings.into_inner());
         }
-        _ if !findings.has_errors() => findings.push(
-            Finding::whole("the file is empty")
-                .help("add a rule: `rules: [{ name: total, limits: [1000/s] }]`; for none, write `rules: []`"),
-        ),
+        _ if !findings.has_errors() => findings.push(DiagnosticBuilder::for_file("the file is empty").help(
+            "add a rule, such as `rules: [{ name: total, limits: [1000/s] }]`, or write `rules: []` for no rules",
+        )),
         _ => {}
     }
     let refused = findings.has_errors();
     let report = findings.into_report(source);
-    if refused { Err(report) } else { Ok(Loaded { settings, warnings: report }) }
+    if refused { Err(report) } else { Ok(LoadedConfig { settings, warnings: report }) }
 }

@@ -1,7 +1,6 @@
-//! What a rule file says, checked and ready to use.
+//! Validated settings of a rule file.
 //!
-//! Plain data: rules and lists are the engine's own types, the rest waits for the part of the system
-//! it is for.
+//! Plain data: rules and lists are engine types, the other sections are read by the component they configure.
 //!
 //! ```
 //! use sluicegate_config::settings::HeaderStyle;
@@ -18,37 +17,37 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
 use sluicegate_engine::rule::{self, Expr, Rule};
-pub use sluicegate_http::HeaderStyle;
+pub use sluicegate_http_adapter::HeaderStyle;
 
-/// Everything a rule file says.
+/// All settings of a rule file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The rules, in the order of the file. Each has at least one limit, or protects the process under strain.
+    /// Rules in file order. Each has at least one limit or overload protection.
     pub rules: Vec<Rule>,
-    /// Who is let through or shut out before any rule is asked.
+    /// Allow and deny lists, checked before all rules.
     pub lists: Lists,
-    /// Where cluster-wide counts are kept.
+    /// Store of cluster-wide counters.
     pub store: Store,
-    /// Which headers tell clients what is left to them.
+    /// Style of the rate limit headers.
     pub headers: HeaderStyle,
-    /// The most memory all keys together may take, in bytes.
+    /// Maximum memory for all keys together, in bytes.
     pub memory: u64,
-    /// The reverse proxy, if it is to run.
+    /// The reverse proxy, if enabled.
     pub gateway: Option<Gateway>,
-    /// The decision server, if it is to run.
+    /// The decision server, if enabled.
     pub server: Option<Server>,
-    /// Dashboard, metrics and admin API, if they are to run.
+    /// Dashboard, metrics and admin API, if enabled.
     pub admin: Option<Admin>,
-    /// Where rules and lists live.
+    /// Source of rules and lists.
     pub rules_from: RulesFrom,
-    /// Whether the file is read again when it changes.
+    /// If set, the file is reloaded on changes.
     pub watch: bool,
-    /// What the program says of itself, and how.
+    /// The process log.
     pub log: Log,
 }
 
-/// The memory for keyed state when nobody says how much: 256 MiB.
-pub const DEFAULT_MEMORY: u64 = 256 << 20;
+/// Default memory for keyed state: 256 MiB.
+pub const DEFAULT_MEMORY_BYTES: u64 = 256 << 20;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -57,7 +56,7 @@ impl Default for Settings {
             lists: Lists::default(),
             store: Store::Memory,
             headers: HeaderStyle::Ietf,
-            memory: DEFAULT_MEMORY,
+            memory: DEFAULT_MEMORY_BYTES,
             gateway: None,
             server: None,
             admin: None,
@@ -68,128 +67,128 @@ impl Default for Settings {
     }
 }
 
-/// Where rules and lists live.
+/// Source of rules and lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum RulesFrom {
-    /// In the file.
+    /// The rule file.
     #[default]
     File,
-    /// In the store, for all processes on it; those in the file are the first version.
+    /// The store, shared by all processes; the file provides the first version.
     Store,
 }
 
-/// What the program says of itself, and how.
+/// Process log settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Log {
-    /// How lines look.
-    pub format: LineFormat,
-    /// From which level on.
+    /// Line format.
+    pub format: ProcessLogFormat,
+    /// Minimum level.
     pub level: LogLevel,
 }
 
-/// How lines of the program's own log look.
+/// Line format of the process log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum LineFormat {
-    /// For people.
+pub enum ProcessLogFormat {
+    /// Human-readable text.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How much the program's own log has in it.
+/// Level of the process log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum LogLevel {
-    /// What failed.
+    /// Failures.
     Error,
-    /// Also what should be looked at.
+    /// Also conditions that need attention.
     Warn,
-    /// Also what happens, and what is refused, sampled.
+    /// Also normal events, and a sample of refusals.
     #[default]
     Info,
-    /// Also what is only of use to whoever looks for a fault.
+    /// Also details for troubleshooting.
     Debug,
 }
 
-/// Conditions that decide before any rule does; allow comes first and wins.
+/// Lists checked before all rules; allow takes precedence.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Lists {
-    /// Requests that meet one of these pass.
+    /// Matching requests are admitted.
     pub allow: Vec<ListEntry>,
-    /// Requests that meet one of these are refused.
+    /// Matching requests are refused.
     pub deny: Vec<ListEntry>,
 }
 
 impl Lists {
-    /// The conditions alone, as the engine takes them.
+    /// The conditions alone, for the engine.
     pub fn conditions(&self) -> rule::Lists {
         let conditions = |entries: &[ListEntry]| entries.iter().map(|entry| entry.condition.clone()).collect();
         rule::Lists { allow: conditions(&self.allow), deny: conditions(&self.deny) }
     }
 }
 
-/// A condition with the text it was written as.
+/// A condition with its source text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListEntry {
-    /// As the file has it.
+    /// The text as written.
     pub text: String,
     /// The condition.
     pub condition: Expr,
 }
 
-/// Where cluster-wide counts are kept.
+/// Store of cluster-wide counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// In this process.
+    /// Memory of this process.
     Memory,
-    /// In Redis or Valkey.
+    /// Redis or Valkey.
     Redis(RedisStore),
 }
 
-/// A Redis or Valkey store. Its `Debug` form does not show the password.
+/// A Redis or Valkey store. Its `Debug` output omits the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisStore {
-    /// How the servers stand to each other.
+    /// Topology of the servers.
     pub topology: Topology,
-    /// Whether connections are encrypted.
+    /// If set, connections use TLS.
     pub tls: bool,
-    /// Who to log in as, if not the default user.
+    /// User name, if not the default user.
     pub username: Option<String>,
-    /// The password, if one is needed.
+    /// Password, if one is needed.
     pub password: Option<String>,
-    /// The servers to ask first, as `host:port`.
+    /// Initial servers, as `host:port`.
     pub nodes: Vec<String>,
-    /// The number of the database.
+    /// Database number.
     pub database: u32,
-    /// How long a decision waits for it.
-    pub deadline: Duration,
-    /// What its keys begin with.
+    /// Maximum time that a decision waits for the store.
+    pub timeout: Duration,
+    /// Key prefix.
     pub prefix: String,
-    /// How many processes there are, until the store has told.
+    /// Assumed number of processes, until the store reports it.
     pub expected_nodes: Option<u32>,
-    /// After how long the permits of a process that has gone are free again.
+    /// Time after which the permits of a vanished process are released.
     pub permit_ttl: Duration,
-    /// A file with the certificates of who may vouch for it; `None`: the public authorities.
+    /// File with trusted CA certificates; `None` for the public authorities.
     pub ca: Option<String>,
 }
 
 impl RedisStore {
-    /// How long a decision waits for a store if nobody says how long.
-    pub const DEADLINE: Duration = Duration::from_millis(20);
-    /// How long permits last without renewal if nobody says how long.
-    pub const PERMIT_TTL: Duration = Duration::from_secs(30);
-    /// What keys begin with if nobody says what.
-    pub const PREFIX: &str = "sluicegate";
+    /// Default of `timeout`.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(20);
+    /// Default of `permit_ttl`.
+    pub const DEFAULT_PERMIT_TTL: Duration = Duration::from_secs(30);
+    /// Default of `prefix`.
+    pub const DEFAULT_PREFIX: &str = "sluicegate";
 }
 
-/// How the servers of a store stand to each other.
+/// Topology of the store's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// One server.
     Single,
-    /// A primary that sentinels know, by this name.
+    /// A primary with this name, found through sentinels.
     Sentinel(String),
-    /// A cluster of primaries.
+    /// A Redis cluster.
     Cluster,
 }
 
@@ -202,7 +201,7 @@ impl fmt::Debug for RedisStore {
             .field("password", &self.password.as_ref().map(|_| "***"))
             .field("nodes", &self.nodes)
             .field("database", &self.database)
-            .field("deadline", &self.deadline)
+            .field("timeout", &self.timeout)
             .field("prefix", &self.prefix)
             .field("expected_nodes", &self.expected_nodes)
             .field("permit_ttl", &self.permit_ttl)
@@ -214,59 +213,58 @@ impl fmt::Debug for RedisStore {
 /// The reverse proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// Where it listens; at least one.
+    /// Listeners; at least one.
     pub listen: Vec<Listener>,
-    /// The front door.
+    /// Connection limits.
     pub connections: Connections,
-    /// The most requests under way to upstreams at once.
-    pub in_flight: Option<u32>,
-    /// How many threads serve; `None`: one for each core.
+    /// Maximum number of in-flight requests to upstreams.
+    pub max_in_flight: Option<u32>,
+    /// Number of worker threads; `None` for one per core.
     pub threads: Option<u32>,
-    /// Whose forwarded headers say who the client is, and whose word about it is passed on.
+    /// Proxies whose forwarded headers are trusted and passed on.
     pub trusted_proxies: Vec<IpNet>,
-    /// Which header is read for it.
-    pub forwarded: ForwardedHeader,
-    /// Where attributes that rules name come from.
+    /// The forwarded header that is read.
+    pub client_ip_header: ForwardedHeader,
+    /// Sources of custom attributes.
     pub attributes: Vec<AttributeSource>,
-    /// How tokens are verified, if rules look at claims.
+    /// JWT verification, if rules use claims.
     pub jwt: Option<Jwt>,
-    /// How long everything may take.
+    /// Client connection timeouts.
     pub timeouts: Timeouts,
-    /// The most bytes of a request's head.
-    pub max_head: u32,
-    /// Where requests are noted, if anywhere.
+    /// Maximum size of a request head, in bytes.
+    pub max_header_size: u32,
+    /// Access log, if enabled.
     pub access_log: Option<AccessLog>,
-    /// The programs behind it.
+    /// The upstreams.
     pub upstreams: Vec<Upstream>,
-    /// Which request goes where.
+    /// The routes.
     pub routes: Vec<Route>,
 }
 
-/// An address to listen at, and what is spoken there.
+/// A listen address with its protocol options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// The address.
     pub address: SocketAddr,
-    /// With TLS, by this certificate.
+    /// TLS certificate; `None` for plain text.
     pub tls: Option<Certificate>,
-    /// Whether each connection begins with a PROXY line (version 1 or 2) that says who the client is. It is
-    /// believed from trusted proxies only; from all others the connection is closed.
+    /// If set, each connection begins with a PROXY protocol header (version 1 or 2). It is accepted only from
+    /// trusted proxies; connections from other peers are closed.
     pub proxy_protocol: bool,
 }
 
-/// A certificate and its key, as files; read again when they change.
+/// Certificate and key files; reloaded on changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The chain, in PEM; relative to the rule file.
+    /// Certificate chain in PEM, relative to the rule file.
     pub certificate: String,
-    /// The private key, in PEM; relative to the rule file.
+    /// Private key in PEM, relative to the rule file.
     pub key: String,
-    /// Authorities, in PEM, one of which must have signed the certificate that a client shows. `None`: clients
-    /// need none.
+    /// CA certificates in PEM for client authentication. `None`: no client certificate is required.
     pub client_ca: Option<String>,
 }
 
-/// Which header trusted proxies say in who the client is.
+/// Header in which trusted proxies report the client.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For`.
@@ -274,101 +272,101 @@ pub enum ForwardedHeader {
     XForwardedFor,
     /// `Forwarded` (RFC 7239).
     Forwarded,
-    /// A header of this name with one address, such as `X-Real-IP`.
+    /// A header with a single address, such as `X-Real-IP`.
     Single(String),
 }
 
-/// Where an attribute of rules comes from: the first of the places that has it.
+/// Source of a custom attribute: the first location with a value wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributeSource {
-    /// The attribute's name, such as `account`.
+    /// Attribute name, such as `account`.
     pub name: String,
-    /// The places, at least one.
-    pub places: Vec<AttributePlace>,
+    /// Locations; at least one.
+    pub locations: Vec<AttributeLocation>,
 }
 
-/// Where an attribute is looked for.
+/// Location of an attribute in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttributePlace {
-    /// A header of this name.
+pub enum AttributeLocation {
+    /// A header with this name.
     Header(String),
-    /// A cookie of this name.
+    /// A cookie with this name.
     Cookie(String),
-    /// A parameter of the query.
+    /// A query parameter with this name.
     Query(String),
-    /// What follows this scheme in `Authorization`.
+    /// Credentials of this `Authorization` scheme.
     Scheme(String),
     /// A claim of the verified token.
     Claim(String),
 }
 
-/// How tokens are verified.
+/// JWT verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Jwt {
-    /// A file with the public key in PEM, or with the shared secret; relative to the rule file.
+    /// File with the public key in PEM, or with the shared secret; relative to the rule file.
     pub key: String,
-    /// The one algorithm that is accepted, such as `RS256`.
+    /// The only accepted algorithm, such as `RS256`.
     pub algorithm: String,
-    /// Who must have issued the token.
+    /// Required issuer.
     pub issuer: Option<String>,
-    /// For whom it must be.
+    /// Required audience.
     pub audience: Option<String>,
 }
 
-/// How long everything may take.
+/// Client connection timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A request's head, from its first byte; also the TLS handshake and the PROXY line.
-    pub head: Duration,
-    /// Between two requests of a connection.
+    /// Request head, from its first byte; also the TLS handshake and the PROXY protocol header.
+    pub header: Duration,
+    /// Between two requests on a connection.
     pub idle: Duration,
-    /// Between two parts of a request's body.
+    /// Between two chunks of a request body.
     pub request_body: Duration,
-    /// For the client to take the next part of an answer.
-    pub send: Duration,
-    /// For requests under way when it stops.
-    pub stop: Duration,
+    /// Between two writes of a response.
+    pub write: Duration,
+    /// For in-flight requests on shutdown.
+    pub drain: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            head: Duration::from_secs(10),
+            header: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             request_body: Duration::from_secs(30),
-            send: Duration::from_secs(30),
-            stop: Duration::from_secs(30),
+            write: Duration::from_secs(30),
+            drain: Duration::from_secs(30),
         }
     }
 }
 
-/// Where requests are noted.
+/// Access log settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// The file; `-` is standard output.
+    /// File name; `-` for standard output.
     pub file: String,
-    /// How a line looks.
-    pub format: LogFormat,
+    /// Line format.
+    pub format: AccessLogFormat,
 }
 
-/// How a line of the access log looks.
+/// Line format of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum LogFormat {
+pub enum AccessLogFormat {
     /// One JSON object per line.
     #[default]
     Json,
-    /// The common log format, with what Sluicegate decided behind it.
+    /// Common log format, followed by Sluicegate's decision.
     Common,
 }
 
-/// How many connections are held at once.
+/// Connection limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// Served at once.
+    /// Maximum number of served connections.
     pub max: u32,
-    /// Waiting beyond those.
+    /// Maximum number of connections queued beyond those.
     pub queue: u32,
-    /// Of one client address.
+    /// Maximum number of connections per client address.
     pub per_client: Option<u32>,
 }
 
@@ -378,33 +376,33 @@ impl Default for Connections {
     }
 }
 
-/// A program behind the gateway.
+/// An upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is.
+    /// Its servers.
     pub servers: Servers,
-    /// How requests are spread over its servers.
+    /// Load balancing method.
     pub balance: Balance,
-    /// What is spoken with it.
+    /// Protocol.
     pub protocol: UpstreamProtocol,
-    /// How it is asked whether it is well, if it is.
+    /// Active health check, if enabled.
     pub health: Option<HealthCheck>,
-    /// On how many further servers a request may be tried, where that is safe.
+    /// Maximum number of retries on other servers, for requests that are safe to retry.
     pub retries: u32,
-    /// The `Host` it is sent.
+    /// `Host` header sent to it.
     pub host: HostHeader,
-    /// The most connections to each of its servers; `None`: as many as there are requests.
-    pub connections: Option<u32>,
-    /// A file with the certificates of who may vouch for it; `None`: the public authorities.
+    /// Maximum number of connections per server; `None` for unlimited.
+    pub max_connections: Option<u32>,
+    /// File with trusted CA certificates; `None` for the public authorities.
     pub ca: Option<String>,
-    /// How long it may take.
+    /// Timeouts.
     pub timeouts: UpstreamTimeouts,
 }
 
 impl Upstream {
-    /// An upstream of this name about which nothing else is said.
+    /// An upstream with default settings.
     pub fn new(name: impl Into<String>, servers: Servers) -> Self {
         Self {
             name: name.into(),
@@ -414,64 +412,64 @@ impl Upstream {
             health: None,
             retries: 1,
             host: HostHeader::default(),
-            connections: None,
+            max_connections: None,
             ca: None,
             timeouts: UpstreamTimeouts::default(),
         }
     }
 }
 
-/// Where an upstream is.
+/// Servers of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Servers {
-    /// The built-in demo program.
+    /// The built-in demo application.
     Builtin,
-    /// Base URLs, each of an equal.
+    /// Base URLs of equivalent servers.
     Urls(Vec<String>),
 }
 
-/// How requests are spread over servers.
+/// Load balancing method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Balance {
-    /// One after the other.
+    /// Round robin.
     #[default]
     RoundRobin,
-    /// To the one with the fewest requests under way.
+    /// The server with the fewest in-flight requests.
     LeastInFlight,
 }
 
-/// What is spoken with an upstream.
+/// Protocol of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum UpstreamProtocol {
-    /// HTTP/1.1, one request at a time on each connection.
+    /// HTTP/1.1, one request at a time per connection.
     #[default]
     Http1,
-    /// HTTP/2, which gRPC needs; without TLS by prior knowledge.
+    /// HTTP/2, required by gRPC; without TLS by prior knowledge.
     Http2,
 }
 
-/// How a server is asked whether it is well: `GET` must be answered with 2xx or 3xx.
+/// Active health check: a `GET` must return 2xx or 3xx.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// The path.
+    /// Path of the request.
     pub path: String,
-    /// How often.
-    pub every: Duration,
-    /// How long it may take.
+    /// Interval between checks.
+    pub interval: Duration,
+    /// Timeout of a check.
     pub timeout: Duration,
-    /// After how many failures in a row it gets no more requests.
+    /// Consecutive failures after which a server is unhealthy.
     pub failures: u32,
-    /// After how many successes in a row it gets them again.
+    /// Consecutive successes after which it is healthy again.
     pub successes: u32,
 }
 
 impl HealthCheck {
-    /// Asks for this path every 5 seconds, for an answer within 1; out after 3 failures, in after 2
-    /// successes.
+    /// Checks this path every 5 seconds with a timeout of 1 second; unhealthy after 3 failures, healthy after
+    /// 2 successes.
     pub fn new(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
-            every: Duration::from_secs(5),
+            interval: Duration::from_secs(5),
             timeout: Duration::from_secs(1),
             failures: 3,
             successes: 2,
@@ -479,28 +477,28 @@ impl HealthCheck {
     }
 }
 
-/// Which `Host` an upstream is sent.
+/// `Host` header sent to an upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum HostHeader {
-    /// The one the client asked for.
+    /// The client's `Host`.
     #[default]
     Client,
-    /// The server's own, of its URL.
+    /// The host of the server's URL.
     Server,
-    /// This one.
+    /// A fixed value.
     Fixed(String),
 }
 
-/// How long an upstream may take.
+/// Upstream timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamTimeouts {
-    /// To connect, TLS included.
+    /// Connecting, including TLS.
     pub connect: Duration,
-    /// From when the request is sent until the answer's head is there.
-    pub answer: Duration,
-    /// Between two parts of the answer's body.
+    /// From the request until the response head.
+    pub response: Duration,
+    /// Between two chunks of the response body.
     pub body: Duration,
-    /// How long an unused connection is kept.
+    /// Maximum idle time of a pooled connection.
     pub idle: Duration,
 }
 
@@ -508,39 +506,39 @@ impl Default for UpstreamTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(2),
-            answer: Duration::from_secs(60),
+            response: Duration::from_secs(60),
             body: Duration::from_secs(60),
             idle: Duration::from_secs(30),
         }
     }
 }
 
-/// Which requests go where. Of the routes that fit a request, the one with the most exact host wins, then
-/// the one with the most exact path.
+/// A route. Of all matching routes, the one with the most specific host wins, then the one with the most
+/// specific path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The host: a name, `*.` and a name for all below it, or `None` for any.
+    /// Host: a name, `*.` and a name for its subdomains, or `None` for any.
     pub host: Option<String>,
-    /// The methods; none for any.
+    /// Methods; empty for any.
     pub methods: Vec<String>,
-    /// The path, with `{name}` and `{*name}`.
+    /// Path, with `{name}` and `{*name}`.
     pub path: String,
-    /// Where it goes.
+    /// Destination of the route.
     pub to: Destination,
 }
 
-/// Where a route leads.
+/// Destination of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To an upstream.
+    /// An upstream.
     Upstream {
-        /// Its name; there is one of that name.
+        /// Name of an existing upstream.
         name: String,
-        /// What is taken off the front of the path, a whole number of segments such as `/api`.
+        /// Path prefix to strip, in complete segments such as `/api`.
         strip: Option<String>,
     },
-    /// It is answered here.
-    Answer(rule::Reply),
+    /// A fixed response.
+    Respond(rule::Reply),
 }
 
 /// The decision server.
@@ -552,28 +550,28 @@ pub struct Server {
     pub http: Option<Service>,
     /// Decisions over the Redis protocol.
     pub resp: Option<Service>,
-    /// A folder of files as envoyproxy/ratelimit reads them.
-    pub ratelimit: Option<String>,
-    /// How many connections are held at once, over all protocols.
+    /// Folder with envoyproxy/ratelimit files.
+    pub ratelimit_dir: Option<String>,
+    /// Connection limits over all protocols.
     pub connections: Connections,
-    /// How many threads serve; `None`: one for each core.
+    /// Number of worker threads; `None` for one per core.
     pub threads: Option<u32>,
-    /// For how long each of them looks for more before it sleeps; `None`: it sleeps at once.
+    /// Busy-poll time before a thread blocks; `None` to block at once.
     pub busy_poll: Option<Duration>,
-    /// Which proxies that ask by forward auth say who the client is.
+    /// Forward-auth proxies that are trusted to report the client.
     pub trusted_proxies: Vec<IpNet>,
-    /// The most bytes of one request.
-    pub max_request: u32,
-    /// The most checks or descriptors of one request.
+    /// Maximum size of a request, in bytes.
+    pub max_request_size: u32,
+    /// Maximum number of checks or descriptors per request.
     pub max_checks: u32,
-    /// The most reservations and permits held for clients at once.
-    pub max_held: u32,
-    /// How many keys of limits that come with the calls are remembered.
+    /// Maximum number of reservations and permits held for clients.
+    pub max_reservations: u32,
+    /// Maximum number of keys of ad hoc limits sent with calls.
     pub max_keys: u32,
-    /// How long everything may take.
+    /// Client connection timeouts.
     pub timeouts: Timeouts,
-    /// For how long it goes on serving when it has said that it will stop.
-    pub drain: Duration,
+    /// Time that it continues serving after it announced its shutdown.
+    pub shutdown_delay: Duration,
 }
 
 impl Default for Server {
@@ -582,7 +580,7 @@ impl Default for Server {
             rls: None,
             http: None,
             resp: None,
-            ratelimit: None,
+            ratelimit_dir: None,
             connections: Connections::default(),
             threads: None,
             busy_poll: None,
@@ -590,47 +588,47 @@ impl Default for Server {
                 IpNet::from(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
                 IpAddr::V6(Ipv6Addr::LOCALHOST).into(),
             ],
-            max_request: 1 << 20,
+            max_request_size: 1 << 20,
             max_checks: 1_000,
-            max_held: 100_000,
+            max_reservations: 100_000,
             max_keys: 1_000_000,
             timeouts: Timeouts { idle: Duration::from_secs(3_600), ..Timeouts::default() },
-            drain: Duration::ZERO,
+            shutdown_delay: Duration::ZERO,
         }
     }
 }
 
-/// Where one protocol of the decision server listens, and who may ask.
+/// Listener and authentication of one protocol of the decision server.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Service {
     /// The address.
     pub address: Option<SocketAddr>,
-    /// The path of a Unix socket.
+    /// Path of a Unix socket.
     pub unix: Option<String>,
-    /// Encrypts what comes over the address.
+    /// TLS certificate for the address.
     pub tls: Option<Certificate>,
-    /// A file with the secret that clients must show.
-    pub secret: Option<String>,
+    /// File with the secret that clients must send.
+    pub secret_file: Option<String>,
 }
 
 /// Dashboard, metrics and admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Where they listen.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// A file with the tokens of those who may read and write.
-    pub token: Option<String>,
-    /// Encrypts what comes over the address.
+    /// File with the tokens for read and write access.
+    pub token_file: Option<String>,
+    /// TLS certificate for the address.
     pub tls: Option<Certificate>,
-    /// Where metrics are pushed to, if anywhere.
+    /// OTLP metrics push, if enabled.
     pub otlp: Option<Otlp>,
 }
 
-/// A collector of OpenTelemetry that metrics are pushed to.
+/// An OpenTelemetry collector that metrics are pushed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Otlp {
-    /// Where it takes OTLP over HTTP, such as `http://127.0.0.1:4318`.
+    /// OTLP/HTTP endpoint, such as `http://127.0.0.1:4318`.
     pub endpoint: String,
-    /// How often.
-    pub every: Duration,
+    /// Push interval.
+    pub interval: Duration,
 }

@@ -1,4 +1,4 @@
-//! A rule file's text: read with a cap, and asked for lines and columns.
+//! Text of a rule file: bounded reading, lines and columns.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use thiserror::Error;
 
-/// The largest rule file that is read. Larger ones are refused before they are loaded.
-pub const LARGEST_FILE: u64 = 16 << 20;
+/// Maximum size of a rule file. Larger files are refused before they are loaded.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// A range of bytes in a rule file.
+/// A byte range in a rule file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Span {
     /// The first byte.
@@ -20,83 +20,83 @@ pub struct Span {
 
 /// A named text.
 #[derive(Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct SourceText {
     pub(crate) name: String,
     pub(crate) text: String,
-    /// Where each line begins. A file is far smaller than 4 GiB, and may be all line ends.
-    lines: Vec<u32>,
+    /// Offset of each line. Files are far smaller than 4 GiB, but may consist of line ends only.
+    line_starts: Vec<u32>,
 }
 
-/// Why a rule file could not be read at all.
+/// Error of reading a rule file.
 #[derive(Debug, Error)]
 pub(crate) enum ReadError {
-    #[error("there is no such file")]
+    #[error("the file does not exist")]
     Missing,
-    #[error("this is a link to a file that does not exist")]
+    #[error("the path is a symbolic link to a file that does not exist")]
     DanglingLink,
-    #[error("this is a directory, not a rule file")]
+    #[error("the path is a directory, not a rule file")]
     Directory,
-    #[error("the file has more than {} MiB, the most a rule file may have", LARGEST_FILE >> 20)]
+    #[error("the file is larger than {} MiB, the maximum size of a rule file", MAX_FILE_BYTES >> 20)]
     TooLarge,
-    #[error("the file is not UTF-8: byte {at} cannot be read")]
+    #[error("the file is not valid UTF-8 at byte {at}")]
     NotUtf8 { at: usize },
     #[error("the file cannot be read: {0}")]
     Io(#[from] std::io::Error),
 }
 
 impl ReadError {
-    /// What to do about it.
+    /// The remedy.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::Missing => "check the path",
-            Self::DanglingLink => "check where the link points to",
-            Self::Directory => "name the file in it, such as rules.yaml",
-            Self::TooLarge => "fewer rules with a key do the work of many rules without",
+            Self::DanglingLink => "check the target of the link",
+            Self::Directory => "specify the file in it, such as rules.yaml",
+            Self::TooLarge => "replace rules that differ only in one value by a rule with a `key`",
             Self::NotUtf8 { .. } => "save the file as UTF-8",
-            Self::Io(_) => "check that this user may read it",
+            Self::Io(_) => "check that this user has read permission",
         }
     }
 }
 
 impl Span {
-    /// From `start` to just before `end`.
+    /// The range from `start` up to, but not including, `end`.
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 }
 
-impl Source {
+impl SourceText {
     pub(crate) fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let ends = || text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let mut lines = Vec::with_capacity(1 + ends().count());
         lines.push(0);
         lines.extend(ends().filter_map(|(at, _)| u32::try_from(at + 1).ok()));
-        Self { name: name.into(), text, lines }
+        Self { name: name.into(), text, line_starts: lines }
     }
 
-    /// The line (from 1) and column (from 1, in characters) of a byte.
+    /// Line (from 1) and column (from 1, in characters) of a byte offset.
     pub(crate) fn position(&self, at: usize) -> (usize, usize) {
-        let line = self.lines.partition_point(|start| *start as usize <= at).max(1);
-        let start = self.start_of(line).unwrap_or(0);
+        let line = self.line_starts.partition_point(|start| *start as usize <= at).max(1);
+        let start = self.line_start(line).unwrap_or(0);
         let column = self.text.get(start..at).map_or(1, |before| before.chars().count() + 1);
         (line, column)
     }
 
-    /// The bytes of a line (from 1), without its end.
+    /// Byte range of a line (from 1), without its line end.
     pub(crate) fn line(&self, line: usize) -> Span {
-        let start = self.start_of(line).unwrap_or(self.text.len());
-        let end = self.start_of(line + 1).map_or(self.text.len(), |next| next - 1);
+        let start = self.line_start(line).unwrap_or(self.text.len());
+        let end = self.line_start(line + 1).map_or(self.text.len(), |next| next - 1);
         let end = if self.text[start..end].ends_with('\r') { end - 1 } else { end };
         Span { start, end }
     }
 
-    fn start_of(&self, line: usize) -> Option<usize> {
-        self.lines.get(line.saturating_sub(1)).map(|start| *start as usize)
+    fn line_start(&self, line: usize) -> Option<usize> {
+        self.line_starts.get(line.saturating_sub(1)).map(|start| *start as usize)
     }
 }
 
-/// Reads a rule file. Never more than [`LARGEST_FILE`] of it, whatever its length is said to be.
+/// Reads a rule file, at most [`MAX_FILE_BYTES`] of it, regardless of its reported size.
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     let kind = fs::metadata(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound if fs::symlink_metadata(path).is_ok() => ReadError::DanglingLink,
@@ -106,12 +106,12 @@ pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     if kind.is_dir() {
         return Err(ReadError::Directory);
     }
-    if kind.len() > LARGEST_FILE {
+    if kind.len() > MAX_FILE_BYTES {
         return Err(ReadError::TooLarge);
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_FILE {
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(ReadError::TooLarge);
     }
     String::from_utf8(bytes).map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() })
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn positions_count_lines_and_characters_from_one() {
-        let source = Source::new("x", "a\nbé c\r\n");
+        let source = SourceText::new("x", "a\nbé c\r\n");
         assert_eq!(source.position(0), (1, 1));
         assert_eq!(source.position(2), (2, 1));
         assert_eq!(source.position(6), (2, 4));

@@ -1,32 +1,31 @@
-//! YAML as a tree in which every key and every value knows its place in the file.
+//! YAML tree with a span for every key and value.
 //!
-//! The tree is built from the parser's events and not through serde, because a rule file's reader
-//! wants all faults at once and the place of each; serde stops at the first. What could be used to
-//! exhaust memory is bounded here: depth, number of nodes, and what aliases may multiply.
+//! Built from parser events instead of serde, because all errors are reported with their spans; serde stops
+//! at the first. Depth, number of nodes and alias expansion are limited, to bound memory use.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError};
 
-use crate::diagnostic::{Finding, Findings, quoted};
+use crate::diagnostic::{DiagnosticBuilder, DiagnosticSink, quoted};
 use crate::source::Span;
 
-/// How deep lists and maps may be nested.
-const DEEPEST: usize = 64;
-/// How many values a file may hold.
-const MOST_NODES: usize = 2_000_000;
-/// How many values aliases may add to those that are written out.
-const MOST_ALIASED: usize = 100_000;
+/// Maximum nesting of lists and maps.
+const MAX_DEPTH: usize = 64;
+/// Maximum number of values in a file.
+const MAX_NODES: usize = 2_000_000;
+/// Maximum number of values added by aliases.
+const MAX_ALIASED_NODES: usize = 100_000;
 
-/// A value and its place.
+/// A value and its span.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node<'t> {
     pub(crate) span: Span,
     pub(crate) value: Value<'t>,
 }
 
-/// What a file holds at one place.
+/// A YAML value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'t> {
     Null,
@@ -35,32 +34,32 @@ pub(crate) enum Value<'t> {
     Float(f64),
     Text(Cow<'t, str>),
     List(Vec<Node<'t>>),
-    Map(Vec<Entry<'t>>),
+    Map(Vec<MapEntry<'t>>),
 }
 
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry<'t> {
+pub(crate) struct MapEntry<'t> {
     pub(crate) key: Cow<'t, str>,
     pub(crate) key_span: Span,
     pub(crate) value: Node<'t>,
 }
 
 impl Node<'_> {
-    /// The value as a message names it: `the number 5`, `a list`.
-    pub(crate) fn described(&self) -> String {
+    /// Describes the value for messages: `the number 5`, `'text'`, `a list`.
+    pub(crate) fn describe(&self) -> String {
         match &self.value {
-            Value::Null => "nothing".to_owned(),
+            Value::Null => "an empty value".to_owned(),
             Value::Bool(value) => format!("`{value}`"),
             Value::Int(value) => format!("the number {value}"),
             Value::Float(value) => format!("the number {value:?}"),
-            Value::Text(text) => format!("the text {}", quoted(text)),
+            Value::Text(text) => quoted(text),
             Value::List(_) => "a list".to_owned(),
             Value::Map(_) => "a map".to_owned(),
         }
     }
 
-    /// How many nodes a copy of it costs.
+    /// Number of nodes in a copy of the value.
     fn weight(&self) -> usize {
         1 + match &self.value {
             Value::Text(text) => text.len() / 64,
@@ -71,25 +70,24 @@ impl Node<'_> {
     }
 }
 
-/// Reads a text. The tree is missing if the text has no value at all, or cannot be followed to its
-/// end; findings say why.
-pub(crate) fn parse(text: &str) -> (Option<Node<'_>>, Findings) {
-    let mut builder = Builder::default();
+/// Parses a text. Returns no tree if the text has no value or a fatal syntax error, which is reported.
+pub(crate) fn parse(text: &str) -> (Option<Node<'_>>, DiagnosticSink) {
+    let mut builder = TreeBuilder::default();
     let options = granit_parser::options! {
-        flow_nesting_limit: DEEPEST,
-        block_nesting_limit: DEEPEST,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
         emit_comments: false,
     };
     for event in Parser::new_from_str_with_options(text, options) {
         let step = match event {
             Ok((event, span)) => {
                 let range = span.byte_range().unwrap_or_default();
-                builder.take(event, Span::new(range.start, range.end))
+                builder.handle_event(event, Span::new(range.start, range.end))
             }
             Err(error) => Err(syntax(text, &error).into()),
         };
         if let Err(finding) = step {
-            // What follows a broken place is guesswork, and so is what stands open above it.
+            // After a syntax error, the rest of the file and the open collections are unreliable.
             builder.findings.push(*finding);
             return (None, builder.findings);
         }
@@ -98,72 +96,78 @@ pub(crate) fn parse(text: &str) -> (Option<Node<'_>>, Findings) {
 }
 
 #[derive(Default)]
-struct Builder<'t> {
+struct TreeBuilder<'t> {
     root: Option<Node<'t>>,
-    open: Vec<Open<'t>>,
+    open: Vec<OpenCollection<'t>>,
     anchors: HashMap<usize, Node<'t>>,
     documents: usize,
     nodes: usize,
     aliased: usize,
-    findings: Findings,
+    findings: DiagnosticSink,
 }
 
-/// Why a text cannot be followed further.
-type Refusal = Box<Finding>;
+/// An error that ends parsing.
+type FatalError = Box<DiagnosticBuilder>;
 
-/// A list or map whose end has not come yet.
-struct Open<'t> {
+/// An unfinished list or map.
+struct OpenCollection<'t> {
     span: Span,
     anchor: usize,
-    inside: Inside<'t>,
+    content: CollectionContent<'t>,
 }
 
-enum Inside<'t> {
+enum CollectionContent<'t> {
     List(Vec<Node<'t>>),
     Map {
-        entries: Vec<Entry<'t>>,
-        /// The key whose value comes next.
+        entries: Vec<MapEntry<'t>>,
+        /// Key whose value comes next.
         key: Option<(Cow<'t, str>, Span)>,
     },
 }
 
-impl<'t> Builder<'t> {
-    fn take(&mut self, event: Event<'t>, span: Span) -> Result<(), Refusal> {
+impl<'t> TreeBuilder<'t> {
+    fn handle_event(&mut self, event: Event<'t>, span: Span) -> Result<(), FatalError> {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(Finding::error(span, "a rule file holds one document")
-                        .label("a second one begins here")
-                        .help("remove the `---`, or put the second document in a file of its own")
+                    return Err(DiagnosticBuilder::error(span, "a rule file contains only one document")
+                        .label("a second document starts here")
+                        .help("remove the `---`, or move the second document to another file")
                         .into());
                 }
             }
-            Event::Alias(id) => return self.alias(id, span),
+            Event::Alias(id) => return self.resolve_alias(id, span),
             Event::Scalar(text, style, anchor, tag) => {
-                self.count(span)?;
+                self.count_node(span)?;
                 self.refuse_tag(tag.is_some(), span);
-                if let Some(Open { inside: Inside::Map { key: key @ None, .. }, .. }) = self.open.last_mut() {
+                if let Some(OpenCollection { content: CollectionContent::Map { key: key @ None, .. }, .. }) =
+                    self.open.last_mut()
+                {
                     *key = Some((text, span));
                     return Ok(());
                 }
-                let value = if style == ScalarStyle::Plain { plain(text) } else { Value::Text(text) };
-                self.put(Node { span, value }, anchor)?;
+                let value = if style == ScalarStyle::Plain { plain_scalar(text) } else { Value::Text(text) };
+                self.insert(Node { span, value }, anchor)?;
             }
             Event::SequenceStart(_, anchor, tag) => {
-                self.count(span)?;
+                self.count_node(span)?;
                 self.refuse_tag(tag.is_some(), span);
-                self.open(Open { span, anchor, inside: Inside::List(Vec::new()) })?;
+                self.open_collection(OpenCollection { span, anchor, content: CollectionContent::List(Vec::new()) })?;
             }
             Event::MappingStart(_, anchor, tag) => {
-                self.count(span)?;
+                self.count_node(span)?;
                 self.refuse_tag(tag.is_some(), span);
-                self.open(Open { span, anchor, inside: Inside::Map { entries: Vec::new(), key: None } })?;
+                self.open_collection(OpenCollection {
+                    span,
+                    anchor,
+                    content: CollectionContent::Map { entries: Vec::new(), key: None },
+                })?;
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                if let Some(Open { span: start, anchor, inside }) = self.open.pop() {
-                    let (value, end) = self.close(inside, span);
-                    self.put(Node { span: Span::new(start.start, end.max(start.end)), value }, anchor)?;
+                if let Some(OpenCollection { span: start, anchor, content: inside }) = self.open.pop() {
+                    let (value, end) = self.close_collection(inside, span);
+                    self.insert(Node { span: Span::new(start.start, end.max(start.end)), value }, anchor)?;
                 }
             }
             _ => {}
@@ -171,53 +175,53 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn open(&mut self, open: Open<'t>) -> Result<(), Refusal> {
-        if let Some(Open { inside: Inside::Map { key: None, .. }, .. }) = self.open.last() {
-            return Err(Finding::error(open.span, "a key must be a word")
-                .label("a list or map stands where a key belongs")
-                .help("text with `{` or `[` in it needs quotes")
+    fn open_collection(&mut self, open: OpenCollection<'t>) -> Result<(), FatalError> {
+        if let Some(OpenCollection { content: CollectionContent::Map { key: None, .. }, .. }) = self.open.last() {
+            return Err(DiagnosticBuilder::error(open.span, "a key must be a string")
+                .label("a list or map cannot be a key")
+                .help("quote text that contains `{` or `[`")
                 .into());
         }
-        if self.open.len() >= DEEPEST {
+        if self.open.len() >= MAX_DEPTH {
             return Err(too_deep(open.span).into());
         }
         self.open.push(open);
         Ok(())
     }
 
-    fn close(&mut self, inside: Inside<'t>, end: Span) -> (Value<'t>, usize) {
+    fn close_collection(&mut self, inside: CollectionContent<'t>, end: Span) -> (Value<'t>, usize) {
         match inside {
-            Inside::List(items) => {
+            CollectionContent::List(items) => {
                 let last = items.last().map_or(0, |node| node.span.end);
-                (Value::List(items), flow_end(end, last))
+                (Value::List(items), collection_end(end, last))
             }
-            Inside::Map { entries, .. } => {
+            CollectionContent::Map { entries, .. } => {
                 let last = entries.last().map_or(0, |entry| entry.value.span.end.max(entry.key_span.end));
-                (Value::Map(self.unique(entries)), flow_end(end, last))
+                (Value::Map(self.remove_duplicate_keys(entries)), collection_end(end, last))
             }
         }
     }
 
-    /// Reports keys given twice and keeps the first of each.
-    fn unique(&mut self, mut entries: Vec<Entry<'t>>) -> Vec<Entry<'t>> {
+    /// Reports duplicate keys and keeps the first of each.
+    fn remove_duplicate_keys(&mut self, mut entries: Vec<MapEntry<'t>>) -> Vec<MapEntry<'t>> {
         let mut seen: HashMap<&str, Span> = HashMap::with_capacity(entries.len());
-        let mut again = Vec::new();
+        let mut duplicates = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let Some(first) = seen.insert(&entry.key, entry.key_span) else { continue };
             seen.insert(&entry.key, first);
-            again.push(index);
+            duplicates.push(index);
             self.findings.push(
-                Finding::error(entry.key_span, format!("`{}` is given twice", entry.key))
-                    .label("again here")
-                    .also(first, "first here")
-                    .help("keep one of them"),
+                DiagnosticBuilder::error(entry.key_span, format!("duplicate field `{}`", entry.key))
+                    .label("duplicate")
+                    .with_related(first, "first")
+                    .help("remove one of them"),
             );
         }
-        if !again.is_empty() {
-            let mut again = again.into_iter().peekable();
+        if !duplicates.is_empty() {
+            let mut duplicates = duplicates.into_iter().peekable();
             let mut index = 0;
             entries.retain(|_| {
-                let drop = again.next_if_eq(&index).is_some();
+                let drop = duplicates.next_if_eq(&index).is_some();
                 index += 1;
                 !drop
             });
@@ -225,86 +229,89 @@ impl<'t> Builder<'t> {
         entries
     }
 
-    fn alias(&mut self, id: usize, span: Span) -> Result<(), Refusal> {
+    fn resolve_alias(&mut self, id: usize, span: Span) -> Result<(), FatalError> {
         let Some(node) = self.anchors.get(&id) else {
-            return Err(Finding::error(span, "this alias stands within the value it refers to")
-                .label("would never end")
+            return Err(DiagnosticBuilder::error(span, "the alias is part of the value it refers to")
+                .label("recursive alias")
                 .help("write the value out")
                 .into());
         };
         self.aliased += node.weight();
-        if self.aliased > MOST_ALIASED {
-            return Err(Finding::error(span, "aliases blow this file up")
-                .label(format!("with this one they add more than {MOST_ALIASED} values"))
-                .help("write the values out, or use a rule with a key instead of many rules")
+        if self.aliased > MAX_ALIASED_NODES {
+            return Err(DiagnosticBuilder::error(span, "aliases add too many values")
+                .label(format!("more than {MAX_ALIASED_NODES} values with this alias"))
+                .help("write the values out, or replace many rules by a rule with a `key`")
                 .into());
         }
         let node = node.clone();
-        if let Some(Open { inside: Inside::Map { key: key @ None, .. }, .. }) = self.open.last_mut() {
+        if let Some(OpenCollection { content: CollectionContent::Map { key: key @ None, .. }, .. }) =
+            self.open.last_mut()
+        {
             let Value::Text(text) = node.value else {
-                return Err(Finding::error(span, "a key must be a word")
-                    .label("this alias stands for something else")
+                return Err(DiagnosticBuilder::error(span, "a key must be a string")
+                    .label("the alias refers to a list, map or number")
+                    .help("write the key out")
                     .into());
             };
             *key = Some((text, span));
             return Ok(());
         }
-        self.put(node, 0)
+        self.insert(node, 0)
     }
 
-    fn put(&mut self, node: Node<'t>, anchor: usize) -> Result<(), Refusal> {
+    fn insert(&mut self, node: Node<'t>, anchor: usize) -> Result<(), FatalError> {
         if anchor != 0 {
-            // Remembering a value costs as much as an alias to it: nested anchors must not add up.
+            // An anchor costs as much as an alias to it, so that nested anchors are limited too.
             self.aliased += node.weight();
-            if self.aliased > MOST_ALIASED {
-                return Err(Finding::error(node.span, "too much of this file is anchored")
-                    .label(format!("with this one anchors hold more than {MOST_ALIASED} values"))
-                    .help("remove the `&` names nobody refers to")
+            if self.aliased > MAX_ALIASED_NODES {
+                return Err(DiagnosticBuilder::error(node.span, "anchors contain too many values")
+                    .label(format!("more than {MAX_ALIASED_NODES} values with this anchor"))
+                    .help("remove unused anchors (`&name`)")
                     .into());
             }
             self.anchors.insert(anchor, node.clone());
         }
-        match self.open.last_mut().map(|open| &mut open.inside) {
+        match self.open.last_mut().map(|open| &mut open.content) {
             None => self.root = Some(node),
-            Some(Inside::List(items)) => items.push(node),
-            Some(Inside::Map { entries, key }) => {
+            Some(CollectionContent::List(items)) => items.push(node),
+            Some(CollectionContent::Map { entries, key }) => {
                 if let Some((key, key_span)) = key.take() {
-                    entries.push(Entry { key, key_span, value: node });
+                    entries.push(MapEntry { key, key_span, value: node });
                 }
             }
         }
         Ok(())
     }
 
-    fn count(&mut self, span: Span) -> Result<(), Refusal> {
+    fn count_node(&mut self, span: Span) -> Result<(), FatalError> {
         self.nodes += 1;
-        if self.nodes <= MOST_NODES {
+        if self.nodes <= MAX_NODES {
             return Ok(());
         }
-        Err(Finding::error(span, format!("the file holds more than {MOST_NODES} values"))
-            .label("this one is too many")
-            .help("fewer rules with a key do the work of many rules without")
+        Err(DiagnosticBuilder::error(span, format!("the file has more than {MAX_NODES} values"))
+            .label("one too many")
+            .help("replace rules that differ only in one value by a rule with a `key`")
             .into())
     }
 
     fn refuse_tag(&mut self, tagged: bool, span: Span) {
         if tagged {
             self.findings.push(
-                Finding::error(span, "tags such as `!!str` have no meaning here")
-                    .label("this value has one")
-                    .help("remove the tag; to make a number a text, put it in quotes"),
+                DiagnosticBuilder::error(span, "YAML tags such as `!!str` are not supported")
+                    .label("this value has a tag")
+                    .help("remove the tag; quote a number to make it a string"),
             );
         }
     }
 }
 
-/// The end of a list or map: its bracket, or the end of what is in it.
-fn flow_end(end: Span, last: usize) -> usize {
+/// End of a list or map: its bracket, or the end of its last element.
+fn collection_end(end: Span, last: usize) -> usize {
     if end.end == end.start + 1 { end.end } else { last }
 }
 
-/// What an unquoted text stands for (YAML 1.2, core schema).
-fn plain(text: Cow<'_, str>) -> Value<'_> {
+/// Interprets an unquoted scalar (YAML 1.2, core schema).
+fn plain_scalar(text: Cow<'_, str>) -> Value<'_> {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
         "true" | "True" | "TRUE" => return Value::Bool(true),
@@ -336,13 +343,13 @@ fn plain(text: Cow<'_, str>) -> Value<'_> {
     }
 }
 
-fn too_deep(span: Span) -> Finding {
-    Finding::error(span, format!("nested deeper than {DEEPEST} levels"))
+fn too_deep(span: Span) -> DiagnosticBuilder {
+    DiagnosticBuilder::error(span, format!("nested deeper than {MAX_DEPTH} levels"))
         .label("one level too many")
-        .help("no rule needs that much; a bracket may be missing further up")
+        .help("check for a missing closing bracket above this line")
 }
 
-fn syntax(text: &str, error: &ScanError) -> Finding {
+fn syntax(text: &str, error: &ScanError) -> DiagnosticBuilder {
     let marker = error.marker();
     let at = marker
         .byte_offset()
@@ -358,45 +365,45 @@ fn syntax(text: &str, error: &ScanError) -> Finding {
         | ErrorKind::TabInIndentation
         | ErrorKind::TabInPlainScalar
         | ErrorKind::TabAtBlockScalarStart => {
-            ("a tab stands where YAML wants spaces".to_owned(), "indent with spaces".to_owned())
+            ("tabs are not allowed for indentation in YAML".to_owned(), "indent with spaces".to_owned())
         }
         ErrorKind::UnclosedFlowCollection { open } => {
-            (format!("the file ends within a `{open}`"), format!("close the `{open}`; the file may be cut off"))
+            (format!("the file ends inside `{open}`"), format!("close the `{open}`; the file may be truncated"))
         }
         ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofImplicitFlowMapping => {
-            ("the file ends within a `{`".to_owned(), "close it with `}`; the file may be cut off".to_owned())
+            ("the file ends inside `{`".to_owned(), "add the closing `}`; the file may be truncated".to_owned())
         }
         ErrorKind::UnexpectedEofFlowSequence => {
-            ("the file ends within a `[`".to_owned(), "close it with `]`; the file may be cut off".to_owned())
+            ("the file ends inside `[`".to_owned(), "add the closing `]`; the file may be truncated".to_owned())
         }
         ErrorKind::UnclosedQuotedScalar => {
-            ("a quoted text does not end".to_owned(), "add the closing quote; the file may be cut off".to_owned())
+            ("unterminated quoted text".to_owned(), "add the closing quote; the file may be truncated".to_owned())
         }
         ErrorKind::InvalidQuotedScalarIndent => (
-            "a quoted text goes on in a line that is not part of it".to_owned(),
+            "unterminated quoted text, or a continuation line with too little indentation".to_owned(),
             "add the closing quote, or indent the line further".to_owned(),
         ),
         ErrorKind::UnexpectedEof | ErrorKind::UnexpectedEofBlockMapping | ErrorKind::UnexpectedEofBlockSequence => {
-            ("the file ends too early".to_owned(), "the file may be cut off".to_owned())
+            ("unexpected end of the file".to_owned(), "check the end of the file; it may be truncated".to_owned())
         }
         ErrorKind::UnknownAnchor => (
-            "this alias refers to nothing".to_owned(),
-            "text that begins with `*` needs quotes; a value to refer to begins with `&name`".to_owned(),
+            "unknown alias".to_owned(),
+            "quote text that starts with `*`; an alias needs an anchor `&name` before it".to_owned(),
         ),
         ErrorKind::SimpleKeyExpected => {
-            ("a key without `:` and a value".to_owned(), "write `key: value`; the file may be cut off".to_owned())
+            ("a key without `:` and value".to_owned(), "write `key: value`; the file may be truncated".to_owned())
         }
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => (
-            "a `:` stands where no value can follow".to_owned(),
-            "text with `: ` in it needs quotes; a key needs the indentation of its neighbours".to_owned(),
+            "unexpected `:`".to_owned(),
+            "quote text that contains `: `; indent a key like the other keys of its map".to_owned(),
         ),
         ErrorKind::InvalidIndentation | ErrorKind::ExpectedBlockMappingKey | ErrorKind::ExpectedBlockSequenceEntry => (
-            "this line's indentation fits nothing above it".to_owned(),
-            "indent it like its neighbours, with spaces".to_owned(),
+            "the indentation does not match any line above".to_owned(),
+            "indent the line like the other entries of its list or map, with spaces".to_owned(),
         ),
-        kind => (format!("this is not YAML: {kind}"), "text with special characters needs quotes".to_owned()),
+        kind => (format!("invalid YAML: {kind}"), "quote text that contains special characters".to_owned()),
     };
-    Finding::error(span, message).label("noticed here").help(help)
+    DiagnosticBuilder::error(span, message).label("detected here").help(help)
 }
 
 #[cfg(test)]
@@ -408,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_texts_become_what_the_core_schema_says() {
+    fn plain_scalars_follow_the_core_schema() {
         assert_eq!(value("5"), Value::Int(5));
         assert_eq!(value("-1"), Value::Int(-1));
         assert_eq!(value("0x10"), Value::Int(16));
@@ -422,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_know_their_place() {
+    fn keys_and_values_have_spans() {
         let text = "a: { bé: [1, 'x'] }\nc: d\n";
         let Value::Map(entries) = value(text) else { panic!() };
         let at = |span: Span| &text[span.start..span.end];
@@ -436,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_are_followed_and_bombs_are_not() {
+    fn aliases_are_resolved_and_bombs_refused() {
         let Value::List(items) = value("[&a [1], *a]") else { panic!() };
         assert_eq!(items[0], items[1]);
         let mut bomb = String::from("- &a0 [x, x, x, x, x, x, x, x, x, x]\n");
@@ -451,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused_at_once() {
+    fn deep_nesting_is_refused() {
         for text in ["[".repeat(10_000), "{a: ".repeat(10_000), "- ".repeat(10_000)] {
             let (tree, findings) = parse(&text);
             assert!(tree.is_none());

@@ -1,4 +1,4 @@
-//! Whatever is given to the importer, it does not panic, and what it makes is a rule file.
+//! Property tests: the importer never panics, and its output is a valid rule file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sluicegate_config::nginx::convert;
 use sluicegate_config::parse;
 
-const REAL: [&str; 6] = [
+const SAMPLES: [&str; 6] = [
     include_str!("nginx/idiom.conf"),
     include_str!("nginx/cases.conf"),
     include_str!("nginx/keys.conf"),
@@ -15,8 +15,8 @@ const REAL: [&str; 6] = [
     include_str!("nginx/real/conf.d/20-shop.conf"),
 ];
 
-/// The rule file that is made of it, if one is, is one.
-fn is_sound(text: &str) {
+/// Asserts that the generated rule file, if any, is valid.
+fn assert_valid(text: &str) {
     if let Ok(imported) = convert("nginx.conf", text)
         && let Err(report) = parse("rules.yaml", &imported.yaml)
     {
@@ -24,17 +24,17 @@ fn is_sound(text: &str) {
     }
 }
 
-/// A gateway about which nothing could be said was written all the same, and refused.
+/// Regression: an empty gateway section was written and then refused.
 #[test]
-fn a_server_of_which_nothing_is_left_makes_no_gateway() {
-    is_sound("server { listen unix:/run/nginx.sock; }");
-    is_sound("server { listen 443 ssl; }");
+fn a_server_without_supported_directives_makes_no_gateway() {
+    assert_valid("server { listen unix:/run/nginx.sock; }");
+    assert_valid("server { listen 443 ssl; }");
 }
 
-/// Words of nginx's, and some that nobody expects.
+/// nginx words, and some unexpected ones.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
-        prop::sample::select(REAL.concat().split_whitespace().map(str::to_owned).collect::<Vec<_>>()),
+        prop::sample::select(SAMPLES.concat().split_whitespace().map(str::to_owned).collect::<Vec<_>>()),
         prop::sample::select(vec!["$", "${", "0", "-1", "18446744073709551615", "''", "\"\\n\"", "*", "é", "\u{feff}"])
             .prop_map(str::to_owned),
         "\\PC{0,8}",
@@ -46,17 +46,17 @@ proptest! {
 
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        is_sound(&String::from_utf8_lossy(&bytes));
+        assert_valid(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn any_words(words in prop::collection::vec(prop_oneof![4 => word(), 1 => "[;{}]"], 0..80)) {
-        is_sound(&words.join(" "));
+        assert_valid(&words.join(" "));
     }
 
     #[test]
-    fn mangled_words_of_real_files(
-        file in prop::sample::select(REAL.to_vec()),
+    fn mutated_sample_files(
+        file in prop::sample::select(SAMPLES.to_vec()),
         changes in prop::collection::vec((any::<prop::sample::Index>(), word(), 0..4_u8), 1..8),
     ) {
         let mut words: Vec<String> = file.split_inclusive([' ', ';', '\n']).map(str::to_owned).collect();
@@ -73,6 +73,6 @@ proptest! {
                 }
             }
         }
-        is_sound(&words.concat());
+        assert_valid(&words.concat());
     }
 }

@@ -1,7 +1,7 @@
-//! Imported limits admit what nginx admits, and make it wait as long.
+//! Imported limits admit and delay requests like nginx.
 //!
-//! nginx's own arithmetic stands here once more, from its documentation and source: an excess in
-//! thousandths of a request, which falls with time and rises by a thousand with each request.
+//! nginx's arithmetic is reimplemented here from its documentation and source: an excess in thousandths of a
+//! request that falls with time and rises by a thousand with each request.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
 
@@ -16,10 +16,10 @@ use sluicegate_engine::rule::Request;
 use sluicegate_engine::sluice::{Admission, Outcome};
 use sluicegate_engine::{Sluice, Timestamp};
 
-/// How long each request waits; nothing if it is refused.
+/// Delay of each request; `None` if it is refused.
 type Waits = Vec<Option<Duration>>;
 
-/// What nginx does with requests of one client that come after these gaps, in milliseconds.
+/// nginx's delays for requests of one client with these gaps, in milliseconds.
 fn in_nginx(rate: u64, burst: u64, delay: u64, gaps: &[u64]) -> Waits {
     let mut known: Option<(u64, u64)> = None;
     let mut waits = Vec::new();
@@ -40,7 +40,7 @@ fn in_nginx(rate: u64, burst: u64, delay: u64, gaps: &[u64]) -> Waits {
     waits
 }
 
-/// What the imported rules do with them.
+/// Delays by the imported rules.
 fn imported(parameters: &str, rate: u64, gaps: &[u64]) -> Waits {
     let text = format!(
         "limit_req_zone $binary_remote_addr zone=one:1m rate={rate}r/s;\n\
@@ -50,49 +50,49 @@ fn imported(parameters: &str, rate: u64, gaps: &[u64]) -> Waits {
     let settings = sluicegate_config::parse("rules.yaml", &imported.yaml).unwrap().settings;
     let clock = ManualClock::new();
     let sluice = Sluice::builder().rules(settings.rules).clock(clock.clone()).build().unwrap();
-    let mut line = Line { waits: vec![None; gaps.len()], waiting: Vec::new(), clock };
+    let mut line = QueueDriver { waits: vec![None; gaps.len()], waiting: Vec::new(), clock };
     let mut moment = line.clock.now();
     for (number, gap) in gaps.iter().enumerate() {
         moment = moment + Duration::from_millis(*gap);
-        line.pass_until(moment);
+        line.advance_to(moment);
         let request = Request::new("GET", "/").with_client_ip([203, 0, 113, 7]);
         line.waiting.push((number, moment, sluice.admit(&request)));
-        line.take_turns();
+        line.poll_waiting();
     }
-    line.pass_until(moment + Duration::from_secs(3_600));
+    line.advance_to(moment + Duration::from_secs(3_600));
     assert!(line.waiting.is_empty());
     line.waits
 }
 
-struct Line {
+struct QueueDriver {
     clock: ManualClock,
     waiting: Vec<(usize, Timestamp, Admission)>,
     waits: Waits,
 }
 
-impl Line {
-    fn pass_until(&mut self, moment: Timestamp) {
-        while let Some(alarm) = self.clock.next_alarm().filter(|alarm| *alarm <= moment) {
+impl QueueDriver {
+    fn advance_to(&mut self, time: Timestamp) {
+        while let Some(alarm) = self.clock.next_timer().filter(|alarm| *alarm <= time) {
             self.clock.set(alarm.max(self.clock.now()));
-            self.take_turns();
+            self.poll_waiting();
         }
-        self.clock.set(moment);
-        self.take_turns();
+        self.clock.set(time);
+        self.poll_waiting();
     }
 
-    fn take_turns(&mut self) {
+    fn poll_waiting(&mut self) {
         let (now, waits) = (self.clock.now(), &mut self.waits);
-        self.waiting.retain_mut(|(number, came, admission)| {
+        self.waiting.retain_mut(|(number, arrived, admission)| {
             let outcome: Poll<Outcome> = Pin::new(admission).poll(&mut Context::from_waker(Waker::noop()));
             if let Poll::Ready(outcome) = &outcome {
-                waits[*number] = outcome.is_admitted().then(|| now - *came);
+                waits[*number] = outcome.is_admitted().then(|| now - *arrived);
             }
             outcome.is_pending()
         });
     }
 }
 
-/// The same are admitted, and wait as long but for nginx's rounding down to milliseconds.
+/// Asserts equal admissions, and equal delays except for nginx's rounding down to milliseconds.
 fn assert_same(parameters: &str, ours: &Waits, theirs: &Waits) {
     for (number, (our, their)) in ours.iter().zip(theirs).enumerate() {
         let same = match (our, their) {
@@ -104,7 +104,7 @@ fn assert_same(parameters: &str, ours: &Waits, theirs: &Waits) {
 }
 
 #[test]
-fn thirty_at_once_are_admitted_as_by_nginx() {
+fn a_burst_of_thirty_is_admitted_like_nginx() {
     let gaps = [0; 30];
     for (parameters, burst, delay, admitted, last) in [
         ("", 0, 0, 1, 0),
@@ -119,15 +119,15 @@ fn thirty_at_once_are_admitted_as_by_nginx() {
     }
 }
 
-/// Rates at which requests are whole nanoseconds apart. At others a request that nginx would just let in, to the
-/// nanosecond, may be one nanosecond early here, and is refused.
+/// Rates with an interval of whole nanoseconds. At other rates, a request that nginx just admits may be one
+/// nanosecond early here and is refused.
 const RATES: [u64; 10] = [1, 2, 4, 5, 8, 10, 16, 20, 25, 50];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_arrivals_are_admitted_as_by_nginx(
+    fn any_arrivals_are_admitted_like_nginx(
         rate in prop::sample::select(RATES.to_vec()),
         burst in 0_u64..=12,
         delay in 0_u64..=14,

@@ -1,4 +1,4 @@
-//! The schema and the reader must agree on what a good file is.
+//! Schema and parser accept the same files.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
 
@@ -8,27 +8,27 @@ use std::path::Path;
 use serde_json::Value;
 use sluicegate_config::{reference, schema};
 
-/// `INSTA_UPDATE=always cargo test` writes them anew, as it does the snapshots.
-fn in_step(path: &str, made: &str) {
+/// `INSTA_UPDATE=always cargo test` regenerates the files, like the snapshots.
+fn assert_current(path: &str, generated: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var("INSTA_UPDATE").is_ok_and(|mode| mode == "always") {
-        fs::write(&path, made).unwrap();
+        fs::write(&path, generated).unwrap();
     }
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), made, "{} is out of step", path.display());
+    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), generated, "{} is out of date", path.display());
 }
 
 #[test]
-fn the_committed_schema_is_in_step_with_the_tables() {
-    in_step("schema/rules.schema.json", &format!("{:#}\n", schema()));
+fn the_committed_schema_is_current() {
+    assert_current("schema/rules.schema.json", &format!("{:#}\n", schema()));
 }
 
 #[test]
-fn the_committed_reference_is_in_step_with_the_tables() {
-    in_step("schema/reference.md", &reference());
+fn the_committed_reference_is_current() {
+    assert_current("schema/reference.md", &reference());
 }
 
 #[test]
-fn good_files_are_valid_by_the_schema() {
+fn good_files_match_the_schema() {
     let validator = jsonschema::draft202012::new(&schema()).unwrap();
     for folder in ["good", "warned"] {
         for path in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder)).unwrap() {
@@ -37,15 +37,15 @@ fn good_files_are_valid_by_the_schema() {
                 continue;
             }
             let file = json(&fs::read_to_string(&path).unwrap());
-            let faults: Vec<String> =
-                validator.iter_errors(&file).map(|fault| format!("{}: {fault}", fault.instance_path)).collect();
-            assert!(faults.is_empty(), "{}: {faults:#?}", path.display());
+            let errors: Vec<String> =
+                validator.iter_errors(&file).map(|error| format!("{}: {error}", error.instance_path)).collect();
+            assert!(errors.is_empty(), "{}: {errors:#?}", path.display());
         }
     }
 }
 
 #[test]
-fn what_the_schema_can_know_it_refuses() {
+fn the_schema_refuses_invalid_files() {
     let validator = jsonschema::draft202012::new(&schema()).unwrap();
     for text in [
         "rulez: []",
@@ -62,7 +62,7 @@ fn what_the_schema_can_know_it_refuses() {
     }
 }
 
-/// A rule file as JSON, by way of a reply's `json`: the one place where the reader takes anything over.
+/// Converts a rule file to JSON through a reply's `json`, the one field that accepts any value.
 fn json(text: &str) -> Value {
     let text = text.trim_start_matches('\u{feff}').replace('\r', "");
     let indented: String = text.lines().map(|line| format!("          {line}\n")).collect();

@@ -1,9 +1,8 @@
-//! The rule file's grammar, declared once.
+//! Grammar of the rule file, declared once in tables.
 //!
-//! The tables of [`tables`] say which sections and fields there are, what each takes, what it is for
-//! and what it is when left out. The reader asks them what to accept, and so unknown words are told
-//! from known ones; the [JSON schema](schema()) for editors and the [reference](reference()) for
-//! people are made from the same tables. None of the three can know a field that another does not.
+//! The [`tables`] declare sections and fields with their shapes, descriptions and defaults. The parser uses
+//! them to accept fields and to detect unknown words; the [JSON schema](schema()) for editors and the
+//! [reference](reference()) are generated from them. The three cannot diverge.
 //!
 //! ```
 //! let schema = sluicegate_config::schema();
@@ -18,46 +17,46 @@ pub(crate) mod tables;
 pub use reference::reference;
 pub use schema::schema;
 
-/// A map with known fields.
+/// A map with declared fields.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// Its name in the reference, and in messages after "in".
+    /// Name in messages, with its article: `a rule`; a field name in backticks.
     pub(crate) name: &'static str,
-    /// What it is for, in one line.
+    /// One-line description.
     pub(crate) doc: &'static str,
     pub(crate) fields: &'static [Field],
 }
 
-/// A known field.
+/// A declared field.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    /// What it is for, in one line.
+    /// One-line description.
     pub(crate) doc: &'static str,
     pub(crate) shape: Shape,
     pub(crate) presence: Presence,
-    /// A value as the file would have it.
+    /// Example value in file syntax.
     pub(crate) example: &'static str,
 }
 
-/// Whether a field may be left out.
+/// Required or optional with a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Required,
-    /// May be left out; this says what holds then.
+    /// Optional, with a description of the default.
     Default(&'static str),
 }
 
-/// What a field takes.
+/// Type of a field's value.
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// Any text.
     Text,
-    /// Yes or no.
-    Truth,
+    /// A boolean.
+    Bool,
     /// A rule's name.
     Name,
-    /// A whole number from the first to the second.
+    /// An integer in this inclusive range.
     Count(u64, u64),
     /// `500ms`.
     Duration,
@@ -67,8 +66,8 @@ pub(crate) enum Shape {
     Rate,
     /// `2MiB/s`.
     SizeRate,
-    /// One of these words, each with what it means.
-    Word(&'static [(&'static str, &'static str)]),
+    /// One of these keywords, each with its meaning.
+    Keyword(&'static [(&'static str, &'static str)]),
     /// A condition on attributes.
     Condition,
     /// A method, path, host or service.
@@ -85,63 +84,63 @@ pub(crate) enum Shape {
     Url,
     /// A route's path.
     RoutePath,
-    /// A path as it stands, without parameters.
+    /// A literal path, without parameters.
     Path,
-    /// A method of a request.
+    /// A request method.
     Method,
-    /// A host, or all below one.
+    /// A host, or all its subdomains.
     HostPattern,
     /// A host, with or without port.
     Host,
-    /// A header's name.
+    /// A header name.
     HeaderName,
-    /// Where an attribute comes from.
-    Place,
-    /// Where the real cost is found.
-    Actual,
-    /// Where a client is sent.
+    /// Location of an attribute in the request.
+    AttributeLocation,
+    /// Source of the actual cost.
+    ActualCost,
+    /// Target of a redirect.
     Location,
     /// `3 refusals in 1m`.
     Refusals,
     /// `80%`.
-    Share,
+    Percentage,
     /// `100/s` or `80% of capacity`.
     Ceiling,
-    /// `> 100ms`, with a value of this unit.
-    Comparison(Unit),
-    /// A header's value: text or a whole number.
+    /// `> 100ms`, with a value in this unit.
+    Comparison(SignalUnit),
+    /// A header value: text or an integer.
     HeaderValue,
-    /// Anything, taken over as JSON.
+    /// Any value, converted to JSON.
     Json,
-    /// A map with known fields.
+    /// A map with declared fields.
     Section(&'static Section),
-    /// A map whose first field says which of these it is.
+    /// A map whose first field selects one of these sections.
     OneOf(&'static [&'static Section]),
-    /// A list of at least one.
+    /// A non-empty list.
     List(&'static Shape),
-    /// A map with names chosen by the user.
+    /// A map with user-defined names.
     Map(&'static Shape),
-    /// Any of these.
+    /// Any of these shapes.
     Either(&'static [Shape]),
 }
 
-/// What a signal is measured in.
+/// Unit of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum SignalUnit {
     /// A plain number.
     Number,
-    /// Hundredths of the whole, with or without `%`.
+    /// Percent, with or without `%`.
     Percent,
     /// A duration.
     Time,
     /// Bytes per second.
     BytesPerSecond,
-    /// Whatever the signal is measured in that it belongs to.
-    OfSignal,
+    /// The unit of the enclosing signal.
+    Inherited,
 }
 
 impl Section {
-    /// The field of that name.
+    /// Returns the field with that name.
     pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -153,21 +152,21 @@ impl Section {
 }
 
 impl Shape {
-    /// What a message says is wanted here: `a duration such as 500ms`.
-    pub(crate) fn wanted(&self) -> String {
+    /// The expected value, for messages: `a duration such as 500ms`.
+    pub(crate) fn expected(&self) -> String {
         match self {
-            Self::Text => "a text".to_owned(),
-            Self::Truth => "`true` or `false`".to_owned(),
-            Self::Name => "a name".to_owned(),
-            Self::Count(least, u64::MAX) => format!("a whole number, {least} or more"),
-            Self::Count(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Text => "a string".to_owned(),
+            Self::Bool => "`true` or `false`".to_owned(),
+            Self::Name => "a string".to_owned(),
+            Self::Count(min, u64::MAX) => format!("an integer of at least {min}"),
+            Self::Count(min, max) => format!("an integer from {min} to {max}"),
             Self::Duration => "a duration such as 500ms or 1m".to_owned(),
             Self::Size => "a size such as 2MiB".to_owned(),
             Self::Rate => "a rate such as 300/1m or 10/s".to_owned(),
-            Self::SizeRate => "a rate of bytes such as 2MiB/s".to_owned(),
-            Self::Word(words) => match words {
+            Self::SizeRate => "a byte rate such as 2MiB/s".to_owned(),
+            Self::Keyword(words) => match words {
                 [(word, _)] => format!("`{word}`"),
-                _ => format!("one of {}", listed(words.iter().map(|(word, _)| *word))),
+                _ => format!("one of {}", backticked_list(words.iter().map(|(word, _)| *word))),
             },
             Self::Condition => "a condition such as \"method == 'GET'\"".to_owned(),
             Self::Target => "a target such as GET /api/orders/**".to_owned(),
@@ -181,40 +180,45 @@ impl Shape {
             Self::Method => "a method such as GET".to_owned(),
             Self::HostPattern => "a host such as shop.example.com or *.example.com".to_owned(),
             Self::Host => "a host such as shop.example.com".to_owned(),
-            Self::HeaderName => "the name of a header such as x-real-ip".to_owned(),
-            Self::Place => "a place such as header['x-api-key'] or jwt['sub']".to_owned(),
-            Self::Actual => "a source such as response.bytes or response.json['usage.total_tokens']".to_owned(),
-            Self::Location => "a path or URL to send clients to".to_owned(),
-            Self::Refusals => "a text such as 3 refusals in 1m".to_owned(),
-            Self::Share => "a share such as 80%".to_owned(),
-            Self::Ceiling => "a rate such as 100/s, or a share such as 80% of capacity".to_owned(),
+            Self::HeaderName => "a header name such as x-real-ip".to_owned(),
+            Self::AttributeLocation => "an attribute source such as header['x-api-key'] or jwt['sub']".to_owned(),
+            Self::ActualCost => {
+                "a cost source such as response.bytes or response.json['usage.total_tokens']".to_owned()
+            }
+            Self::Location => "a path such as /busy, or a URL".to_owned(),
+            Self::Refusals => "a number of refusals and a period, such as 3 refusals in 1m".to_owned(),
+            Self::Percentage => "a percentage such as 80%".to_owned(),
+            Self::Ceiling => "a rate such as 100/s, or a percentage such as 80% of capacity".to_owned(),
             Self::Comparison(unit) => format!("a comparison such as \"{}\"", unit.example()),
-            Self::HeaderValue => "a text".to_owned(),
+            Self::HeaderValue => "a string or an integer".to_owned(),
             Self::Json => "any value".to_owned(),
-            Self::Section(section) => format!("a map with {}", listed(section.names())),
+            Self::Section(section) => format!("a map with {}", backticked_list(section.names())),
             Self::OneOf(sections) => {
-                format!("a map with one of {}", listed(sections.iter().filter_map(|section| section.names().next())))
+                format!(
+                    "a map with one of {}",
+                    backticked_list(sections.iter().filter_map(|section| section.names().next()))
+                )
             }
             Self::List(_) => "a list".to_owned(),
             Self::Map(_) => "a map".to_owned(),
-            Self::Either(shapes) => shapes.iter().map(Self::wanted).collect::<Vec<_>>().join(", or "),
+            Self::Either(shapes) => shapes.iter().map(Self::expected).collect::<Vec<_>>().join(", or "),
         }
     }
 
-    /// The words it knows, each with what it means.
-    pub(crate) fn words(&self) -> Vec<(&'static str, &'static str)> {
+    /// The keywords with their meanings.
+    pub(crate) fn keywords(&self) -> Vec<(&'static str, &'static str)> {
         match self {
-            Self::Word(words) => words.to_vec(),
-            Self::Either(shapes) => shapes.iter().flat_map(Self::words).collect(),
+            Self::Keyword(words) => words.to_vec(),
+            Self::Either(shapes) => shapes.iter().flat_map(Self::keywords).collect(),
             _ => Vec::new(),
         }
     }
 }
 
-impl Unit {
+impl SignalUnit {
     pub(crate) const fn example(self) -> &'static str {
         match self {
-            Self::Number | Self::OfSignal => "> 4",
+            Self::Number | Self::Inherited => "> 4",
             Self::Percent => "> 85%",
             Self::Time => "> 100ms",
             Self::BytesPerSecond => "> 50MiB/s",
@@ -222,8 +226,8 @@ impl Unit {
     }
 }
 
-/// `a`, `b` and `c`, each in backticks.
-pub(crate) fn listed(words: impl Iterator<Item = &'static str>) -> String {
+/// Formats a list: `a`, `b` and `c`, each in backticks.
+pub(crate) fn backticked_list(words: impl Iterator<Item = &'static str>) -> String {
     let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
     words.join(", ")
 }

@@ -1,22 +1,22 @@
-//! The tables as Markdown, for people.
+//! Renders the tables as the Markdown reference.
 
 use std::fmt::Write;
 
 use super::{Presence, Section, Shape, tables};
 
-/// The reference of the rule file: one table per section.
+/// Generates the rule file reference: one table per section.
 pub fn reference() -> String {
     let mut page = String::new();
-    for section in tables::ALL {
+    for section in tables::SECTIONS {
         write_section(&mut page, section);
     }
     page
 }
 
 fn write_section(page: &mut String, section: &Section) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(page, "### {}\n\n{}\n", title(section), section.doc);
-    let _ = writeln!(page, "| field | takes | left out | example | what it is for |\n|---|---|---|---|---|");
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(page, "### {}\n\n{}\n", capitalized(title(section)), section.doc);
+    let _ = writeln!(page, "| field | type | default | example | description |\n|---|---|---|---|---|");
     for field in section.fields {
         let default = match field.presence {
             Presence::Required => "required",
@@ -26,33 +26,39 @@ fn write_section(page: &mut String, section: &Section) {
             page,
             "| `{}` | {} | {} | `{}` | {}{} |",
             field.name,
-            takes(&field.shape),
+            describe_shape(&field.shape),
             default,
             field.example.replace('|', "\\|"),
             field.doc,
-            meanings(&field.shape),
+            keyword_meanings(&field.shape),
         );
     }
     page.push('\n');
 }
 
-fn title(section: &Section) -> String {
-    let mut letters = section.name.chars();
+/// The name of a section without its article.
+fn title(section: &Section) -> &'static str {
+    let mut articles = ["a ", "an ", "the "].into_iter();
+    articles.find_map(|article| section.name.strip_prefix(article)).unwrap_or(section.name)
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn takes(shape: &Shape) -> String {
+fn describe_shape(shape: &Shape) -> String {
     match shape {
-        Shape::Text => "text".to_owned(),
-        Shape::Truth => "`true`, `false`".to_owned(),
+        Shape::Text => "string".to_owned(),
+        Shape::Bool => "`true`, `false`".to_owned(),
         Shape::Name => "name".to_owned(),
-        Shape::Count(least, u64::MAX) => format!("number from {least}"),
-        Shape::Count(least, most) => format!("number, {least} to {most}"),
+        Shape::Count(min, u64::MAX) => format!("integer (at least {min})"),
+        Shape::Count(min, max) => format!("integer ({min} to {max})"),
         Shape::Duration => "duration".to_owned(),
         Shape::Size => "size".to_owned(),
         Shape::Rate => "rate".to_owned(),
-        Shape::SizeRate => "rate of bytes".to_owned(),
-        Shape::Word(words) => words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Shape::SizeRate => "byte rate".to_owned(),
+        Shape::Keyword(words) => words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Shape::Condition => "condition".to_owned(),
         Shape::Target => "target".to_owned(),
         Shape::Attribute => "attribute".to_owned(),
@@ -63,32 +69,39 @@ fn takes(shape: &Shape) -> String {
         Shape::RoutePath => "path pattern".to_owned(),
         Shape::Path => "path".to_owned(),
         Shape::Method => "method".to_owned(),
-        Shape::HostPattern => "host, or `*.` and a host".to_owned(),
+        Shape::HostPattern => "host pattern".to_owned(),
         Shape::Host => "host".to_owned(),
         Shape::HeaderName => "header name".to_owned(),
-        Shape::Place => "place".to_owned(),
-        Shape::Actual => "source".to_owned(),
+        Shape::AttributeLocation => "attribute source".to_owned(),
+        Shape::ActualCost => "cost source".to_owned(),
         Shape::Location => "path or URL".to_owned(),
-        Shape::Refusals => "`N refusals in TIME`".to_owned(),
-        Shape::Share => "share".to_owned(),
+        Shape::Refusals => "`N refusals in DURATION`".to_owned(),
+        Shape::Percentage => "percentage".to_owned(),
         Shape::Ceiling => "rate or `N% of capacity`".to_owned(),
         Shape::Comparison(_) => "comparison".to_owned(),
-        Shape::HeaderValue => "text or number".to_owned(),
-        Shape::Json => "anything".to_owned(),
-        Shape::Section(section) => format!("map: {}", section.name),
-        Shape::OneOf(_) => "map: one of the long forms".to_owned(),
-        Shape::List(of) => format!("list of: {}", as_one(of)),
-        Shape::Map(of) => format!("map of names to: {}", as_one(of)),
-        Shape::Either(shapes) => shapes.iter().map(takes).collect::<Vec<_>>().join(" or "),
+        Shape::HeaderValue => "string or integer".to_owned(),
+        Shape::Json => "any value".to_owned(),
+        Shape::Section(section) => format!("map: {}", title(section)),
+        Shape::OneOf(_) => "map: long form".to_owned(),
+        Shape::List(of) => format!("list of {}", list_items(of)),
+        Shape::Map(of) => format!("map of names to {}", grouped(of)),
+        Shape::Either(shapes) => shapes.iter().map(describe_shape).collect::<Vec<_>>().join(" or "),
     }
 }
 
-/// In brackets if it is several, so that it can be told where a list's own choice ends.
-fn as_one(shape: &Shape) -> String {
-    let taken = takes(shape);
-    if taken.contains(" or ") { format!("({taken})") } else { taken }
+/// The item type of a list, in the plural or in parentheses.
+fn list_items(shape: &Shape) -> String {
+    let described = grouped(shape);
+    if described.starts_with('(') { described } else { format!("{described}s") }
 }
 
-fn meanings(shape: &Shape) -> String {
-    shape.words().iter().map(|(word, doc)| format!("<br>`{word}`: {doc}")).collect()
+/// Puts alternatives and maps in parentheses, so that the type is unambiguous.
+fn grouped(shape: &Shape) -> String {
+    let described = describe_shape(shape);
+    let is_compound = [" or ", ": "].iter().any(|part| described.contains(part));
+    if is_compound { format!("({described})") } else { described }
+}
+
+fn keyword_meanings(shape: &Shape) -> String {
+    shape.keywords().iter().map(|(word, doc)| format!("<br>`{word}`: {doc}")).collect()
 }

@@ -1,8 +1,8 @@
-//! The tables as a JSON schema, for editors.
+//! Renders the tables as a JSON schema for editors.
 
 use serde_json::{Map, Value, json};
 
-use super::{Field, Presence, Section, Shape, Unit, tables};
+use super::{Field, Presence, Section, Shape, SignalUnit, tables};
 
 const DURATION: &str = r"^\s*[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$";
 const SIZE: &str = r"^\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?\s*$";
@@ -11,10 +11,10 @@ const SIZE_RATE: &str =
     r"^\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?\s*/\s*([0-9][0-9_]*\s*)?(ns|us|ms|s|m|h|d|w)\s*$";
 const REFUSALS: &str = r"^\s*[0-9][0-9_]*\s+(refusals?\s+)?in\s+[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$";
 
-/// The JSON schema (draft 2020-12) of the rule file.
+/// Generates the JSON schema (draft 2020-12) of the rule file.
 ///
-/// An editor that knows it completes fields, shows what they are for and marks what is wrong. It
-/// cannot know everything the reader does: whether a condition is well formed, or a name unique.
+/// Editors use it for completion, descriptions and validation. It does not cover every check of the parser,
+/// such as the syntax of conditions or the uniqueness of names.
 pub fn schema() -> Value {
     let mut root = section(&tables::FILE);
     let mut schema = Map::new();
@@ -50,7 +50,7 @@ fn field(field: &Field) -> Value {
         Presence::Default("") => {}
         Presence::Default(default) => description.push_str(&format!(" Default: {default}.")),
     }
-    for (word, doc) in field.shape.words() {
+    for (word, doc) in field.shape.keywords() {
         description.push_str(&format!("\n- {word}: {doc}"));
     }
     schema["description"] = json!(description);
@@ -60,12 +60,12 @@ fn field(field: &Field) -> Value {
 pub(super) fn shape(of: &Shape) -> Value {
     match of {
         Shape::Text | Shape::Condition | Shape::Target | Shape::Attribute => json!({ "type": "string" }),
-        Shape::Truth => json!({ "type": "boolean" }),
+        Shape::Bool => json!({ "type": "boolean" }),
         Shape::Name => json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "maxLength": 128 }),
-        Shape::Count(least, most) => {
-            let mut number = json!({ "type": "integer", "minimum": least });
-            if *most < u64::MAX {
-                number["maximum"] = json!(most);
+        Shape::Count(min, max) => {
+            let mut number = json!({ "type": "integer", "minimum": min });
+            if *max < u64::MAX {
+                number["maximum"] = json!(max);
             }
             json!({ "anyOf": [number, { "type": "string", "pattern": "^[0-9][0-9_]*$" }] })
         }
@@ -73,7 +73,7 @@ pub(super) fn shape(of: &Shape) -> Value {
         Shape::Size => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, pattern(SIZE)] }),
         Shape::Rate => pattern(RATE),
         Shape::SizeRate => pattern(SIZE_RATE),
-        Shape::Word(words) => json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() }),
+        Shape::Keyword(words) => json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() }),
         Shape::Address => pattern(r"^(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}$"),
         Shape::Network => pattern(r"^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$"),
         Shape::Store => pattern(r"^(memory|rediss?(\+sentinel|\+cluster)?://\S+)$"),
@@ -84,20 +84,22 @@ pub(super) fn shape(of: &Shape) -> Value {
         Shape::HostPattern => pattern(r"^((\*\.)?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])$"),
         Shape::Host => pattern(r"^([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$"),
         Shape::HeaderName => pattern(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
-        Shape::Place => pattern(r"^\s*(header|cookie|query|scheme|jwt)\s*\[.+\]\s*$"),
-        Shape::Actual => pattern(r"^\s*(told|request\.bytes|response\.bytes|response\.(header|json)\s*\[.+\])\s*$"),
+        Shape::AttributeLocation => pattern(r"^\s*(header|cookie|query|scheme|jwt)\s*\[.+\]\s*$"),
+        Shape::ActualCost => {
+            pattern(r"^\s*(reported|request\.bytes|response\.bytes|response\.(header|json)\s*\[.+\])\s*$")
+        }
         Shape::Location => pattern(r"^(/|https?://)\S*$"),
         Shape::Refusals => pattern(REFUSALS),
-        Shape::Share => pattern(r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"),
+        Shape::Percentage => pattern(r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"),
         Shape::Ceiling => {
             json!({ "anyOf": [pattern(RATE), pattern(r"^\s*[0-9]+(\.[0-9]+)?\s*%\s+of\s+capacity\s*$")] })
         }
         Shape::Comparison(unit) => pattern(match unit {
-            Unit::Number => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*$",
-            Unit::Percent => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*%?\s*$",
-            Unit::Time => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$",
-            Unit::OfSignal => r"^\s*[<>]=?\s*[0-9]",
-            Unit::BytesPerSecond => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?(/s)?\s*$",
+            SignalUnit::Number => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*$",
+            SignalUnit::Percent => r"^\s*[<>]=?\s*[0-9]+(\.[0-9]+)?\s*%?\s*$",
+            SignalUnit::Time => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(ns|us|ms|s|m|h|d|w)\s*$",
+            SignalUnit::Inherited => r"^\s*[<>]=?\s*[0-9]",
+            SignalUnit::BytesPerSecond => r"^\s*[<>]=?\s*[0-9][0-9_]*\s*(B|KB|MB|GB|KiB|MiB|GiB)?(/s)?\s*$",
         }),
         Shape::HeaderValue => json!({ "type": ["string", "integer"] }),
         Shape::Json => json!({}),

@@ -1,11 +1,11 @@
 use std::collections::BTreeSet;
 
 use super::{Shape, schema, tables};
-use crate::read::{Context, json, read};
+use crate::parse::{ParseContext, json, parse_settings};
 use crate::tree;
 
-/// Opens every section once, with as little as it takes.
-const EVERYTHING: &str = "
+/// Opens every section once, with minimal content.
+const ALL_SECTIONS: &str = "
 rules:
   - name: a
     key: [{ attribute: client.ip }]
@@ -36,24 +36,23 @@ gateway:
   timeouts: {}
   access_log: {}
   upstreams: { a: { health: {}, timeouts: {} } }
-  routes: [{ answer: { redirect: {} } }]
+  routes: [{ respond: { redirect: {} } }]
 server: { rls: { tls: {} }, connections: {}, timeouts: {} }
 admin: { tls: {}, otlp: {} }
 log: {}
 ";
 
-/// Without this, a field could be declared and documented and yet do nothing, or be read and yet be
-/// refused as unknown.
+/// Guards against a field that is declared but not parsed, or parsed but refused as unknown.
 #[test]
-fn the_reader_asks_for_exactly_the_declared_fields() {
-    let (tree, findings) = tree::parse(EVERYTHING);
+fn the_parser_reads_exactly_the_declared_fields() {
+    let (tree, findings) = tree::parse(ALL_SECTIONS);
     assert!(!findings.has_errors());
     let tree = tree.unwrap();
-    let context = Context::new(EVERYTHING, None);
-    read(&context, &tree);
+    let context = ParseContext::new(ALL_SECTIONS, None);
+    parse_settings(&context, &tree);
     let declared: BTreeSet<_> =
-        tables::ALL.iter().flat_map(|section| section.names().map(|name| (section.name, name))).collect();
-    assert_eq!(*context.asked.borrow(), declared);
+        tables::SECTIONS.iter().flat_map(|section| section.names().map(|name| (section.name, name))).collect();
+    assert_eq!(*context.requested_fields.borrow(), declared);
 }
 
 #[test]
@@ -71,16 +70,16 @@ fn every_section_that_is_used_is_listed() {
     }
     let mut found = BTreeSet::new();
     visit(&Shape::Section(&tables::FILE), &mut found);
-    assert_eq!(found, tables::ALL.iter().map(|section| section.name).collect());
+    assert_eq!(found, tables::SECTIONS.iter().map(|section| section.name).collect());
 }
 
 #[test]
-fn every_example_is_valid_by_the_schema() {
-    for section in tables::ALL {
+fn every_example_matches_the_schema() {
+    for section in tables::SECTIONS {
         for field in section.fields {
             let (tree, findings) = tree::parse(field.example);
             assert!(!findings.has_errors(), "{}.{}", section.name, field.name);
-            let value = json(&Context::new(field.example, None), &tree.unwrap()).unwrap();
+            let value = json(&ParseContext::new(field.example, None), &tree.unwrap()).unwrap();
             let validator = jsonschema::validator_for(&schema::shape(&field.shape)).unwrap();
             assert!(validator.is_valid(&value), "{}.{}: {value}", section.name, field.name);
         }

@@ -1,59 +1,58 @@
-//! Bandwidth paces the bytes of answers and refuses nothing: what a rule says about refusals, or counts
-//! besides, has no place beside it.
+//! Lints for bandwidth rules. Bandwidth limits pace response bytes and refuse nothing, so settings about
+//! refusals and other limits have no effect in the same rule.
 
 use sluicegate_engine::Limit;
 use sluicegate_engine::rule::{Cost, Mode, OnLimit, Scope};
 
-use crate::diagnostic::Finding;
-use crate::read::{Context, ReadRule};
+use crate::diagnostic::DiagnosticBuilder;
+use crate::parse::{ParseContext, ParsedRule};
 use crate::source::Span;
 
-/// Whether a limit paces and does not refuse.
+/// True if a limit paces instead of refusing.
 pub(super) fn is_bandwidth(limit: &Limit) -> bool {
     matches!(limit, Limit::Bandwidth(_))
 }
 
-/// Looks at a rule that limits bandwidth.
-pub(super) fn look_at(context: &Context<'_>, read: &ReadRule) {
-    let ReadRule { rule, places } = read;
-    let limits = || rule.limits.iter().zip(&places.limits);
+/// Checks a rule with a bandwidth limit.
+pub(super) fn check(context: &ParseContext<'_>, ParsedRule { rule, spans }: &ParsedRule) {
+    let limits = || rule.limits.iter().zip(&spans.limits);
     let Some((_, bandwidth)) = limits().find(|(limit, _)| is_bandwidth(limit)) else { return };
     let other = limits().find(|(limit, _)| !is_bandwidth(limit)).map(|(_, span)| *span);
-    if let Some(other) = other.or_else(|| rule.adaptive.as_ref().map(|_| places.adaptive)) {
+    if let Some(other) = other.or_else(|| rule.adaptive.as_ref().map(|_| spans.adaptive)) {
         context.report(
-            Finding::error(*bandwidth, format!("`{}` limits bandwidth and something else", rule.name))
-                .label("paces answers")
-                .also(other, "refuses requests")
-                .help("give bandwidth a rule of its own"),
+            DiagnosticBuilder::error(*bandwidth, format!("`{}` combines bandwidth with other limits", rule.name))
+                .label("paces responses")
+                .with_related(other, "refuses requests")
+                .help("move the bandwidth limit to a separate rule"),
         );
         return;
     }
     if matches!(rule.scope, Scope::Cluster { .. }) {
         context.report(
-            Finding::error(places.scope, "bandwidth is not counted for a whole cluster")
-                .label("bytes are counted where they pass")
-                .also(*bandwidth, "limited here")
-                .help("leave `scope` out"),
+            DiagnosticBuilder::error(spans.scope, "a bandwidth limit cannot have `scope: cluster`")
+                .label("bytes are counted in the process that sends them")
+                .with_related(*bandwidth, "bandwidth limit")
+                .help("remove `scope`"),
         );
     }
     let useless = |span: Span, name: &str, label: &str| {
         context.report(
-            Finding::warning(span, format!("`{name}` has no effect on `{}`", rule.name))
+            DiagnosticBuilder::warning(span, format!("`{name}` has no effect on `{}`", rule.name))
                 .label(label)
-                .also(*bandwidth, "bandwidth slows answers down and refuses nothing")
+                .with_related(*bandwidth, "a bandwidth limit paces responses and refuses nothing")
                 .help(format!("remove `{name}`")),
         );
     };
     if rule.ban.is_some() {
-        useless(places.ban, "ban", "there are no refusals to count");
+        useless(spans.ban, "ban", "there are no refusals to count");
     }
     if rule.on_limit != OnLimit::default() {
-        useless(places.on_limit, "on_limit", "there is nothing to refuse");
+        useless(spans.on_limit, "on_limit", "there is nothing to refuse");
     }
     if rule.cost != Cost::default() {
-        useless(places.cost, "cost", "each byte of an answer costs one");
+        useless(spans.cost, "cost", "each response byte costs 1");
     }
     if rule.mode == Mode::Shadow {
-        useless(places.mode, "mode: shadow", "there is nothing to refuse");
+        useless(spans.mode, "mode: shadow", "there is nothing to refuse");
     }
 }

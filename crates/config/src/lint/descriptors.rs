@@ -1,32 +1,36 @@
-//! Rules for descriptors, and rules that mistake requests for them.
+//! Lints for descriptor rules, and for rules that use request attributes on descriptors.
 
 use sluicegate_engine::Limit;
-use sluicegate_engine::rule::{Attribute, Side};
+use sluicegate_engine::rule::{Attribute, Direction};
 
-use super::provided::asked_by;
-use crate::diagnostic::Finding;
-use crate::read::{Context, ReadRule};
+use super::missing_attributes::attributes_of;
+use crate::diagnostic::DiagnosticBuilder;
+use crate::parse::{ParseContext, ParsedRule};
 
-pub(super) fn look_at(context: &Context<'_>, ReadRule { rule, places, .. }: &ReadRule) {
-    let is_described = rule.side == Side::Descriptor;
-    for (attribute, span) in asked_by(rule, places) {
-        let (what, help) = match attribute {
-            Attribute::Descriptor(_) if !is_described => {
-                ("only descriptors have entries", "add `side: descriptor`, or ask for something that requests have")
+pub(super) fn check(context: &ParseContext<'_>, ParsedRule { rule, spans }: &ParsedRule) {
+    let is_descriptor = rule.direction == Direction::Descriptor;
+    for (attribute, span) in attributes_of(rule, spans) {
+        let (label, help) = match attribute {
+            Attribute::Descriptor(_) if !is_descriptor => {
+                ("only descriptors have entries", "add `direction: descriptor`, or use an attribute of requests")
             }
-            Attribute::Header(_) | Attribute::Query(_) | Attribute::Cookie(_) | Attribute::Param(_) if is_described => {
-                ("a descriptor has entries and nothing else", "ask for an entry, such as descriptor['remote_address']")
+            Attribute::Header(_) | Attribute::Query(_) | Attribute::Cookie(_) | Attribute::Param(_)
+                if is_descriptor =>
+            {
+                ("a descriptor has only entries", "use an entry, such as descriptor['remote_address']")
             }
             _ => continue,
         };
-        context.report(Finding::warning(span, format!("`{attribute}` is never there")).label(what).help(help));
+        context.report(
+            DiagnosticBuilder::warning(span, format!("`{attribute}` is always missing")).label(label).help(help),
+        );
     }
-    for (limit, span) in rule.limits.iter().zip(&places.limits) {
-        if is_described && matches!(limit, Limit::Concurrency(_)) {
+    for (limit, span) in rule.limits.iter().zip(&spans.limits) {
+        if is_descriptor && matches!(limit, Limit::Concurrency(_)) {
             context.report(
-                Finding::warning(*span, "this limit holds nobody back for long")
-                    .label("no proxy says when a request that it described has ended")
-                    .help("limit the rate instead; permits are to be had over HTTP (/v1/permits) and in the gateway"),
+                DiagnosticBuilder::warning(*span, "a concurrency limit has little effect on descriptors")
+                    .label("proxies do not report the end of a request")
+                    .help("limit the rate instead; permits are available over HTTP (/v1/permits) and in the gateway"),
             );
         }
     }

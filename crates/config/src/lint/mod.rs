@@ -1,126 +1,130 @@
-//! What works but is probably not meant, and what can never work.
+//! Lints: warnings about valid settings, and errors about settings that cannot work.
 //!
-//! A warning says only what can be proved from the file. What is an error here could not do what it says:
-//! a cost that no limit can ever hold, bandwidth beside limits of another kind.
+//! A warning is reported only if the file proves it. Errors are settings that cannot work: a
+//! cost that exceeds a limit, or bandwidth combined with other limits.
 
 mod bandwidth;
-mod binding;
-mod contradiction;
 mod descriptors;
-mod provided;
-mod strain;
+mod missing_attributes;
+mod overload;
+mod redundant_limits;
+mod unsatisfiable;
 
 use std::collections::HashMap;
 
 use sluicegate_engine::Limit;
 use sluicegate_engine::algorithm::Algorithm;
 use sluicegate_engine::algorithm::gcra::TICKS_PER_NANO;
-use sluicegate_engine::fleet::is_leasable;
-use sluicegate_engine::limit::parse::Bytes;
-use sluicegate_engine::rule::{Attribute, ClusterMode, Cost, Mode, Rule, Scope, Side};
+use sluicegate_engine::limit::parse::HumanBytes;
+use sluicegate_engine::rule::{Attribute, ClusterMode, Cost, Direction, Mode, Rule, Scope};
+use sluicegate_engine::store::is_leasable;
 
-use crate::diagnostic::Finding;
-use crate::read::{Context, Places, ReadRule};
+use crate::diagnostic::DiagnosticBuilder;
+use crate::parse::{ParseContext, ParsedRule, RuleSpans};
 use crate::settings::Store;
 use crate::source::Span;
 
-pub(crate) use provided::provided;
+pub(crate) use missing_attributes::missing_attributes;
 
-/// Fewer keys than this are remembered by no useful rule.
-const FEWEST_KEYS: u64 = 1_000;
+/// Minimum number of keys of a useful rule.
+const MIN_KEYS: u64 = 1_000;
 
-/// What a key takes in the table beside its limits' words: fingerprint and share of its bucket.
+/// Bytes per key in the table in addition to the limit state: fingerprint and share of its bucket.
 const BYTES_PER_KEY: u64 = 16;
 
-/// Looks at the rules of a file, one by one and together.
-pub(crate) fn rules(context: &Context<'_>, rules: &[ReadRule], memory: u64, store: &Store) {
-    for read @ ReadRule { rule, places, .. } in rules {
-        bandwidth::look_at(context, read);
-        descriptors::look_at(context, read);
-        strain::look_at(context, read);
-        never_admitted(context, rule, places);
-        never_matches(context, rule, places);
-        binding::never_binds(context, rule, places);
-        bans(context, rule, places);
-        keys(context, rule, places);
-        for (limit, span) in rule.limits.iter().zip(&places.limits) {
-            differs(context, limit, *span);
+/// Checks the rules of a file, individually and together.
+pub(crate) fn rules(context: &ParseContext<'_>, rules: &[ParsedRule], memory: u64, store: &Store) {
+    for parsed @ ParsedRule { rule, spans } in rules {
+        bandwidth::check(context, parsed);
+        descriptors::check(context, parsed);
+        overload::check(context, parsed);
+        never_admitted(context, rule, spans);
+        never_matches(context, rule, spans);
+        redundant_limits::check(context, rule, spans);
+        check_bans(context, rule, spans);
+        check_keys(context, rule, spans);
+        for (limit, span) in rule.limits.iter().zip(&spans.limits) {
+            check_rounding(context, limit, *span);
         }
     }
-    duplicates(context, rules);
-    small_memory(context, rules, memory);
-    clustered(context, rules, store);
-    leased(context, rules);
+    check_duplicates(context, rules);
+    check_memory(context, rules, memory);
+    check_scope(context, rules, store);
+    check_leases(context, rules);
 }
 
-/// A cost larger than a limit: "never", not "later".
-fn never_admitted(context: &Context<'_>, rule: &Rule, places: &Places) {
+/// Reports a cost larger than a limit: the request is never admitted.
+fn never_admitted(context: &ParseContext<'_>, rule: &Rule, spans: &RuleSpans) {
     let (Cost::Fixed(cost) | Cost::Estimate { reserve: cost, .. }) = rule.cost else { return };
-    for (limit, span) in rule.limits.iter().zip(&places.limits) {
-        // Bandwidth counts the bytes that pass, whatever the rule says a request costs.
-        let counted = !bandwidth::is_bandwidth(limit);
-        if counted && cost > limit.capacity() {
+    for (limit, span) in rule.limits.iter().zip(&spans.limits) {
+        // Bandwidth counts bytes, regardless of the rule's cost.
+        let counts_cost = !bandwidth::is_bandwidth(limit);
+        if counts_cost && cost > limit.capacity() {
             context.report(
-                Finding::error(places.cost, format!("a cost of {cost} never fits this limit"))
+                DiagnosticBuilder::error(spans.cost, format!("the cost {cost} exceeds the limit"))
                     .label("every request would be refused")
-                    .also(*span, format!("holds at most {}", limit.capacity()))
+                    .with_related(*span, format!("maximum {}", limit.capacity()))
                     .help("lower the cost, or raise the limit or its burst"),
             );
         }
     }
 }
 
-fn never_matches(context: &Context<'_>, rule: &Rule, places: &Places) {
-    if let Some(reason) = rule.when.as_ref().and_then(|when| contradiction::find(when, &rule.target)) {
+fn never_matches(context: &ParseContext<'_>, rule: &Rule, spans: &RuleSpans) {
+    if let Some(reason) = rule.when.as_ref().and_then(|when| unsatisfiable::find(when, &rule.target)) {
         context.report(
-            Finding::warning(places.when, format!("rule `{}` matches nothing", rule.name))
+            DiagnosticBuilder::warning(spans.when, format!("rule `{}` never matches", rule.name))
                 .label(reason)
-                .help("mend the condition, or remove the rule"),
+                .help("correct the condition, or remove the rule"),
         );
     }
 }
 
-fn bans(context: &Context<'_>, rule: &Rule, places: &Places) {
+fn check_bans(context: &ParseContext<'_>, rule: &Rule, spans: &RuleSpans) {
     if rule.ban.is_none() || rule.limits.iter().any(bandwidth::is_bandwidth) {
         return;
     }
     if rule.key.is_empty() {
         context.report(
-            Finding::warning(places.ban, format!("the ban of `{}` shuts out everybody at once", rule.name))
-                .label("the rule has no key")
-                .help("add a `key`, such as client.ip"),
+            DiagnosticBuilder::warning(
+                spans.ban,
+                format!("the ban of `{}` applies to all clients together", rule.name),
+            )
+            .label("the rule has no key")
+            .help("add a `key`, such as client.ip"),
         );
     }
     if rule.mode == Mode::Shadow {
         context.report(
-            Finding::warning(places.ban, format!("the ban of `{}` has no effect", rule.name))
+            DiagnosticBuilder::warning(spans.ban, format!("the ban of `{}` has no effect", rule.name))
                 .label("the rule is in shadow mode and refuses nothing")
                 .help("remove `ban`, or `mode: shadow`"),
         );
     }
 }
 
-fn keys(context: &Context<'_>, rule: &Rule, places: &Places) {
+fn check_keys(context: &ParseContext<'_>, rule: &Rule, spans: &RuleSpans) {
     if rule.key.is_empty() && rule.max_keys.is_some() {
         context.report(
-            Finding::warning(places.max_keys, "`max_keys` has no effect")
+            DiagnosticBuilder::warning(spans.max_keys, "`max_keys` has no effect")
                 .label("the rule has no key")
                 .help("add a `key`, or remove `max_keys`"),
         );
     }
     for part in &rule.key {
         match &part.attribute {
-            Attribute::ClientIp if rule.side == Side::Outbound => context.report(
-                Finding::warning(places.key, "requests going out have no client")
-                    .label("always the same, or absent")
-                    .help("key by something the call has, such as service, host or account"),
+            Attribute::ClientIp if rule.direction == Direction::Outbound => context.report(
+                DiagnosticBuilder::warning(spans.key, "outbound requests have no client address")
+                    .label("constant or missing")
+                    .help("use a key that the call has, such as service, host or account"),
             ),
             Attribute::Param(name) if !names_param(rule, name) => {
-                let warning = Finding::warning(places.key, format!("the path pattern has no parameter '{name}'"))
-                    .label("never there")
-                    .help(format!("write `{{{name}}}` in `match`, or key by another attribute"));
-                let written = rule.target.path.is_some();
-                context.report(if written { warning.also(places.target, "the pattern") } else { warning });
+                let warning =
+                    DiagnosticBuilder::warning(spans.key, format!("the path pattern has no parameter '{name}'"))
+                        .label("always missing")
+                        .help(format!("add `{{{name}}}` to the path in `match`, or use another key"));
+                let has_path = rule.target.path.is_some();
+                context.report(if has_path { warning.with_related(spans.target, "path pattern") } else { warning });
             }
             _ => {}
         }
@@ -133,18 +137,18 @@ fn names_param(rule: &Rule, name: &str) -> bool {
     names.any(|inner| inner.trim_start_matches('*').split(':').next() == Some(name))
 }
 
-/// Limits that are kept noticeably otherwise than they are written.
-fn differs(context: &Context<'_>, limit: &Limit, span: Span) {
+/// Reports limits whose stored form differs noticeably from the written one.
+fn check_rounding(context: &ParseContext<'_>, limit: &Limit, span: Span) {
     let (rate, interval) = match limit {
         Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => (bucket.rate(), bucket.gcra().interval()),
         Limit::SlidingWindow(window) if window.cells() < 4 => {
             let cells = window.cells();
             context.report(
-                Finding::warning(
+                DiagnosticBuilder::warning(
                     span,
-                    format!("with {cells} cells a request counts for up to {} of the window", longer(cells)),
+                    format!("with {cells} cells, a request counts for up to {} of the window", max_retention(cells)),
                 )
-                .label("stricter than written")
+                .label("stricter than configured")
                 .help("use 10 cells or more"),
             );
             return;
@@ -152,66 +156,70 @@ fn differs(context: &Context<'_>, limit: &Limit, span: Span) {
         _ => return,
     };
     let written = rate.period().as_nanos() * u128::from(TICKS_PER_NANO);
-    let kept = u128::from(interval) * u128::from(rate.count());
-    let lost = kept.saturating_sub(written) * 100 / written.max(1);
-    if lost >= 1 {
+    let stored = u128::from(interval) * u128::from(rate.count());
+    let loss = stored.saturating_sub(written) * 100 / written.max(1);
+    if loss >= 1 {
         context.report(
-            Finding::warning(span, format!("{rate} is kept as {lost} % less: it is too fast to be counted exactly"))
-                .label("stricter than written")
-                .help("where that matters, raise the rate by as much"),
+            DiagnosticBuilder::warning(
+                span,
+                format!("{rate} is enforced as {loss}% less: the rate is too high for exact counting"),
+            )
+            .label("stricter than configured")
+            .help("raise the rate by this percentage if it matters"),
         );
     }
 }
 
-fn longer(cells: u32) -> String {
-    format!("{} %", 100 + 100 / cells.max(1))
+/// Maximum time that a request counts, as a percentage of the window.
+fn max_retention(cells: u32) -> String {
+    format!("{}%", 100 + 100 / cells.max(1))
 }
 
-/// Rules that differ in name only.
-fn duplicates(context: &Context<'_>, rules: &[ReadRule]) {
-    let mut seen: HashMap<String, &ReadRule> = HashMap::with_capacity(rules.len());
-    for read in rules.iter().filter(|read| !read.rule.limits.is_empty()) {
-        let Rule { side, target, when, key, limits, cost, mode, scope, .. } = &read.rule;
+/// Reports rules that differ only in name.
+fn check_duplicates(context: &ParseContext<'_>, rules: &[ParsedRule]) {
+    let mut seen: HashMap<String, &ParsedRule> = HashMap::with_capacity(rules.len());
+    for parsed in rules.iter().filter(|parsed| !parsed.rule.limits.is_empty()) {
+        let Rule { direction, target, when, key, limits, cost, mode, scope, .. } = &parsed.rule;
         let when = when.as_ref().map(ToString::to_string);
-        let essence = format!("{side:?} {target:?} {when:?} {key:?} {limits:?} {cost:?} {mode:?} {scope:?}");
-        if let Some(first) = seen.get(&essence) {
-            let (name, other) = (&read.rule.name, &first.rule.name);
+        let fingerprint = format!("{direction:?} {target:?} {when:?} {key:?} {limits:?} {cost:?} {mode:?} {scope:?}");
+        if let Some(first) = seen.get(&fingerprint) {
+            let (name, other) = (&parsed.rule.name, &first.rule.name);
             context.report(
-                Finding::warning(read.places.name, format!("`{name}` limits the same as `{other}`"))
-                    .label("the same requests, key and limits")
-                    .also(first.places.name, "already limited here")
+                DiagnosticBuilder::warning(parsed.spans.name, format!("`{name}` is a duplicate of `{other}`"))
+                    .label("same requests, key and limits")
+                    .with_related(first.spans.name, "first rule")
                     .help("remove one of them"),
             );
             continue;
         }
-        seen.insert(essence, read);
+        seen.insert(fingerprint, parsed);
     }
 }
 
-/// Keyed rules share the memory evenly; each should remember a useful number of keys.
-fn small_memory(context: &Context<'_>, rules: &[ReadRule], memory: u64) {
-    let keyed = || rules.iter().filter(|read| !read.rule.key.is_empty() && read.rule.max_keys.is_none());
+/// Reports rules with too few keys: keyed rules share the memory evenly.
+fn check_memory(context: &ParseContext<'_>, rules: &[ParsedRule], memory: u64) {
+    let keyed = || rules.iter().filter(|parsed| !parsed.rule.key.is_empty() && parsed.rule.max_keys.is_none());
     let share = memory / (keyed().count() as u64).max(1);
-    let poor = |read: &&ReadRule| share / bytes_per_key(&read.rule) < FEWEST_KEYS;
-    if let Some(first) = keyed().find(poor) {
+    let is_short = |parsed: &&ParsedRule| share / bytes_per_key(&parsed.rule) < MIN_KEYS;
+    if let Some(first) = keyed().find(is_short) {
         let name = &first.rule.name;
-        let fit = share / bytes_per_key(&first.rule);
-        let others = keyed().filter(poor).count() - 1;
-        let more = if others > 0 { format!(" (and {others} more rules likewise)") } else { String::new() };
+        let max_keys = share / bytes_per_key(&first.rule);
+        let others = keyed().filter(is_short).count() - 1;
+        let more = if others > 0 { format!(" (also {others} more rules)") } else { String::new() };
         context.report(
-            Finding::warning(first.places.key, format!("`{name}` can remember only {fit} keys{more}"))
-                .label(format!("its share of the memory is {}", Bytes(share)))
-                .help("raise `memory`, or give the rule a simpler limit; a key that is forgotten while limited shares a strict count"),
+            DiagnosticBuilder::warning(first.spans.key, format!("`{name}` has memory for only {max_keys} keys{more}"))
+                .label(format!("its share of `memory` is {}", HumanBytes(share)))
+                .help("raise `memory`, or use a limit with less state; keys that are evicted while limited share one strict count"),
         );
     }
 }
 
 fn bytes_per_key(rule: &Rule) -> u64 {
-    let words: usize = rule.limits.iter().map(words).sum();
+    let words: usize = rule.limits.iter().map(state_words).sum();
     BYTES_PER_KEY + 8 * words as u64
 }
 
-fn words(limit: &Limit) -> usize {
+fn state_words(limit: &Limit) -> usize {
     match limit {
         Limit::TokenBucket(limit) | Limit::Bandwidth(limit) => limit.words(),
         Limit::LeakyBucket(limit) => limit.words(),
@@ -225,29 +233,29 @@ fn words(limit: &Limit) -> usize {
     }
 }
 
-/// A cluster-wide count needs a store that processes can share.
-fn clustered(context: &Context<'_>, rules: &[ReadRule], store: &Store) {
-    let clustered = rules.iter().find(|read| matches!(read.rule.scope, Scope::Cluster { .. }));
-    if let (Some(read), Store::Memory) = (clustered, store) {
+/// Reports a cluster-wide rule without a shared store.
+fn check_scope(context: &ParseContext<'_>, rules: &[ParsedRule], store: &Store) {
+    let clustered = rules.iter().find(|parsed| matches!(parsed.rule.scope, Scope::Cluster { .. }));
+    if let (Some(parsed), Store::Memory) = (clustered, store) {
         context.report(
-            Finding::warning(read.places.scope, "`scope: cluster` counts for this process alone")
-                .label("the store is this process's memory")
-                .help("set `store`, such as redis://127.0.0.1:6379"),
+            DiagnosticBuilder::warning(parsed.spans.scope, "`scope: cluster` has no effect without a shared store")
+                .label("`store` is the memory of this process")
+                .help("add a store, such as `store: redis://127.0.0.1:6379`"),
         );
     }
 }
 
-/// A lease that cannot be: the store decides each request instead, which is dearer than it looks.
-fn leased(context: &Context<'_>, rules: &[ReadRule]) {
-    for ReadRule { rule, places, .. } in rules {
+/// Reports a lease that is not possible: each request would need a store round trip.
+fn check_leases(context: &ParseContext<'_>, rules: &[ParsedRule]) {
+    for ParsedRule { rule, spans } in rules {
         let Scope::Cluster { mode: ClusterMode::Lease, .. } = rule.scope else { continue };
-        let limits = rule.limits.iter().zip(&places.limits);
+        let limits = rule.limits.iter().zip(&spans.limits);
         if let Some((_, span)) = limits.into_iter().find(|(limit, _)| !is_leasable(limit)) {
             context.report(
-                Finding::warning(places.scope, "`mode: lease` has no effect: the store decides each request")
-                    .label("asked for here")
-                    .also(*span, "this limit cannot be taken in slices")
-                    .help("lease token buckets and windows; put other limits into a rule of their own"),
+                DiagnosticBuilder::warning(spans.scope, "`mode: lease` has no effect: the store decides each request")
+                    .label("rule with `mode: lease`")
+                    .with_related(*span, "this limit does not support leases")
+                    .help("use leases for token buckets and windows; move other limits to a separate rule"),
             );
         }
     }

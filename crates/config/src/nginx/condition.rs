@@ -1,34 +1,34 @@
-//! Conditions on requests, and how a rule says them: as far as possible in `match`, the rest in `when`.
+//! Request conditions and their rule file form: in `match` if possible, otherwise in `when`.
 
 use std::fmt::{self, Write};
 
 use ipnet::IpNet;
 
-/// What can be true of a request.
+/// A condition on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Always,
     Never,
-    /// It is for this host.
+    /// The request has this host.
     Host(String),
-    /// It is for a host below this name.
-    HostBelow(String),
-    /// It has this path.
+    /// The request's host is a subdomain of this name.
+    Subdomain(String),
+    /// The request has this path.
     Path(String),
-    /// It has this path, or one below it.
-    PathBelow(String),
-    /// Its client is in this network.
+    /// The request has this path or a subpath.
+    PathPrefix(String),
+    /// The client is in this network.
     Network(IpNet),
-    /// A condition in the words of the rule file, of a kind that binds tighter than `!`.
-    Said(String),
+    /// A condition in rule file syntax, an expression that binds tighter than `!`.
+    Raw(String),
     Not(Box<Condition>),
     All(Vec<Condition>),
     Any(Vec<Condition>),
 }
 
-use Condition::{All, Always, Any, Host, HostBelow, Network, Never, Not, Path, PathBelow, Said};
+use Condition::{All, Always, Any, Host, Network, Never, Not, Path, PathPrefix, Raw, Subdomain};
 
-/// All of them hold.
+/// Conjunction of the conditions.
 pub(super) fn all(parts: impl IntoIterator<Item = Condition>) -> Condition {
     let mut kept = Vec::new();
     for part in parts {
@@ -47,7 +47,7 @@ pub(super) fn all(parts: impl IntoIterator<Item = Condition>) -> Condition {
     }
 }
 
-/// At least one of them holds.
+/// Disjunction of the conditions.
 pub(super) fn any(parts: impl IntoIterator<Item = Condition>) -> Condition {
     let mut kept = Vec::new();
     for part in parts {
@@ -66,7 +66,7 @@ pub(super) fn any(parts: impl IntoIterator<Item = Condition>) -> Condition {
     }
 }
 
-/// It does not hold.
+/// Negation of the condition.
 pub(super) fn not(part: Condition) -> Condition {
     match part {
         Always => Never,
@@ -77,8 +77,8 @@ pub(super) fn not(part: Condition) -> Condition {
 }
 
 impl Condition {
-    /// The rule's `match` and `when`, each if it is needed.
-    pub(super) fn said(self) -> (Option<String>, Option<String>) {
+    /// The rule's `match` and `when`, each if needed.
+    pub(super) fn into_match_and_when(self) -> (Option<String>, Option<String>) {
         let parts = match self {
             All(parts) => parts,
             part => vec![part],
@@ -88,7 +88,7 @@ impl Condition {
             match part {
                 Host(name) if host.is_none() => host = Some(format!("host {name}")),
                 Path(text) if path.is_none() => path = Some(text),
-                PathBelow(text) if path.is_none() => path = Some(format!("{text}/**")),
+                PathPrefix(text) if path.is_none() => path = Some(format!("{text}/**")),
                 part => rest.push(part),
             }
         }
@@ -98,94 +98,94 @@ impl Condition {
     }
 }
 
-/// How tightly what stands around a condition binds.
+/// Precedence of the enclosing operator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Around {
+enum Precedence {
     Nothing,
     And,
     Not,
 }
 
-/// In the notation of `when`.
+/// Formats in `when` syntax.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&written(self, Around::Nothing))
+        f.write_str(&render(self, Precedence::Nothing))
     }
 }
 
-fn written(condition: &Condition, around: Around) -> String {
+fn render(condition: &Condition, outer: Precedence) -> String {
     match condition {
         All(parts) => {
-            let parts: Vec<String> = parts.iter().map(|part| written(part, Around::And)).collect();
-            within(around >= Around::Not, parts.join(" && "))
+            let parts: Vec<String> = parts.iter().map(|part| render(part, Precedence::And)).collect();
+            parenthesize(outer >= Precedence::Not, parts.join(" && "))
         }
         Any(parts) => match alternatives(parts).as_slice() {
-            [one] => within(around == Around::Not, one.clone()),
-            many => within(around != Around::Nothing, many.join(" || ")),
+            [one] => parenthesize(outer == Precedence::Not, one.clone()),
+            many => parenthesize(outer != Precedence::Nothing, many.join(" || ")),
         },
-        PathBelow(path) => within(around != Around::Nothing, below(path)),
+        PathPrefix(path) => parenthesize(outer != Precedence::Nothing, path_prefix(path)),
         Not(inner) => match &**inner {
-            Host(name) => within(around == Around::Not, format!("host != {}", text(name))),
-            Path(path) => within(around == Around::Not, format!("path != {}", text(path))),
-            inner => format!("!{}", written(inner, Around::Not)),
+            Host(name) => parenthesize(outer == Precedence::Not, format!("host != {}", text(name))),
+            Path(path) => parenthesize(outer == Precedence::Not, format!("path != {}", text(path))),
+            inner => format!("!{}", render(inner, Precedence::Not)),
         },
-        Said(said) if said.starts_with("has(") => said.clone(),
-        plain => within(around == Around::Not, comparison(plain)),
+        Raw(raw) if raw.starts_with("has(") => raw.clone(),
+        plain => parenthesize(outer == Precedence::Not, comparison(plain)),
     }
 }
 
-fn within(parentheses: bool, said: String) -> String {
-    if parentheses { format!("({said})") } else { said }
+fn parenthesize(parentheses: bool, text: String) -> String {
+    if parentheses { format!("({text})") } else { text }
 }
 
-fn below(path: &str) -> String {
+fn path_prefix(path: &str) -> String {
     format!("path == {} || path.startsWith({})", text(path), text(&format!("{path}/")))
 }
 
-/// A condition that has no others within it.
+/// A condition without nested conditions.
 fn comparison(condition: &Condition) -> String {
     match condition {
         Always => "true".to_owned(),
         Host(name) => format!("host == {}", text(name)),
-        HostBelow(name) => format!("host.endsWith({})", text(&format!(".{name}"))),
+        Subdomain(name) => format!("host.endsWith({})", text(&format!(".{name}"))),
         Path(path) => format!("path == {}", text(path)),
-        Network(network) => format!("client.ip in {}", shown(network)),
-        Said(said) => said.clone(),
+        Network(network) => format!("client.ip in {}", format_network(network)),
+        Raw(raw) => raw.clone(),
         _ => "false".to_owned(),
     }
 }
 
-/// Alternatives; hosts, paths and networks in one list each.
+/// Alternatives; hosts, paths and networks are merged into one list each.
 fn alternatives(parts: &[Condition]) -> Vec<String> {
     let (mut hosts, mut paths, mut networks, mut others) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         match part {
             Host(name) => hosts.push(text(name)),
             Path(path) => paths.push(text(path)),
-            Network(network) => networks.push(shown(network)),
-            PathBelow(path) => others.push(below(path)),
-            part => others.push(written(part, Around::And)),
+            Network(network) => networks.push(format_network(network)),
+            PathPrefix(path) => others.push(path_prefix(path)),
+            part => others.push(render(part, Precedence::And)),
         }
     }
-    let mut said = Vec::new();
+    let mut terms = Vec::new();
     for (attribute, list) in [("host", hosts), ("path", paths), ("client.ip", networks)] {
         match list.as_slice() {
             [] => {}
-            [one] if attribute == "client.ip" => said.push(format!("client.ip in {one}")),
-            [one] => said.push(format!("{attribute} == {one}")),
-            many => said.push(format!("{attribute} in [{}]", many.join(", "))),
+            [one] if attribute == "client.ip" => terms.push(format!("client.ip in {one}")),
+            [one] => terms.push(format!("{attribute} == {one}")),
+            many => terms.push(format!("{attribute} in [{}]", many.join(", "))),
         }
     }
-    said.append(&mut others);
-    said
+    terms.append(&mut others);
+    terms
 }
 
-/// A network, or the address alone if it is of one address.
-fn shown(network: &IpNet) -> String {
+/// A network, or the plain address if it has one address.
+fn format_network(network: &IpNet) -> String {
     if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
 }
 
-/// A text in quotes, as conditions write it.
+/// A quoted string in condition syntax.
 pub(super) fn text(text: &str) -> String {
     let mut quoted = String::from("'");
     for c in text.chars() {

@@ -1,123 +1,127 @@
-//! Directives and their blocks.
+//! Parser for nginx directives and blocks.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::ImportError;
-use super::remark::Place;
-use super::token::{Token, Tokens};
+use super::note::SourceLocation;
+use super::token::{Token, Tokenizer};
 
-/// How deep blocks nest.
-const DEEPEST: usize = 32;
+/// Maximum nesting of blocks.
+const MAX_DEPTH: usize = 32;
 
-/// The longest text of a directive that is shown.
-const LONGEST_SHOWN: usize = 80;
+/// Maximum length of a directive in a note.
+const MAX_SHOWN_CHARS: usize = 80;
 
-/// A directive: a name, what follows it, and perhaps a block.
+/// A directive: name, arguments and an optional block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Directive {
     pub(super) name: String,
     pub(super) args: Vec<String>,
     pub(super) block: Option<Vec<Directive>>,
-    pub(super) place: Place,
+    pub(super) location: SourceLocation,
 }
 
 impl Directive {
-    /// What is in its block.
-    pub(super) fn inner(&self) -> &[Directive] {
+    /// The directives of its block.
+    pub(super) fn children(&self) -> &[Directive] {
         self.block.as_deref().unwrap_or_default()
     }
 
-    /// Its first argument, or nothing.
-    pub(super) fn first(&self) -> &str {
+    /// Its first argument, or an empty string.
+    pub(super) fn first_arg(&self) -> &str {
         self.args.first().map_or("", String::as_str)
     }
 
-    /// Whether it says `on`.
+    /// True if its argument is `on`.
     pub(super) fn is_on(&self) -> bool {
-        self.first() == "on"
+        self.first_arg() == "on"
     }
 }
 
-/// Name and arguments on one line, cut where it gets long.
+/// Formats name and arguments on one line, truncated.
 impl fmt::Display for Directive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = self.name.clone();
         for arg in &self.args {
             text.push(' ');
             text.push_str(if arg.is_empty() { "\"\"" } else { arg });
-            if text.len() > LONGEST_SHOWN {
+            if text.len() > MAX_SHOWN_CHARS {
                 break;
             }
         }
-        let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_SHOWN).collect();
+        let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SHOWN_CHARS).collect();
         f.write_str(&shown)?;
         f.write_str(if shown.len() < text.len() { "..." } else { "" })
     }
 }
 
-/// Reads the directives of one file. `include` stays as it is.
+/// Parses the directives of one file. `include` is not expanded.
 pub(super) fn parse(file: &Arc<str>, text: &str) -> Result<Vec<Directive>, ImportError> {
-    Parser { file, tokens: Tokens::new(text) }.block(0, 1)
+    DirectiveParser { file, tokens: Tokenizer::new(text) }.block(0, 1)
 }
 
-struct Parser<'a> {
+struct DirectiveParser<'a> {
     file: &'a Arc<str>,
-    tokens: Tokens<'a>,
+    tokens: Tokenizer<'a>,
 }
 
-impl Parser<'_> {
-    fn fault<T>(&self, line: u32, what: impl Into<String>) -> Result<T, ImportError> {
-        Err(ImportError::Syntax { place: Place { file: Arc::clone(self.file), line }, what: what.into() })
+impl DirectiveParser<'_> {
+    fn error<T>(&self, line: u32, message: impl Into<String>) -> Result<T, ImportError> {
+        Err(ImportError::Syntax {
+            location: SourceLocation { file: Arc::clone(self.file), line },
+            message: message.into(),
+        })
     }
 
-    /// Directives up to the closing brace, or to the end of the file at depth 0.
+    /// Parses directives up to the closing brace, or to the end of the file at depth 0.
     fn block(&mut self, depth: usize, opened: u32) -> Result<Vec<Directive>, ImportError> {
         let mut directives = Vec::new();
         let mut words: Vec<String> = Vec::new();
-        let mut began = opened;
+        let mut start_line = opened;
         loop {
             let (token, line) = match self.tokens.next() {
                 Ok(Some(next)) => next,
                 Ok(None) if !words.is_empty() => {
-                    return self.fault(began, format!("`{}` has no end: add `;`", words.join(" ")));
+                    return self.error(start_line, format!("missing `;` after `{}`", words.join(" ")));
                 }
-                Ok(None) if depth > 0 => return self.fault(opened, "this block is never closed: add `}`"),
+                Ok(None) if depth > 0 => return self.error(opened, "unclosed block: add `}`"),
                 Ok(None) => return Ok(directives),
-                Err((error, line)) => return self.fault(line, error.to_string()),
+                Err((error, line)) => return self.error(line, error.to_string()),
             };
             match token {
                 Token::Word(word) => {
                     if words.is_empty() {
-                        began = line;
+                        start_line = line;
                     }
                     words.push(word);
                 }
-                Token::Close if !words.is_empty() => {
-                    return self.fault(began, format!("`{}` has no end: add `;` before the `}}`", words.join(" ")));
+                Token::CloseBrace if !words.is_empty() => {
+                    return self.error(start_line, format!("missing `;` after `{}`, before the `}}`", words.join(" ")));
                 }
-                Token::Close if depth == 0 => {
-                    return self.fault(line, "this `}` closes nothing: remove it, or add the `{` it belongs to");
+                Token::CloseBrace if depth == 0 => {
+                    return self.error(line, "unmatched `}`: remove it, or add the missing `{`");
                 }
-                Token::Close => return Ok(directives),
-                Token::End | Token::Open if words.is_empty() => {
-                    return self.fault(line, "a directive's name is missing before this mark");
+                Token::CloseBrace => return Ok(directives),
+                Token::Semicolon | Token::OpenBrace if words.is_empty() => {
+                    return self.error(line, "missing directive name before this character");
                 }
-                Token::End => directives.push(self.directive(&mut words, began, None)),
-                Token::Open if depth == DEEPEST => {
-                    return self.fault(line, format!("blocks nest deeper than {DEEPEST}: take some of them apart"));
+                Token::Semicolon => directives.push(self.directive(&mut words, start_line, None)),
+                Token::OpenBrace if depth == MAX_DEPTH => {
+                    return self
+                        .error(line, format!("blocks are nested deeper than {MAX_DEPTH} levels: reduce the nesting"));
                 }
-                Token::Open => {
+                Token::OpenBrace => {
                     let lua = words.first().is_some_and(|name| name.ends_with("_by_lua_block"));
                     let inner = if lua {
                         match self.tokens.skip_lua() {
                             Ok(()) => Vec::new(),
-                            Err(error) => return self.fault(began, error.to_string()),
+                            Err(error) => return self.error(start_line, error.to_string()),
                         }
                     } else {
-                        self.block(depth + 1, began)?
+                        self.block(depth + 1, start_line)?
                     };
-                    directives.push(self.directive(&mut words, began, Some(inner)));
+                    directives.push(self.directive(&mut words, start_line, Some(inner)));
                 }
             }
         }
@@ -126,6 +130,6 @@ impl Parser<'_> {
     fn directive(&self, words: &mut Vec<String>, line: u32, block: Option<Vec<Directive>>) -> Directive {
         let mut words = std::mem::take(words).into_iter();
         let name = words.next().unwrap_or_default();
-        Directive { name, args: words.collect(), block, place: Place { file: Arc::clone(self.file), line } }
+        Directive { name, args: words.collect(), block, location: SourceLocation { file: Arc::clone(self.file), line } }
     }
 }

@@ -1,103 +1,96 @@
-//! What is said of the gateway as a whole.
+//! Gateway-wide settings.
 
+use super::context::is_host;
 use super::directive::Directive;
-use super::force::is_host;
 use super::listen::Listeners;
-use super::remark::Remarks;
+use super::note::Notes;
 use super::unit;
 use super::variable::network;
 use super::yaml;
 
-/// A setting that holds for the whole gateway, and where it was said first.
-type Said = Option<(String, String)>;
+/// A gateway-wide setting with the location that set it first.
+type Setting = Option<(String, String)>;
 
-/// The settings that hold for all of the gateway.
+/// Gateway-wide settings.
 #[derive(Debug, Default)]
-pub(super) struct Gateway {
+pub(super) struct GatewaySettings {
     pub(super) listeners: Listeners,
-    threads: Said,
-    head: Said,
-    idle: Said,
-    request_body: Said,
-    send: Said,
-    access_log: Said,
-    forwarded: Said,
+    threads: Setting,
+    header_timeout: Setting,
+    idle: Setting,
+    request_body: Setting,
+    write: Setting,
+    access_log: Setting,
+    client_ip_header: Setting,
     trusted: Vec<(String, String)>,
 }
 
-impl Gateway {
-    /// Takes up a directive, if it is one of the gateway's.
-    pub(super) fn take(&mut self, it: &Directive, remarks: &mut Remarks) -> bool {
-        let taken = match it.name.as_str() {
-            "worker_processes" if it.first() == "auto" => Ok(()),
-            "worker_processes" => match it.first().parse::<u32>() {
-                Ok(threads @ 1..=1024) => once(&mut self.threads, threads.to_string(), it),
-                _ => Err("it is no number of threads; without one there is a thread for each core".to_owned()),
+impl GatewaySettings {
+    /// Applies a directive; false if it is not a gateway setting.
+    pub(super) fn apply(&mut self, it: &Directive, notes: &mut Notes) -> bool {
+        let result = match it.name.as_str() {
+            "worker_processes" if it.first_arg() == "auto" => Ok(()),
+            "worker_processes" => match it.first_arg().parse::<u32>() {
+                Ok(threads @ 1..=1024) => set_once(&mut self.threads, threads.to_string(), it),
+                _ => Err("invalid number of threads; the default is one thread per core".to_owned()),
             },
-            "client_header_timeout" => time(&mut self.head, it),
+            "client_header_timeout" => time(&mut self.header_timeout, it),
             "keepalive_timeout" => time(&mut self.idle, it),
             "client_body_timeout" => time(&mut self.request_body, it),
-            "send_timeout" => time(&mut self.send, it),
+            "send_timeout" => time(&mut self.write, it),
             "access_log" => self.log(it),
             "set_real_ip_from" => self.trust(it),
-            "real_ip_header" => self.header(it),
+            "real_ip_header" => self.real_ip_header(it),
             _ => return false,
         };
-        if let Err(why) = taken {
-            remarks.not_carried(it, why);
+        if let Err(reason) = result {
+            notes.unsupported(it, reason);
         } else if it.name == "access_log" && it.args.len() > 1 {
-            remarks.changed(it, "lines have the common format; further parameters are left out");
+            notes.changed(it, "the common log format is used; other parameters are omitted");
         }
         true
     }
 
     fn log(&mut self, it: &Directive) -> Result<(), String> {
-        let file = it.first();
+        let file = it.first_arg();
         if file == "off" {
             return Ok(());
         }
         if !unit::is_file(file) || file.starts_with("syslog:") {
-            return Err("requests are noted in one file: `access_log` of the gateway".to_owned());
+            return Err("the gateway writes one access log file: set `access_log`".to_owned());
         }
-        once(&mut self.access_log, yaml::map([("file", yaml::quoted(file)), ("format", "common".to_owned())]), it)
+        set_once(&mut self.access_log, yaml::map([("file", yaml::quoted(file)), ("format", "common".to_owned())]), it)
     }
 
     fn trust(&mut self, it: &Directive) -> Result<(), String> {
-        let network = network(it.first()).ok_or("only addresses and networks can be trusted")?.to_string();
+        let network = network(it.first_arg()).ok_or("expected an address or a network")?.to_string();
         if !self.trusted.iter().any(|(known, _)| *known == network) {
-            self.trusted.push((network, said(it)));
+            self.trusted.push((network, origin_of(it)));
         }
         Ok(())
     }
 
-    fn header(&mut self, it: &Directive) -> Result<(), String> {
-        let name = it.first().to_ascii_lowercase();
+    fn real_ip_header(&mut self, it: &Directive) -> Result<(), String> {
+        let name = it.first_arg().to_ascii_lowercase();
         match name.as_str() {
             "proxy_protocol" => Ok(()),
-            name if is_host(name) && !name.contains('.') => once(&mut self.forwarded, yaml::text(name), it),
-            _ => Err("it is no header's name".to_owned()),
+            name if is_host(name) && !name.contains('.') => set_once(&mut self.client_ip_header, yaml::text(name), it),
+            _ => Err("invalid header name".to_owned()),
         }
     }
 
-    /// Puts the parts together, as YAML; nothing if there is nothing to say.
-    pub(super) fn yaml(
-        mut self,
-        upstreams: &[String],
-        routes: &[String],
-        remarks: &mut Remarks,
-        it: &Directive,
-    ) -> String {
-        if self.listeners.expect_proxy_line() && self.trusted.is_empty() {
-            let why = "`proxy_protocol` is left out: it is believed from `trusted_proxies` only, and there are none; \
+    /// Renders the `gateway` section as YAML; empty if there is nothing to configure.
+    pub(super) fn yaml(mut self, upstreams: &[String], routes: &[String], notes: &mut Notes, it: &Directive) -> String {
+        if self.listeners.uses_proxy_protocol() && self.trusted.is_empty() {
+            let reason = "`proxy_protocol` is omitted: it is accepted only from `trusted_proxies`, and there are none; \
                        add both";
-            remarks.not_carried(it, why);
-            self.listeners.without_proxy_line();
+            notes.unsupported(it, reason);
+            self.listeners.disable_proxy_protocol();
         }
         if self.trusted.is_empty() {
-            self.forwarded = None;
-        } else if self.forwarded.is_none() && !self.listeners.expect_proxy_line() {
-            self.forwarded =
-                Some(("x-real-ip".to_owned(), "nginx looks at it unless real_ip_header is said".to_owned()));
+            self.client_ip_header = None;
+        } else if self.client_ip_header.is_none() && !self.listeners.uses_proxy_protocol() {
+            self.client_ip_header = Some(("x-real-ip".to_owned(), "default of real_ip_header in nginx".to_owned()));
         }
         let mut lines = Vec::new();
         let listen = self.listeners.yaml();
@@ -105,8 +98,8 @@ impl Gateway {
             lines.push("listen:".to_owned());
             lines.extend(listen.into_iter().map(|line| format!("  {line}")));
         }
-        let mut field = |name: &str, said: Said| {
-            if let Some((value, comment)) = said {
+        let mut field = |name: &str, setting: Setting| {
+            if let Some((value, comment)) = setting {
                 lines.push(yaml::comment(&comment));
                 lines.push(format!("{name}: {value}"));
             }
@@ -116,13 +109,17 @@ impl Gateway {
             let networks = yaml::list(self.trusted.iter().map(|(network, _)| yaml::quoted(network)));
             field("trusted_proxies", Some((networks, comment.clone())));
         }
-        field("forwarded", self.forwarded);
+        field("client_ip_header", self.client_ip_header);
         field("access_log", self.access_log);
-        let timeouts: Vec<(&str, (String, String))> =
-            [("head", self.head), ("idle", self.idle), ("request_body", self.request_body), ("send", self.send)]
-                .into_iter()
-                .filter_map(|(name, said)| Some((name, said?)))
-                .collect();
+        let timeouts: Vec<(&str, (String, String))> = [
+            ("header", self.header_timeout),
+            ("idle", self.idle),
+            ("request_body", self.request_body),
+            ("write", self.write),
+        ]
+        .into_iter()
+        .filter_map(|(name, setting)| Some((name, setting?)))
+        .collect();
         if !timeouts.is_empty() {
             lines.push("timeouts:".to_owned());
             for (name, (value, comment)) in timeouts {
@@ -143,22 +140,22 @@ impl Gateway {
     }
 }
 
-fn said(it: &Directive) -> String {
-    format!("{}: {it}", it.place)
+fn origin_of(it: &Directive) -> String {
+    format!("{}: {it}", it.location)
 }
 
-fn time(setting: &mut Said, it: &Directive) -> Result<(), String> {
-    let time = unit::time(it.first()).and_then(unit::our_time);
-    once(setting, time.ok_or("the time must be more than zero, and at most a year")?, it)
+fn time(setting: &mut Setting, it: &Directive) -> Result<(), String> {
+    let time = unit::time(it.first_arg()).and_then(unit::to_rule_time);
+    set_once(setting, time.ok_or("the time must be greater than zero and at most one year")?, it)
 }
 
-/// The gateway has one value for all servers: the first that is said.
-fn once(setting: &mut Said, value: String, it: &Directive) -> Result<(), String> {
+/// Sets a value once: the gateway has one value for all servers, and the first one wins.
+fn set_once(setting: &mut Setting, value: String, it: &Directive) -> Result<(), String> {
     match setting {
         Some((known, _)) if *known == value => Ok(()),
-        Some((_, place)) => Err(format!("there is one for the whole gateway, and it is taken from {place}")),
+        Some((_, origin)) => Err(format!("the gateway has one value for all servers; the value of {origin} is used")),
         None => {
-            *setting = Some((value, said(it)));
+            *setting = Some((value, origin_of(it)));
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! Reading a configuration from its files: `include` is followed, with globs.
+//! Reads a configuration and expands `include`, with globs.
 
 use std::fs;
 use std::io::Read;
@@ -7,83 +7,83 @@ use std::sync::Arc;
 
 use super::ImportError;
 use super::directive::{self, Directive};
-use super::remark::Remarks;
-use crate::source::LARGEST_FILE;
+use super::note::Notes;
+use crate::source::MAX_FILE_BYTES;
 
-/// How deep files include each other.
-const DEEPEST: usize = 16;
+/// Maximum nesting of includes.
+const MAX_DEPTH: usize = 16;
 
-/// The most files of a configuration.
-const MOST_FILES: usize = 1_000;
+/// Maximum number of files.
+const MAX_FILES: usize = 1_000;
 
-/// Reads a file and all that it includes.
-pub(super) fn read(main: &Path, remarks: &mut Remarks) -> Result<Vec<Directive>, ImportError> {
+/// Reads a file and all its includes.
+pub(super) fn read(main: &Path, notes: &mut Notes) -> Result<Vec<Directive>, ImportError> {
     let folder = main.parent().unwrap_or(Path::new("")).to_owned();
-    let mut reader = Reader { folder, left: LARGEST_FILE, files: 0, remarks };
+    let mut reader = IncludeReader { folder, remaining_bytes: MAX_FILE_BYTES, files: 0, notes };
     reader.file(main, 0)
 }
 
-struct Reader<'a> {
-    /// The folder of the first file, which nginx takes relative names from.
+struct IncludeReader<'a> {
+    /// Directory of the main file, the base of relative names.
     folder: PathBuf,
-    /// How many bytes may still be read.
-    left: u64,
+    /// Bytes that may still be read.
+    remaining_bytes: u64,
     files: usize,
-    remarks: &'a mut Remarks,
+    notes: &'a mut Notes,
 }
 
-impl Reader<'_> {
+impl IncludeReader<'_> {
     fn file(&mut self, path: &Path, depth: usize) -> Result<Vec<Directive>, ImportError> {
         let name: String = path.to_string_lossy().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         let name: Arc<str> = name.into();
-        let unreadable = |why: String| ImportError::Unreadable { file: Arc::clone(&name), why };
+        let unreadable = |reason: String| ImportError::Unreadable { file: Arc::clone(&name), reason };
         self.files += 1;
-        if self.files > MOST_FILES {
-            return Err(unreadable(format!("more than {MOST_FILES} files are included: does one include itself?")));
+        if self.files > MAX_FILES {
+            return Err(unreadable(format!("more than {MAX_FILES} included files: check for an include cycle")));
         }
         let mut bytes = Vec::new();
         fs::File::open(path)
-            .and_then(|file| file.take(self.left + 1).read_to_end(&mut bytes))
-            .map_err(|error| unreadable(format!("{error}; check the path and that this user may read it")))?;
+            .and_then(|file| file.take(self.remaining_bytes + 1).read_to_end(&mut bytes))
+            .map_err(|error| unreadable(format!("{error}; check the path and the read permission")))?;
         let size = bytes.len() as u64;
-        if size > self.left {
-            let most = LARGEST_FILE >> 20;
-            return Err(unreadable(format!("the configuration has more than {most} MiB: import its parts one by one")));
+        if size > self.remaining_bytes {
+            let max = MAX_FILE_BYTES >> 20;
+            return Err(unreadable(format!("the configuration exceeds {max} MiB: import its parts separately")));
         }
-        self.left -= size;
-        // Comments in other encodings are common, and harmless.
+        self.remaining_bytes -= size;
+        // Comments in other encodings are common and harmless.
         let directives = directive::parse(&name, &String::from_utf8_lossy(&bytes))?;
         self.expand(directives, path, depth)
     }
 
-    /// Puts included directives in the place of each `include`.
-    fn expand(&mut self, list: Vec<Directive>, of: &Path, depth: usize) -> Result<Vec<Directive>, ImportError> {
+    /// Replaces each `include` by the included directives.
+    fn expand(&mut self, list: Vec<Directive>, parent: &Path, depth: usize) -> Result<Vec<Directive>, ImportError> {
         let mut expanded = Vec::with_capacity(list.len());
         for mut directive in list {
             if directive.name == "include" && directive.block.is_none() {
-                for path in self.included(&directive, of) {
-                    if depth == DEEPEST {
+                for path in self.included(&directive, parent) {
+                    if depth == MAX_DEPTH {
                         let what =
-                            format!("files include each other more than {DEEPEST} deep: does one include itself?");
-                        return Err(ImportError::Syntax { place: directive.place, what });
+                            format!("includes are nested deeper than {MAX_DEPTH} levels: check for an include cycle");
+                        return Err(ImportError::Syntax { location: directive.location, message: what });
                     }
                     expanded.append(&mut self.file(&path, depth + 1)?);
                 }
                 continue;
             }
             if let Some(block) = directive.block.take() {
-                directive.block = Some(self.expand(block, of, depth)?);
+                directive.block = Some(self.expand(block, parent, depth)?);
             }
             expanded.push(directive);
         }
         Ok(expanded)
     }
 
-    /// The files that an `include` names.
-    fn included(&mut self, directive: &Directive, of: &Path) -> Vec<PathBuf> {
-        let pattern = directive.first();
-        let beside = of.parent().unwrap_or(Path::new("")).to_owned();
-        for folder in [&self.folder, &beside] {
+    /// The files of an `include`.
+    fn included(&mut self, directive: &Directive, parent: &Path) -> Vec<PathBuf> {
+        let pattern = directive.first_arg();
+        let sibling_folder = parent.parent().unwrap_or(Path::new("")).to_owned();
+        for folder in [&self.folder, &sibling_folder] {
             let found = glob(&folder.join(pattern));
             if !found.is_empty() {
                 return found;
@@ -91,14 +91,14 @@ impl Reader<'_> {
         }
         let is_glob = pattern.contains(['*', '?', '[']);
         if !is_glob && Path::new(pattern).file_name().is_none_or(|name| name != "mime.types") {
-            let why = "there is no such file: what it says is missing here; import again where it can be found";
-            self.remarks.not_carried(directive, why);
+            let reason = "file not found, its directives are missing in the result; import again where the file exists";
+            self.notes.unsupported(directive, reason);
         }
         Vec::new()
     }
 }
 
-/// The files that fit a pattern, in the order of their names.
+/// The files that match a glob, sorted by name.
 fn glob(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -111,16 +111,16 @@ fn glob(pattern: &Path) -> Vec<PathBuf> {
             found.iter_mut().for_each(|path| path.push(name));
             continue;
         }
-        let wanted: Vec<char> = text.chars().collect();
+        let pattern: Vec<char> = text.chars().collect();
         let mut next = Vec::new();
         for folder in found {
             let here = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
             let entries = fs::read_dir(here).into_iter().flatten().flatten();
-            let fitting = entries.filter(|entry| {
+            let matching = entries.filter(|entry| {
                 let name: Vec<char> = entry.file_name().to_string_lossy().chars().collect();
-                (name.first() != Some(&'.') || wanted.first() == Some(&'.')) && fits(&wanted, &name)
+                (name.first() != Some(&'.') || pattern.first() == Some(&'.')) && glob_matches(&pattern, &name)
             });
-            next.extend(fitting.map(|entry| folder.join(entry.file_name())).take(MOST_FILES + 1));
+            next.extend(matching.map(|entry| folder.join(entry.file_name())).take(MAX_FILES + 1));
         }
         next.sort();
         found = next;
@@ -129,9 +129,9 @@ fn glob(pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a name fits a pattern of `*`, `?` and `[a-z]`.
-fn fits(pattern: &[char], name: &[char]) -> bool {
-    // The last star, and how much of the name it has taken: enough to go back to.
+/// True if a name matches a glob of `*`, `?` and `[a-z]`.
+fn glob_matches(pattern: &[char], name: &[char]) -> bool {
+    // The last star and the length of its match, for backtracking.
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
@@ -142,7 +142,7 @@ fn fits(pattern: &[char], name: &[char]) -> bool {
                 continue;
             }
             Some('?') => Some(1),
-            Some('[') => class(&pattern[p..], name[n]),
+            Some('[') => class_length(&pattern[p..], name[n]),
             Some(c) => (*c == name[n]).then_some(1),
             None => None,
         };
@@ -158,8 +158,8 @@ fn fits(pattern: &[char], name: &[char]) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// How long the class at the start of the pattern is, if the character is in it.
-fn class(pattern: &[char], c: char) -> Option<usize> {
+/// Length of the character class at the start of the pattern, if it contains the character.
+fn class_length(pattern: &[char], c: char) -> Option<usize> {
     let negated = matches!(pattern.get(1), Some('!' | '^'));
     let start = 1 + usize::from(negated);
     let end = start + 1 + pattern.get(start + 1..)?.iter().position(|c| *c == ']')?;
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_fit_patterns() {
+    fn globs_match_names() {
         for (pattern, name, expected) in [
             ("*.conf", "a.conf", true),
             ("*.conf", "a.conf.bak", false),
@@ -198,7 +198,7 @@ mod tests {
             ("[a", "a", false),
         ] {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
-            assert_eq!(fits(&chars(pattern), &chars(name)), expected, "{pattern} {name}");
+            assert_eq!(glob_matches(&chars(pattern), &chars(name)), expected, "{pattern} {name}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Where servers listen.
+//! Converts `listen` directives to listeners.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::directive::Directive;
-use super::known::Known;
-use super::remark::Remarks;
+use super::note::Notes;
 use super::unit::is_file;
+use super::unsupported::Unsupported;
 use super::yaml;
 
-/// An address, and what is spoken there.
+/// A listen address with its protocol options.
 #[derive(Debug, PartialEq, Eq)]
-struct Listener {
+struct ListenerConfig {
     address: SocketAddr,
     tls: Option<(String, String)>,
     proxy_protocol: bool,
@@ -20,38 +20,38 @@ struct Listener {
 /// All listeners.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
-    list: Vec<Listener>,
+    list: Vec<ListenerConfig>,
 }
 
 impl Listeners {
-    /// Takes up where a server listens; the certificate around it counts where it has none.
-    pub(super) fn add(&mut self, server: &Directive, around: &Certificate, remarks: &mut Remarks) {
-        let certificate = around.within(server.inner());
-        let ssl = server.inner().iter().any(|it| it.name == "ssl" && it.is_on());
-        let mut listens = server.inner().iter().filter(|it| it.name == "listen").peekable();
+    /// Adds the listeners of a server; `outer` is the inherited certificate.
+    pub(super) fn add(&mut self, server: &Directive, outer: &CertificateFiles, notes: &mut Notes) {
+        let certificate = outer.enter_block(server.children());
+        let ssl = server.children().iter().any(|it| it.name == "ssl" && it.is_on());
+        let mut listens = server.children().iter().filter(|it| it.name == "listen").peekable();
         if listens.peek().is_none() {
-            self.listen(server, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), (ssl, false), &certificate, remarks);
+            self.listen(server, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), (ssl, false), &certificate, notes);
         }
         for it in listens {
-            match address(it.first()) {
+            match address(it.first_arg()) {
                 Ok(address) => {
-                    let says = |name: &str| it.args.iter().skip(1).any(|arg| arg == name);
-                    self.options(it, remarks);
-                    if says("quic") {
-                        remarks.not_carried(it, "HTTP/3 is not spoken; clients fall back to HTTP/2");
+                    let has_option = |name: &str| it.args.iter().skip(1).any(|arg| arg == name);
+                    self.options(it, notes);
+                    if has_option("quic") {
+                        notes.unsupported(it, "HTTP/3 is not supported; clients fall back to HTTP/2");
                         continue;
                     }
-                    let spoken = (ssl || says("ssl"), says("proxy_protocol"));
-                    self.listen(it, address, spoken, &certificate, remarks);
+                    let protocols = (ssl || has_option("ssl"), has_option("proxy_protocol"));
+                    self.listen(it, address, protocols, &certificate, notes);
                 }
-                Err(why) => remarks.not_carried(it, why),
+                Err(reason) => notes.unsupported(it, reason),
             }
         }
     }
 
-    fn options(&self, it: &Directive, remarks: &mut Remarks) {
-        let needless = |arg: &str| {
-            let plain = [
+    fn options(&self, it: &Directive, notes: &mut Notes) {
+        let is_known = |arg: &str| {
+            let ignorable = [
                 "ssl",
                 "http2",
                 "quic",
@@ -62,10 +62,10 @@ impl Listeners {
                 "deferred",
                 "bind",
             ];
-            plain.contains(&arg) || arg.starts_with("ipv6only=") || arg.starts_with("so_keepalive=")
+            ignorable.contains(&arg) || arg.starts_with("ipv6only=") || arg.starts_with("so_keepalive=")
         };
-        for arg in it.args.iter().skip(1).filter(|arg| !needless(arg)) {
-            remarks.not_carried(it, format!("`{arg}` cannot be said of a listener here; leave it out"));
+        for arg in it.args.iter().skip(1).filter(|arg| !is_known(arg)) {
+            notes.unsupported(it, format!("unsupported listener option `{arg}`; remove it"));
         }
     }
 
@@ -74,14 +74,14 @@ impl Listeners {
         it: &Directive,
         address: SocketAddr,
         (ssl, proxy_protocol): (bool, bool),
-        certificate: &Certificate,
-        remarks: &mut Remarks,
+        certificate: &CertificateFiles,
+        notes: &mut Notes,
     ) {
         let tls = match (ssl, &certificate.chain, &certificate.key) {
             (false, ..) => None,
             (true, Some(chain), Some(key)) => Some((chain.clone(), key.clone())),
             (true, ..) => {
-                remarks.not_carried(it, "there is no fixed certificate and key for it; add `tls` by hand");
+                notes.unsupported(it, "no fixed certificate and key found; add `tls` manually");
                 return;
             }
         };
@@ -90,28 +90,31 @@ impl Listeners {
             if known.tls.is_none() {
                 known.tls = tls;
             } else if tls.is_some() && known.tls != tls {
-                remarks.not_carried(it, "a listener has one certificate: put all the names into one, or listen apart");
+                notes.unsupported(
+                    it,
+                    "a listener has one certificate: use one certificate for all names, or separate listeners",
+                );
             }
             return;
         }
-        let comment = format!("{}: {it}", it.place);
-        self.list.push(Listener { address, tls, proxy_protocol, comment });
+        let comment = format!("{}: {it}", it.location);
+        self.list.push(ListenerConfig { address, tls, proxy_protocol, comment });
     }
 
-    /// Whether a listener expects the PROXY protocol.
-    pub(super) fn expect_proxy_line(&self) -> bool {
+    /// True if a listener expects the PROXY protocol.
+    pub(super) fn uses_proxy_protocol(&self) -> bool {
         self.list.iter().any(|it| it.proxy_protocol)
     }
 
-    /// Leaves the PROXY protocol out: nobody is trusted to speak it.
-    pub(super) fn without_proxy_line(&mut self) {
+    /// Disables the PROXY protocol, because no proxy is trusted.
+    pub(super) fn disable_proxy_protocol(&mut self) {
         self.list.iter_mut().for_each(|it| it.proxy_protocol = false);
     }
 
-    /// The value of `listen`, as YAML.
+    /// Renders the value of `listen` as YAML.
     pub(super) fn yaml(&self) -> Vec<String> {
-        // An address of all interfaces takes the port of each of them.
-        let covered = |it: &Listener| {
+        // A wildcard address occupies the port on all interfaces.
+        let covered = |it: &ListenerConfig| {
             self.list.iter().any(|other| {
                 other.address != it.address
                     && other.address.ip().is_unspecified()
@@ -140,29 +143,29 @@ impl Listeners {
     }
 }
 
-/// The files of a certificate, as far as they are said.
+/// Certificate and key files, if configured.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Certificate {
+pub(super) struct CertificateFiles {
     chain: Option<String>,
     key: Option<String>,
 }
 
-impl Certificate {
-    /// What holds in a block within this place.
-    pub(super) fn within(&self, block: &[Directive]) -> Self {
-        let said = |name: &str| {
+impl CertificateFiles {
+    /// Returns the certificate in effect in a nested block.
+    pub(super) fn enter_block(&self, block: &[Directive]) -> Self {
+        let file = |name: &str| {
             let found = block.iter().find(|it| it.name == name);
-            found.map(Directive::first).filter(|file| is_file(file) && !file.contains(':')).map(str::to_owned)
+            found.map(Directive::first_arg).filter(|name| is_file(name) && !name.contains(':')).map(str::to_owned)
         };
-        let chain = said("ssl_certificate").or_else(|| self.chain.clone());
-        Self { chain, key: said("ssl_certificate_key").or_else(|| self.key.clone()) }
+        let chain = file("ssl_certificate").or_else(|| self.chain.clone());
+        Self { chain, key: file("ssl_certificate_key").or_else(|| self.key.clone()) }
     }
 }
 
 /// `80`, `*:80`, `127.0.0.1`, `127.0.0.1:80`, `[::]:80` or `localhost:80`.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if text.starts_with("unix:") {
-        return Err("listeners are of TCP; listen on a loopback address".to_owned());
+        return Err("only TCP listeners are converted; listen on a loopback address".to_owned());
     }
     let port =
         |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0 && text.bytes().all(|b| b.is_ascii_digit()));
@@ -183,12 +186,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     };
     match (ip, at) {
         (Some(ip), Some(at)) => Ok(SocketAddr::new(ip, at)),
-        _ => Err(format!("'{text}' is no address and port")),
+        _ => Err(format!("invalid address and port '{text}'")),
     }
 }
 
-/// Whether a directive of a server is about its listeners, or needs no word.
-pub(super) fn is_of_listeners(it: &Directive) -> bool {
+/// True if a server directive configures its listeners or needs no note.
+pub(super) fn is_listener_directive(it: &Directive) -> bool {
     matches!(it.name.as_str(), "listen" | "ssl_certificate" | "ssl_certificate_key" | "ssl")
-        || Known::of(&it.name) == Known::Needless
+        || Unsupported::of(&it.name) == Unsupported::Ignorable
 }

@@ -1,37 +1,36 @@
-//! nginx's configuration, made into a rule file.
+//! Importer for nginx configurations: converts them to a rule file.
 //!
-//! A configuration passes through in one straight line: files (with what they include), words,
-//! directives, what is in force in each server and location, and from there two ways: the limits become
-//! rules, and servers, locations and upstreams become the gateway. Whatever is not carried over, or means
-//! something slightly different here, is remarked upon with its line; nothing is left out in silence
-//! unless it makes no difference.
+//! Stages: files with their includes, tokens, directives, and the directives in effect in each server and
+//! location. Limits become rules; servers, locations and upstreams become the gateway. Every directive that
+//! is not converted, or has a slightly different meaning, gets a note with its line, unless it makes no
+//! difference.
 //!
 //! ```no_run
 //! let imported = sluicegate_config::nginx::import("/etc/nginx/nginx.conf")?;
-//! for remark in &imported.remarks {
-//!     eprintln!("{remark}");
+//! for note in &imported.notes {
+//!     eprintln!("{note}");
 //! }
 //! std::fs::write("rules.yaml", imported.yaml)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod condition;
+mod context;
+mod convert;
 mod directive;
-mod force;
+mod exclusion;
 mod gateway;
 mod include;
-mod known;
 mod limits;
 mod listen;
-mod nested;
-mod remark;
+mod note;
 mod routes;
-mod site;
+mod server;
 mod token;
 mod unit;
+mod unsupported;
 mod upstream;
 mod variable;
-mod walk;
 mod yaml;
 
 use std::path::Path;
@@ -39,64 +38,64 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-pub use remark::{Fate, Place, Remark};
+pub use note::{Disposition, Note, SourceLocation};
 
+use convert::Converter;
 use directive::Directive;
-use remark::Remarks;
-use walk::Walk;
+use note::Notes;
 
-/// A rule file made of an nginx configuration.
+/// A rule file converted from an nginx configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// The rule file's text. Comments say which line each thing comes from.
+pub struct ImportedConfig {
+    /// Text of the rule file. Comments name the source lines.
     pub yaml: String,
-    /// What is not simply carried over, in the order of files and lines.
-    pub remarks: Vec<Remark>,
+    /// Notes on directives that are not converted as they are, by file and line.
+    pub notes: Vec<Note>,
 }
 
-impl Imported {
-    /// How many directives are not carried over.
-    pub fn not_carried(&self) -> usize {
-        self.remarks.iter().filter(|remark| remark.fate == Fate::NotCarried).count()
+impl ImportedConfig {
+    /// Number of directives that are not converted.
+    pub fn unsupported_count(&self) -> usize {
+        self.notes.iter().filter(|note| note.disposition == Disposition::Unsupported).count()
     }
 }
 
-/// Why a configuration cannot be imported at all.
+/// Error that prevents an import.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ImportError {
     /// A file cannot be read.
-    #[error("{file} cannot be read: {why}")]
+    #[error("cannot read {file}: {reason}")]
     Unreadable {
         /// The file.
         file: Arc<str>,
-        /// Why not.
-        why: String,
+        /// The reason.
+        reason: String,
     },
-    /// A file is no nginx configuration.
-    #[error("{place}: {what}")]
+    /// A file is not a valid nginx configuration.
+    #[error("{location}: {message}")]
     Syntax {
-        /// Where.
-        place: Place,
-        /// What is wrong, and the remedy.
-        what: String,
+        /// Location of the error.
+        location: SourceLocation,
+        /// The error and its remedy.
+        message: String,
     },
 }
 
-/// Reads an nginx configuration, with the files it includes, and makes a rule file of it.
-pub fn import(path: impl AsRef<Path>) -> Result<Imported, ImportError> {
+/// Imports an nginx configuration with its includes.
+pub fn import(path: impl AsRef<Path>) -> Result<ImportedConfig, ImportError> {
     let path = path.as_ref();
-    let mut remarks = Remarks::default();
-    let directives = include::read(path, &mut remarks)?;
-    Ok(converted(&path.to_string_lossy(), &directives, remarks))
+    let mut notes = Notes::default();
+    let directives = include::read(path, &mut notes)?;
+    Ok(convert_directives(&path.to_string_lossy(), &directives, notes))
 }
 
-/// Makes a rule file of the text of one nginx file. What it includes is not looked for.
-pub fn convert(file_name: &str, text: &str) -> Result<Imported, ImportError> {
+/// Converts the text of one nginx file. Includes are not followed.
+pub fn convert(file_name: &str, text: &str) -> Result<ImportedConfig, ImportError> {
     let directives = directive::parse(&file_name.into(), text)?;
-    Ok(converted(file_name, &directives, Remarks::default()))
+    Ok(convert_directives(file_name, &directives, Notes::default()))
 }
 
-fn converted(name: &str, directives: &[Directive], mut remarks: Remarks) -> Imported {
-    let yaml = Walk::through(directives, &mut remarks).written(name);
-    Imported { yaml, remarks: remarks.into_sorted() }
+fn convert_directives(name: &str, directives: &[Directive], mut notes: Notes) -> ImportedConfig {
+    let yaml = Converter::collect(directives, &mut notes).into_yaml(name);
+    ImportedConfig { yaml, notes: notes.into_sorted() }
 }

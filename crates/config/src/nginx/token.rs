@@ -1,44 +1,44 @@
-//! Words and marks of an nginx file.
+//! Tokenizer for nginx files.
 //!
-//! Words end at white space, `;` and `{`; quotes count at a word's beginning only, `#` begins a comment
-//! only there, and the brace of `${name}` belongs to its word.
+//! Words end at whitespace, `;` and `{`. Quotes and `#` are special only at the start of a word, and the brace
+//! of `${name}` is part of its word.
 
-/// A word, or one of the three marks.
+/// A word, or one of the three punctuation marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Word(String),
     /// `;`
-    End,
+    Semicolon,
     /// `{`
-    Open,
+    OpenBrace,
     /// `}`
-    Close,
+    CloseBrace,
 }
 
-/// What is wrong with the text.
+/// A lexical error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TokenError {
-    #[error("the quote that begins here is never closed: add the closing quote")]
+    #[error("unclosed quote: add the closing quote")]
     OpenQuote,
-    #[error("text follows directly on the closing quote: put a space or `;` between them")]
+    #[error("text directly after a closing quote: add a space or `;`")]
     AfterQuote,
-    #[error("the block of Lua that begins here is never closed: add the closing brace")]
+    #[error("unclosed Lua block: add the closing brace")]
     OpenLua,
 }
 
-/// Takes one token after the other off a text.
-pub(super) struct Tokens<'a> {
+/// Reads tokens from a text.
+pub(super) struct Tokenizer<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    /// The line that is read, from 1.
+    /// Current line, from 1.
     pub(super) line: u32,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> Tokenizer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text.strip_prefix('\u{feff}').unwrap_or(text).chars().peekable(), line: 1 }
     }
 
-    fn take(&mut self) -> Option<char> {
+    fn next_char(&mut self) -> Option<char> {
         let c = self.rest.next();
         if c == Some('\n') {
             self.line = self.line.saturating_add(1);
@@ -46,20 +46,20 @@ impl<'a> Tokens<'a> {
         c
     }
 
-    /// The next token and the line it begins in; nothing at the end.
+    /// Returns the next token and its first line; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(Token, u32)>, (TokenError, u32)> {
         loop {
             let line = self.line;
-            let token = match self.take() {
+            let token = match self.next_char() {
                 None => return Ok(None),
                 Some(c) if c.is_ascii_whitespace() => continue,
                 Some('#') => {
-                    while self.take().is_some_and(|c| c != '\n') {}
+                    while self.next_char().is_some_and(|c| c != '\n') {}
                     continue;
                 }
-                Some(';') => Token::End,
-                Some('{') => Token::Open,
-                Some('}') => Token::Close,
+                Some(';') => Token::Semicolon,
+                Some('{') => Token::OpenBrace,
+                Some('}') => Token::CloseBrace,
                 Some(quote @ ('"' | '\'')) => Token::Word(self.quoted(quote).map_err(|error| (error, line))?),
                 Some(first) => Token::Word(self.word(first)),
             };
@@ -70,7 +70,7 @@ impl<'a> Tokens<'a> {
     fn quoted(&mut self, quote: char) -> Result<String, TokenError> {
         let mut word = String::new();
         loop {
-            match self.take().ok_or(TokenError::OpenQuote)? {
+            match self.next_char().ok_or(TokenError::OpenQuote)? {
                 '\\' => self.escape(&mut word),
                 c if c == quote => break,
                 c => word.push(c),
@@ -90,19 +90,19 @@ impl<'a> Tokens<'a> {
                 '\\' => self.escape(&mut word),
                 c => word.push(c),
             }
-            let of_variable = c == '$';
+            let is_variable = c == '$';
             next = match self.rest.peek() {
-                Some('{') if of_variable => self.take(),
+                Some('{') if is_variable => self.next_char(),
                 Some(c) if c.is_ascii_whitespace() || matches!(c, ';' | '{') => None,
-                _ => self.take(),
+                _ => self.next_char(),
             };
         }
         word
     }
 
-    /// What follows a backslash. A backslash that escapes nothing stays, as patterns need it.
+    /// Handles the character after a backslash. A backslash that escapes nothing is kept for regular expressions.
     fn escape(&mut self, word: &mut String) {
-        match self.take() {
+        match self.next_char() {
             Some(c @ ('"' | '\'' | '\\')) => word.push(c),
             Some('t') => word.push('\t'),
             Some('r') => word.push('\r'),
@@ -112,15 +112,15 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Passes over a block of Lua whose opening brace was just read.
+    /// Skips a Lua block after its opening brace.
     pub(super) fn skip_lua(&mut self) -> Result<(), TokenError> {
         let mut depth = 1_u32;
         while depth > 0 {
-            match self.take().ok_or(TokenError::OpenLua)? {
+            match self.next_char().ok_or(TokenError::OpenLua)? {
                 '{' => depth = depth.saturating_add(1),
                 '}' => depth -= 1,
                 quote @ ('"' | '\'') => self.skip_lua_text(quote),
-                '-' if self.rest.peek() == Some(&'-') => while self.take().is_some_and(|c| c != '\n') {},
+                '-' if self.rest.peek() == Some(&'-') => while self.next_char().is_some_and(|c| c != '\n') {},
                 _ => {}
             }
         }
@@ -128,9 +128,9 @@ impl<'a> Tokens<'a> {
     }
 
     fn skip_lua_text(&mut self, quote: char) {
-        while let Some(c) = self.take() {
+        while let Some(c) = self.next_char() {
             match c {
-                '\\' => drop(self.take()),
+                '\\' => drop(self.next_char()),
                 '\n' => return,
                 c if c == quote => return,
                 _ => {}
@@ -144,21 +144,21 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<String> {
-        let mut tokens = Tokens::new(text);
+        let mut tokens = Tokenizer::new(text);
         let mut words = Vec::new();
         while let Some((token, _)) = tokens.next().unwrap() {
             words.push(match token {
                 Token::Word(word) => word,
-                Token::End => ";".to_owned(),
-                Token::Open => "{".to_owned(),
-                Token::Close => "}".to_owned(),
+                Token::Semicolon => ";".to_owned(),
+                Token::OpenBrace => "{".to_owned(),
+                Token::CloseBrace => "}".to_owned(),
             });
         }
         words
     }
 
     #[test]
-    fn words_are_cut_as_nginx_cuts_them() {
+    fn words_are_split_like_nginx() {
         for (text, expected) in [
             ("a b;c", vec!["a", "b", ";", "c"]),
             ("a{b}", vec!["a", "{", "b}"]),
@@ -174,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_found_where_they_begin() {
+    fn errors_have_their_start_line() {
         for (text, error, line) in [("a\n 'b\n\n", TokenError::OpenQuote, 2), ("\n\n'a'b;", TokenError::AfterQuote, 3)]
         {
-            let mut tokens = Tokens::new(text);
+            let mut tokens = Tokenizer::new(text);
             let found = loop {
                 match tokens.next() {
                     Ok(Some(_)) => {}
@@ -190,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn braces_in_texts_and_comments_of_lua_do_not_count() {
-        let mut tokens = Tokens::new("a = '}' -- }\n if x then { } end } rest");
+    fn lua_braces_in_strings_and_comments_are_ignored() {
+        let mut tokens = Tokenizer::new("a = '}' -- }\n if x then { } end } rest");
         tokens.skip_lua().unwrap();
         assert_eq!(tokens.next().unwrap(), Some((Token::Word("rest".to_owned()), 2)));
-        assert_eq!(Tokens::new("{ }").skip_lua(), Err(TokenError::OpenLua));
+        assert_eq!(Tokenizer::new("{ }").skip_lua(), Err(TokenError::OpenLua));
     }
 }

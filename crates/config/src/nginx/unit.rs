@@ -1,10 +1,10 @@
-//! nginx's notations of times, sizes, rates and files.
+//! Parsers for nginx times, sizes, rates and file names.
 
 use std::time::Duration;
 
-use sluicegate_engine::limit::parse::{Bytes, Span};
+use sluicegate_engine::limit::parse::{HumanBytes, HumanDuration};
 
-/// A time such as `60`, `500ms` or `1m30s`; a number alone is seconds.
+/// Parses a time such as `60`, `500ms` or `1m30s`; a plain number is in seconds.
 pub(super) fn time(text: &str) -> Option<Duration> {
     let mut total: u64 = 0;
     let mut rest = text;
@@ -33,12 +33,12 @@ pub(super) fn time(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(total))
 }
 
-/// A time as the rule file writes it, if it is one that makes sense there.
-pub(super) fn our_time(time: Duration) -> Option<String> {
-    (!time.is_zero() && time <= Duration::from_secs(365 * 86_400)).then(|| Span(time).to_string())
+/// Formats a time in rule file syntax, if it is valid there.
+pub(super) fn to_rule_time(time: Duration) -> Option<String> {
+    (!time.is_zero() && time <= Duration::from_secs(365 * 86_400)).then(|| HumanDuration(time).to_string())
 }
 
-/// A size such as `500k` or `1m`, in bytes.
+/// Parses a size such as `500k` or `1m`, in bytes.
 pub(super) fn size(text: &str) -> Option<u64> {
     let (number, factor) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
@@ -52,25 +52,25 @@ pub(super) fn size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// A size as the rule file writes it.
-pub(super) fn our_size(bytes: u64) -> String {
-    Bytes(bytes).to_string()
+/// Formats a size in rule file syntax.
+pub(super) fn to_rule_size(bytes: u64) -> String {
+    HumanBytes(bytes).to_string()
 }
 
-/// Whether a text can be the name of a file, without variables.
+/// True if a text can be a file name without variables.
 pub(super) fn is_file(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('$') && !text.contains(char::is_control)
 }
 
-/// So many requests in each second or minute.
+/// A rate in requests per second or minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rate {
+pub(super) struct NginxRate {
     pub(super) count: u64,
     pub(super) per_minute: bool,
 }
 
-impl Rate {
-    /// Reads `10r/s` or `30r/m`.
+impl NginxRate {
+    /// Parses `10r/s` or `30r/m`.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (count, per_minute) = match text.strip_suffix("r/s") {
             Some(count) => (count, false),
@@ -80,13 +80,13 @@ impl Rate {
         (count > 0).then_some(Self { count, per_minute })
     }
 
-    /// As the rule file writes it.
-    pub(super) fn ours(self) -> String {
+    /// Formats the rate in rule file syntax.
+    pub(super) fn to_rule_rate(self) -> String {
         format!("{}/{}", self.count, if self.per_minute { "m" } else { "s" })
     }
 
-    /// How long so many requests take, rounded up to a millisecond.
-    pub(super) fn time_of(self, requests: u64) -> Duration {
+    /// Duration of this many requests, rounded up to a millisecond.
+    pub(super) fn duration_of(self, requests: u64) -> Duration {
         let period: u128 = if self.per_minute { 60_000 } else { 1_000 };
         let millis = (u128::from(requests) * period).div_ceil(u128::from(self.count));
         Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_nginx_reads_them() {
+    fn times_are_parsed_like_nginx() {
         for (text, millis) in
             [("60", 60_000), ("60s", 60_000), ("500ms", 500), ("1m30s", 90_000), ("1h 30m", 5_400_000)]
         {
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_rates_are_read_as_nginx_reads_them() {
+    fn sizes_and_rates_are_parsed_like_nginx() {
         assert_eq!((size("500k"), size("2M"), size("10")), (Some(512_000), Some(2 << 20), Some(10)));
         assert_eq!((size("k"), size("+1"), size(""), size("1.5m")), (None, None, None, None));
-        assert_eq!(Rate::read("30r/m").map(Rate::ours).as_deref(), Some("30/m"));
-        assert_eq!(Rate::read("10r/s").map(|rate| rate.time_of(3)), Some(Duration::from_millis(300)));
-        assert_eq!(Rate::read("7r/s").map(|rate| rate.time_of(1)), Some(Duration::from_millis(143)));
+        assert_eq!(NginxRate::read("30r/m").map(NginxRate::to_rule_rate).as_deref(), Some("30/m"));
+        assert_eq!(NginxRate::read("10r/s").map(|rate| rate.duration_of(3)), Some(Duration::from_millis(300)));
+        assert_eq!(NginxRate::read("7r/s").map(|rate| rate.duration_of(1)), Some(Duration::from_millis(143)));
         for text in ["0r/s", "10", "r/s", "1.5r/s", "-1r/s", "10r/h"] {
-            assert_eq!(Rate::read(text), None, "{text}");
+            assert_eq!(NginxRate::read(text), None, "{text}");
         }
     }
 }

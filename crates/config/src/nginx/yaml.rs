@@ -1,22 +1,22 @@
-//! Writing YAML that reads back as what was meant.
+//! YAML writer whose output parses back to the same values.
 
 use std::fmt::Write;
 
-/// Words that YAML takes for something else than text.
-const NOT_TEXT: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+/// Words that YAML does not read as text.
+const RESERVED_WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
 
-/// A text as a YAML scalar, in quotes where it needs them.
+/// A YAML scalar, quoted if necessary.
 pub(super) fn text(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_./-*".contains(&b);
-    let begins = text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'/');
-    let words = !text.contains("  ") && !text.ends_with(' ') && text.bytes().all(|b| plain(b) || b == b' ');
-    if begins && words && !NOT_TEXT.iter().any(|word| word.eq_ignore_ascii_case(text)) {
+    let starts_plain = text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'/');
+    let is_plain = !text.contains("  ") && !text.ends_with(' ') && text.bytes().all(|b| plain(b) || b == b' ');
+    if starts_plain && is_plain && !RESERVED_WORDS.iter().any(|word| word.eq_ignore_ascii_case(text)) {
         return text.to_owned();
     }
     quoted(text)
 }
 
-/// A text in double quotes.
+/// A double-quoted scalar.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -37,18 +37,18 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A list on one line, of items that are YAML already.
+/// A flow list of YAML items.
 pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// A map on one line, of names and values that are YAML already.
+/// A flow map of names and YAML values.
 pub(super) fn map<'a>(entries: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let entries: Vec<String> = entries.into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
     format!("{{ {} }}", entries.join(", "))
 }
 
-/// A comment of one line.
+/// A one-line comment.
 pub(super) fn comment(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() || c == '\u{feff}' { ' ' } else { c }).collect();
     format!("# {text}")
@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_written_reads_back(written in "\\PC*|[\\x00-\\x7f]*|[a-z *./-]+") {
+        fn written_text_reads_back(written in "\\PC*|[\\x00-\\x7f]*|[a-z *./-]+") {
             let file = format!("{}\nrules: [{}]", comment(&written), map([("name", text(&written))]));
             let (tree, findings) = crate::tree::parse(&file);
             prop_assert!(!findings.has_errors(), "{file}");

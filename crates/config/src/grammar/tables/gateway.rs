@@ -1,4 +1,4 @@
-//! The tables of `gateway`.
+//! Grammar tables of `gateway`.
 
 use super::super::Presence::{Default, Required};
 use super::super::{Field, Section, Shape};
@@ -8,260 +8,265 @@ const U32: u64 = u32::MAX as u64;
 
 /// `gateway`.
 pub(crate) static GATEWAY: Section = Section {
-    name: "gateway",
-    doc: "The reverse proxy in front of any program.",
+    name: "`gateway`",
+    doc: "Reverse proxy.",
     fields: fields! {
         "listen": Shape::Either(&[LISTEN, Shape::List(&LISTEN)]), Default("127.0.0.1:8080"), "0.0.0.0:8080",
-            "Where it listens: one address or several.";
+            "Listen address, or a list of them.";
         "connections": Shape::Section(&CONNECTIONS), ABSENT, "{ max: 10000, queue: 500, per_client: 100 }",
-            "The front door, before anything is read.";
-        "in_flight": Shape::Count(1, U32), Default("no bound"), "400",
-            "The most requests under way to upstreams at once.";
-        "threads": Shape::Count(1, 1024), Default("one for each core"), "2",
-            "How many threads serve.";
-        "trusted_proxies": Shape::List(&Shape::Network), Default("nobody"), "[10.0.0.0/8]",
-            "Whose forwarded headers and PROXY lines say who the client is.";
-        "forwarded": Shape::Either(&[
-            Shape::Word(&[
-                ("x-forwarded-for", "a list to which each proxy adds whom it was called by"),
-                ("forwarded", "the same as RFC 7239 has it"),
+            "Connection limits, checked before any request is read.";
+        "max_in_flight": Shape::Count(1, U32), Default("unlimited"), "400",
+            "Maximum number of requests in flight to all upstreams.";
+        "threads": Shape::Count(1, 1024), Default("one per core"), "2",
+            "Number of worker threads.";
+        "trusted_proxies": Shape::List(&Shape::Network), Default("none"), "[10.0.0.0/8]",
+            "Proxies that may report the client address, in forwarded headers and PROXY protocol headers.";
+        "client_ip_header": Shape::Either(&[
+            Shape::Keyword(&[
+                ("x-forwarded-for", "list to which each proxy appends the address of its peer"),
+                ("forwarded", "the same list in the format of RFC 7239"),
             ]),
             Shape::HeaderName,
         ]), Default("x-forwarded-for"), "x-real-ip",
-            "The header in which trusted proxies say who the client is; no other is read. One of any other name \
-             holds one address.";
-        "attributes": Shape::Map(&Shape::Either(&[Shape::Place, Shape::List(&Shape::Place)])), ABSENT,
+            "Header in which trusted proxies report the client address; other headers are ignored. A header other than \
+             these two contains a single address.";
+        "attributes": Shape::Map(&Shape::Either(&[Shape::AttributeLocation, Shape::List(&Shape::AttributeLocation)])),
+            ABSENT,
             "{ account: \"header['x-account']\", api_key: [\"header['x-api-key']\", \"query['key']\"] }",
-            "Where attributes of your own come from: the first place that has something. Places are \
-             `header['x']`, `cookie['x']`, `query['x']`, `scheme['X']` (what follows it in `Authorization`) and \
+            "Sources of custom attributes; the first source with a value is used. Sources are `header['x']`, \
+             `cookie['x']`, `query['x']`, `scheme['X']` (the credentials after that scheme in `Authorization`) and \
              `jwt['x']` (a claim of the verified token).";
-        "jwt": Shape::Section(&JWT), Default("no token is looked at"), "{ key: jwt.pem, algorithm: RS256 }",
-            "How tokens are verified. Rules then know every claim, as `jwt.sub`.";
-        "timeouts": Shape::Section(&TIMEOUTS), ABSENT, "{ head: 5s, idle: 75s }",
-            "How long clients may take.";
-        "max_head": Shape::Size, Default("64KiB"), "32KiB",
-            "The most bytes of a request's head, from 8KiB to 1MiB.";
-        "access_log": Shape::Either(&[Shape::Text, Shape::Section(&ACCESS_LOG)]), Default("requests are not noted"),
+        "jwt": Shape::Section(&JWT), Default("tokens are ignored"), "{ key: jwt.pem, algorithm: RS256 }",
+            "Verification of tokens. Rules can then use every claim, such as `jwt.sub`.";
+        "timeouts": Shape::Section(&TIMEOUTS), ABSENT, "{ header: 5s, idle: 75s }",
+            "Client timeouts.";
+        "max_header_size": Shape::Size, Default("64KiB"), "32KiB",
+            "Maximum size of the request line and headers, from 8KiB to 1MiB.";
+        "access_log": Shape::Either(&[Shape::Text, Shape::Section(&ACCESS_LOG)]), Default("no access log"),
             "access.log",
-            "Where requests are noted: a file, or `-` for standard output.";
+            "Access log: a file, or `-` for standard output.";
         "upstreams": Shape::Map(&Shape::Either(&[BUILTIN, Shape::Url, URLS, Shape::Section(&UPSTREAM)])), ABSENT,
             "{ shop: [\"http://127.0.0.1:9001\"], demo: builtin }",
-            "The programs behind the gateway, by name: a URL, several, or the long form.";
+            "Upstreams by name: a URL, a list of URLs, or the long form.";
         "routes": Shape::List(&Shape::Section(&ROUTE)), ABSENT, "[{ path: \"/{*rest}\", upstream: shop }]",
-            "Which request goes where: the most exact host wins, then the most exact path.";
+            "Routes. The most specific host wins, then the most specific path.";
     },
 };
 
 const LISTEN: Shape = Shape::Either(&[Shape::Address, Shape::Section(&LISTENER)]);
-const BUILTIN: Shape = Shape::Word(&[("builtin", "the built-in demo program")]);
+const BUILTIN: Shape = Shape::Keyword(&[("builtin", "built-in demo application")]);
 const URLS: Shape = Shape::List(&Shape::Url);
 
-/// One of `gateway.listen` in its long form.
+/// An entry of `gateway.listen`, long form.
 pub(crate) static LISTENER: Section = Section {
     name: "a listener",
-    doc: "An address to listen at, and what is spoken there.",
+    doc: "Listen address with its protocol options.",
     fields: fields! {
         "address": Shape::Address, Required, "0.0.0.0:443",
-            "The address.";
-        "tls": Shape::Section(&TLS), Default("not encrypted"), "{ certificate: cert.pem, key: key.pem }",
-            "Encrypts, by this certificate.";
-        "proxy_protocol": Shape::Truth, Default("false"), "true",
-            "Whether each connection begins with a PROXY line, version 1 or 2. It is believed from \
-             `trusted_proxies` only; all other connections are closed.";
+            "Listen address.";
+        "tls": Shape::Section(&TLS), Default("no TLS"), "{ certificate: cert.pem, key: key.pem }",
+            "TLS for the listen address.";
+        "proxy_protocol": Shape::Bool, Default("false"), "true",
+            "Require a PROXY protocol header (version 1 or 2) at the start of each connection. It is accepted only \
+             from `trusted_proxies`; other connections are closed.";
     },
 };
 
 /// `tls` of a listener.
 pub(crate) static TLS: Section = Section {
-    name: "tls",
-    doc: "A certificate and its key, read again when they change; `client_ca` is read at the start.",
+    name: "`tls`",
+    doc: "Certificate and private key, reloaded when the files change. `client_ca` is read only at startup.",
     fields: fields! {
         "certificate": Shape::Text, Required, "cert.pem",
-            "A file with the certificate and those above it, in PEM; relative to the rule file.";
+            "PEM file with the certificate chain, relative to the rule file.";
         "key": Shape::Text, Required, "key.pem",
-            "A file with its private key, in PEM; relative to the rule file.";
-        "client_ca": Shape::Text, Default("clients need no certificate"), "clients.pem",
-            "A file with the authorities, in PEM, one of which must have signed the certificate that a client shows.";
+            "PEM file with the private key, relative to the rule file.";
+        "client_ca": Shape::Text, Default("no client certificate required"), "clients.pem",
+            "PEM file with CA certificates, relative to the rule file. Clients must present a certificate that one of \
+             these CAs signed.";
     },
 };
 
 /// `gateway.connections`.
 pub(crate) static CONNECTIONS: Section = Section {
-    name: "connections",
-    doc: "How many connections are held at once.",
+    name: "`connections`",
+    doc: "Connection limits.",
     fields: fields! {
-        "max": Shape::Count(1, U32), Default("10000"), "10000", "Connections served at once.";
-        "queue": Shape::Count(0, U32), Default("500"), "500", "Connections that wait beyond those.";
-        "per_client": Shape::Count(1, U32), Default("no bound"), "100", "Connections of one client address.";
+        "max": Shape::Count(1, U32), Default("10000"), "10000", "Maximum number of connections that are served.";
+        "queue": Shape::Count(0, U32), Default("500"), "500", "Maximum number of connections that wait beyond `max`.";
+        "per_client": Shape::Count(1, U32), Default("unlimited"), "100",
+            "Maximum number of connections per client address.";
     },
 };
 
 /// `gateway.jwt`.
 pub(crate) static JWT: Section = Section {
-    name: "jwt",
-    doc: "How the token in `Authorization: Bearer` is verified. A token that is not good counts as none.",
+    name: "`jwt`",
+    doc: "Verification of the token in `Authorization: Bearer`. An invalid token counts as no token.",
     fields: fields! {
         "key": Shape::Text, Required, "jwt.pem",
-            "A file with the public key in PEM, or with the shared secret; relative to the rule file.";
-        "algorithm": Shape::Word(&[
-            ("RS256", "RSA, with the public key"),
-            ("RS384", "the same with SHA-384"),
-            ("RS512", "the same with SHA-512"),
-            ("PS256", "RSA-PSS, with the public key"),
-            ("PS384", "the same with SHA-384"),
-            ("PS512", "the same with SHA-512"),
-            ("ES256", "the curve P-256, with the public key"),
-            ("ES384", "the curve P-384, with the public key"),
-            ("EdDSA", "Ed25519, with the public key"),
-            ("HS256", "a shared secret of 32 bytes or more"),
-            ("HS384", "a shared secret of 48 bytes or more"),
-            ("HS512", "a shared secret of 64 bytes or more"),
+            "File with the public key in PEM format, or with the shared secret, relative to the rule file.";
+        "algorithm": Shape::Keyword(&[
+            ("RS256", "RSA with SHA-256; public key"),
+            ("RS384", "RSA with SHA-384; public key"),
+            ("RS512", "RSA with SHA-512; public key"),
+            ("PS256", "RSA-PSS with SHA-256; public key"),
+            ("PS384", "RSA-PSS with SHA-384; public key"),
+            ("PS512", "RSA-PSS with SHA-512; public key"),
+            ("ES256", "ECDSA with the curve P-256; public key"),
+            ("ES384", "ECDSA with the curve P-384; public key"),
+            ("EdDSA", "Ed25519; public key"),
+            ("HS256", "shared secret of at least 32 bytes"),
+            ("HS384", "shared secret of at least 48 bytes"),
+            ("HS512", "shared secret of at least 64 bytes"),
         ]), Required, "RS256",
-            "The one algorithm that is accepted.";
-        "issuer": Shape::Text, Default("anybody"), "https://login.example.com",
-            "Who must have issued it.";
-        "audience": Shape::Text, Default("anybody"), "shop",
-            "For whom it must be.";
+            "The only accepted algorithm.";
+        "issuer": Shape::Text, Default("any"), "https://login.example.com",
+            "Required issuer.";
+        "audience": Shape::Text, Default("any"), "shop",
+            "Required audience.";
     },
 };
 
 /// `gateway.timeouts`.
 pub(crate) static TIMEOUTS: Section = Section {
-    name: "timeouts",
-    doc: "How long clients may take.",
+    name: "`timeouts`",
+    doc: "Client timeouts.",
     fields: fields! {
-        "head": Shape::Duration, Default("10s"), "5s",
-            "For a request's head, from its first byte; also for the TLS handshake and the PROXY line.";
-        "idle": Shape::Duration, Default("60s"), "75s", "Between two requests of a connection.";
-        "request_body": Shape::Duration, Default("30s"), "10s", "Between two parts of a request's body.";
-        "send": Shape::Duration, Default("30s"), "10s", "To take the next part of an answer.";
-        "stop": Shape::Duration, Default("30s"), "1m", "For requests under way to end when the gateway stops.";
+        "header": Shape::Duration, Default("10s"), "5s",
+            "Timeout for the request header, from its first byte; also for the TLS handshake and the PROXY protocol \
+             header.";
+        "idle": Shape::Duration, Default("60s"), "75s", "Maximum time between two requests on a connection.";
+        "request_body": Shape::Duration, Default("30s"), "10s", "Maximum time between two parts of the request body.";
+        "write": Shape::Duration, Default("30s"), "10s",
+            "Maximum time until the client accepts the next part of the response.";
+        "drain": Shape::Duration, Default("30s"), "1m", "Maximum time for requests in flight to complete on shutdown.";
     },
 };
 
-/// `gateway.access_log` in its long form.
+/// `gateway.access_log`, long form.
 pub(crate) static ACCESS_LOG: Section = Section {
-    name: "access_log",
-    doc: "Where requests are noted.",
+    name: "`access_log`",
+    doc: "Access log.",
     fields: fields! {
         "file": Shape::Text, Required, "access.log",
-            "The file, relative to the rule file; `-` is standard output.";
-        "format": Shape::Word(&[
+            "Log file, relative to the rule file; `-` is standard output.";
+        "format": Shape::Keyword(&[
             ("json", "one JSON object per line"),
-            ("common", "the common log format, and behind it what was decided"),
+            ("common", "common log format, followed by the decision"),
         ]), Default("json"), "common",
-            "How a line looks.";
+            "Line format.";
     },
 };
 
-/// One of `gateway.upstreams` in its long form.
+/// An entry of `gateway.upstreams`, long form.
 pub(crate) static UPSTREAM: Section = Section {
     name: "an upstream",
-    doc: "A program behind the gateway.",
+    doc: "Application behind the gateway, on one or several servers.",
     fields: fields! {
         "servers": Shape::Either(&[BUILTIN, Shape::Url, URLS]), Required, "[\"http://127.0.0.1:9001\"]",
-            "Where it is: base URLs, each of an equal.";
-        "balance": Shape::Word(&[
-            ("round_robin", "one after the other"),
-            ("least_in_flight", "to the one with the fewest requests under way"),
+            "Base URLs of the servers. All servers must be equivalent.";
+        "balance": Shape::Keyword(&[
+            ("round_robin", "the servers one after the other"),
+            ("least_in_flight", "the server with the fewest requests in flight"),
         ]), Default("round_robin"), "least_in_flight",
-            "How requests are spread over its servers.";
-        "protocol": Shape::Word(&[
+            "Load balancing over the servers.";
+        "protocol": Shape::Keyword(&[
             ("http1", "HTTP/1.1"),
-            ("http2", "HTTP/2, which gRPC needs; without TLS by prior knowledge"),
+            ("http2", "HTTP/2, required for gRPC; without TLS by prior knowledge"),
         ]), Default("http1"), "http2",
-            "What is spoken with it.";
-        "health": Shape::Either(&[Shape::Path, Shape::Section(&HEALTH)]), Default("its servers are not asked"),
+            "Protocol of the upstream.";
+        "health": Shape::Either(&[Shape::Path, Shape::Section(&HEALTH)]), Default("no health checks"),
             "/healthz",
-            "How its servers are asked whether they are well.";
+            "Health check of the servers.";
         "retries": Shape::Count(0, 10), Default("1"), "2",
-            "On how many further servers a request may be tried, where that is safe.";
+            "Maximum number of other servers on which a request is retried, if that is safe.";
         "host": Shape::Either(&[
-            Shape::Word(&[
-                ("client", "the one the client asked for"),
-                ("server", "the server's own, of its URL"),
+            Shape::Keyword(&[
+                ("client", "the host that the client requested"),
+                ("server", "the host in the URL of the server"),
             ]),
             Shape::Host,
         ]), Default("client"), "server",
-            "The `Host` it is sent: one of these words, or a fixed one.";
-        "connections": Shape::Count(1, U32), Default("as many as there are requests"), "100",
-            "The most connections to each of its servers.";
-        "ca": Shape::Text, Default("the public authorities"), "ca.pem",
-            "A file with the certificates of who may vouch for it; relative to the rule file.";
-        "timeouts": Shape::Section(&UPSTREAM_TIMEOUTS), ABSENT, "{ connect: 1s, answer: 10s }",
-            "How long it may take.";
+            "`Host` header that is sent to the upstream: one of these keywords, or a fixed host.";
+        "max_connections": Shape::Count(1, U32), Default("unlimited"), "100",
+            "Maximum number of connections to each server.";
+        "ca": Shape::Text, Default("public CAs"), "ca.pem",
+            "PEM file with the trusted CA certificates, relative to the rule file.";
+        "timeouts": Shape::Section(&UPSTREAM_TIMEOUTS), ABSENT, "{ connect: 1s, response: 10s }",
+            "Upstream timeouts.";
     },
 };
 
-/// `health` of an upstream in its long form.
+/// `health` of an upstream, long form.
 pub(crate) static HEALTH: Section = Section {
-    name: "health",
-    doc: "How a server is asked whether it is well: `GET` must be answered with 2xx or 3xx.",
+    name: "`health`",
+    doc: "Health check of a server: a `GET` request must return 2xx or 3xx.",
     fields: fields! {
-        "path": Shape::Path, Required, "/healthz", "The path.";
-        "every": Shape::Duration, Default("5s"), "10s", "How often.";
-        "timeout": Shape::Duration, Default("1s"), "500ms", "How long it may take.";
+        "path": Shape::Path, Required, "/healthz", "Path of the request.";
+        "interval": Shape::Duration, Default("5s"), "10s", "Interval between checks.";
+        "timeout": Shape::Duration, Default("1s"), "500ms", "Timeout of a check.";
         "failures": Shape::Count(1, 1000), Default("3"), "1",
-            "After how many failures in a row it gets no more requests.";
+            "Number of consecutive failures after which the server receives no requests.";
         "successes": Shape::Count(1, 1000), Default("2"), "1",
-            "After how many successes in a row it gets them again.";
+            "Number of consecutive successes after which it receives requests again.";
     },
 };
 
 /// `timeouts` of an upstream.
 pub(crate) static UPSTREAM_TIMEOUTS: Section = Section {
-    name: "an upstream's timeouts",
-    doc: "How long an upstream may take.",
+    name: "upstream timeouts",
+    doc: "Timeouts for requests to an upstream.",
     fields: fields! {
-        "connect": Shape::Duration, Default("2s"), "500ms", "To connect, TLS included.";
-        "answer": Shape::Duration, Default("60s"), "10s",
-            "From when the request is sent until the answer's head is there.";
-        "body": Shape::Duration, Default("60s"), "10s", "Between two parts of the answer's body.";
-        "idle": Shape::Duration, Default("30s"), "90s", "How long an unused connection is kept.";
+        "connect": Shape::Duration, Default("2s"), "500ms", "Timeout for the connection, including the TLS handshake.";
+        "response": Shape::Duration, Default("60s"), "10s",
+            "Timeout for the response header, after the request is sent.";
+        "body": Shape::Duration, Default("60s"), "10s", "Maximum time between two parts of the response body.";
+        "idle": Shape::Duration, Default("30s"), "90s", "Maximum time that an idle connection is kept.";
     },
 };
 
-/// One of `gateway.routes`.
+/// An entry of `gateway.routes`.
 pub(crate) static ROUTE: Section = Section {
     name: "a route",
-    doc: "Which requests go where. A route without `upstream` needs `answer`.",
+    doc: "Selects requests, and forwards them with `upstream` or responds with `respond`.",
     fields: fields! {
         "host": Shape::HostPattern, Default("any"), "shop.example.com",
-            "The host asked for; `*.` and a name stands for all below it.";
+            "Requested host; `*.` followed by a domain matches all its subdomains.";
         "methods": Shape::List(&Shape::Method), Default("any"), "[GET, HEAD]",
-            "The methods.";
+            "Request methods.";
         "path": Shape::RoutePath, Required, "\"/api/{*rest}\"",
-            "The path. `{name}` stands for one segment, `{*name}` at the end for all that follows.";
-        "upstream": Shape::Text, ABSENT, "shop", "The name of an upstream.";
-        "strip": Shape::Path, Default("nothing"), "/api",
-            "What is taken off the front of the path before it is sent on: whole segments of `path`.";
-        "answer": Shape::Section(&ANSWER), ABSENT, "{ status: 200, body: pong }",
-            "What is answered here, without asking an upstream.";
+            "Path. `{name}` matches one segment, `{*name}` at the end matches all remaining segments.";
+        "upstream": Shape::Text, ABSENT, "shop", "Name of an upstream.";
+        "strip_prefix": Shape::Path, Default("none"), "/api",
+            "Leading segments of `path` that are removed before the request is forwarded.";
+        "respond": Shape::Section(&RESPONSE), ABSENT, "{ status: 200, body: pong }",
+            "Response of the gateway itself, without an upstream.";
     },
 };
 
-/// `answer` of a route.
-pub(crate) static ANSWER: Section = Section {
-    name: "answer",
-    doc: "What the gateway itself answers.",
+/// `respond` of a route.
+pub(crate) static RESPONSE: Section = Section {
+    name: "`respond`",
+    doc: "Response of the gateway itself.",
     fields: fields! {
-        "status": Shape::Count(200, 599), Default("200"), "404", "The HTTP status.";
-        "body": Shape::Text, ABSENT, "pong", "A text.";
-        "json": Shape::Json, ABSENT, "{ ok: true }", "JSON.";
-        "file": Shape::Text, ABSENT, "index.html", "A file's contents; relative to the rule file.";
-        "headers": HEADERS, ABSENT, "{ cache-control: no-store }", "Further headers.";
-        "redirect": Shape::Either(&[Shape::Location, Shape::Section(&ANSWER_REDIRECT)]), ABSENT, "/new",
-            "Sends the client elsewhere instead.";
+        "status": Shape::Count(200, 599), Default("200"), "404", "HTTP status.";
+        "body": Shape::Text, ABSENT, "pong", "Text body.";
+        "json": Shape::Json, ABSENT, "{ ok: true }", "JSON body.";
+        "file": Shape::Text, ABSENT, "index.html", "File with the body, relative to the rule file.";
+        "headers": HEADERS, ABSENT, "{ cache-control: no-store }", "Additional headers.";
+        "redirect": Shape::Either(&[Shape::Location, Shape::Section(&RESPONSE_REDIRECT)]), ABSENT, "/new",
+            "Redirect the client instead.";
     },
 };
 
-/// `answer.redirect` in its long form.
-pub(crate) static ANSWER_REDIRECT: Section = Section {
-    name: "answer.redirect",
-    doc: "Sends the client elsewhere, for now or for good.",
+/// `respond.redirect`, long form.
+pub(crate) static RESPONSE_REDIRECT: Section = Section {
+    name: "`respond.redirect`",
+    doc: "Temporary or permanent redirect.",
     fields: fields! {
-        "location": Shape::Location, Required, "https://www.example.com/", "Where to.";
+        "location": Shape::Location, Required, "https://www.example.com/", "Target of the redirect.";
         "status": Shape::Count(301, 308), Default("302"), "308",
-            "302, 303 or 307 for now, 301 or 308 for good.";
+            "HTTP status: 302, 303 or 307 for a temporary redirect, 301 or 308 for a permanent one.";
     },
 };

@@ -1,0 +1,107 @@
+//! Converts the YAML tree to settings.
+//!
+//! Every parser continues after an error, so that one run reports all of them: it reports the error and
+//! returns `None`, and the caller continues with the next field. The [grammar](crate::grammar) defines the
+//! allowed fields; the functions here convert values to types.
+
+mod adaptive;
+mod admin;
+mod cost;
+mod file;
+mod gateway;
+mod host;
+mod limit;
+mod listener;
+mod log;
+mod map;
+mod on_limit;
+mod paths;
+mod reply;
+mod rule;
+mod server;
+mod store;
+mod value;
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use sluicegate_engine::LimitError;
+
+use crate::diagnostic::{DiagnosticBuilder, DiagnosticSink};
+use crate::source::Span;
+use crate::tree::{Node, Value};
+
+pub(crate) use file::{MAX_RULES, parse_settings, parse_shared_rules};
+pub(crate) use limit::{limit, short_form};
+pub(crate) use map::FieldMap;
+pub(crate) use reply::json;
+pub(crate) use rule::{MAX_LIMITS, ParsedRule, RuleSpans};
+pub(crate) use value::FieldValue;
+
+/// Shared state of the parsers.
+pub(crate) struct ParseContext<'s> {
+    /// The file's text.
+    pub(crate) text: &'s str,
+    /// Base directory of files named in the rule file; `None` if they are not opened.
+    pub(crate) folder: Option<&'s Path>,
+    pub(crate) findings: RefCell<DiagnosticSink>,
+    /// Fields read so far, by section; the grammar's test compares them with the tables.
+    #[cfg(test)]
+    pub(crate) requested_fields: RefCell<std::collections::BTreeSet<(&'static str, &'static str)>>,
+}
+
+impl<'s> ParseContext<'s> {
+    pub(crate) fn new(text: &'s str, folder: Option<&'s Path>) -> Self {
+        Self {
+            text,
+            folder,
+            findings: RefCell::default(),
+            #[cfg(test)]
+            requested_fields: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn report(&self, finding: DiagnosticBuilder) {
+        self.findings.borrow_mut().push(finding);
+    }
+
+    /// Reports an invalid limit.
+    pub(crate) fn report_limit(&self, span: Span, error: &LimitError, remedy: impl Fn() -> String) {
+        let (message, help) = split_help(&error.to_string());
+        self.report(DiagnosticBuilder::error(span, message).label("invalid").help(help.unwrap_or_else(remedy)));
+    }
+
+    /// Span of a part of a text value. For a text with escapes or several lines, the span of the entire value.
+    pub(crate) fn subspan(&self, node: &Node<'_>, at: usize, len: usize) -> Span {
+        let Value::Text(text) = &node.value else { return node.span };
+        let written = self.text.get(node.span.start..node.span.end).unwrap_or_default();
+        let indent = match written.find(&**text) {
+            Some(indent @ 0..=1) if at <= text.len() => indent,
+            _ => return node.span,
+        };
+        let start = node.span.start + indent + at;
+        let end = (start + len).min(node.span.start + indent + text.len());
+        Span::new(start, end.max(start))
+    }
+}
+
+/// Splits `message: help`.
+fn split_help(message: &str) -> (String, Option<String>) {
+    match message.rsplit_once(": ") {
+        Some((message, help)) => (message.to_owned(), Some(help.to_owned())),
+        None => (message.to_owned(), None),
+    }
+}
+
+/// Returns the known word nearest to a misspelled one.
+pub(crate) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    if word.len() > 64 {
+        return None;
+    }
+    let folded = word.to_lowercase().replace('-', "_");
+    known
+        .map(|candidate| (strsim::osa_distance(&folded, &candidate.to_lowercase().replace('-', "_")), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
