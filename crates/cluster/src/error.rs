@@ -1,32 +1,32 @@
-//! What goes wrong between this process and the store.
+//! Errors between this process and the store.
 //!
-//! [`StoreError`] is what one call met, [`Failure`] is what an asker hears, and [`StartError`] is what keeps
-//! the driver from starting at all. A store that is down is not one of those: the driver starts without it.
+//! [`StoreError`] is the error of one call, [`CallError`] is the error a caller receives, and [`StartError`]
+//! prevents the client from starting. A store that is down is not a start error: the client starts without it.
 
 use std::io;
 use std::sync::Arc;
 
-/// Why an ask was not answered by the store.
+/// Reason why a call got no reply from the store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
-    /// The store took too long.
-    #[error("the store did not answer within the deadline")]
+pub(crate) enum CallError {
+    /// The deadline passed.
+    #[error("the store did not respond within the timeout")]
     Deadline,
-    /// The store has been failing and is left alone until a probe passes.
-    #[error("the store is not asked while it fails")]
+    /// The breaker is open: the store fails and is not called until a probe succeeds.
+    #[error("the circuit breaker of the store is open")]
     Degraded,
-    /// Too many asks wait already.
-    #[error("too many asks wait for the store")]
-    Overloaded,
-    /// The driver has been closed.
-    #[error("the store's driver is closed")]
+    /// The call queue is full.
+    #[error("the request queue of the store is full")]
+    QueueFull,
+    /// The client has been closed.
+    #[error("the store client is closed")]
     Closed,
-    /// The store answered with an error, or not at all.
+    /// The store returned an error, or no reply.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What a call to the store met. Says where it can what to do about it.
+/// Error of one call to the store. Names the remedy if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {detail}")]
 pub(crate) struct StoreError {
@@ -34,68 +34,68 @@ pub(crate) struct StoreError {
     pub(crate) detail: Arc<str>,
 }
 
-/// Kinds of what a call can meet.
+/// Kinds of store errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
     /// No connection could be made, or it was lost.
     #[error("the store cannot be reached")]
     Unreachable,
-    /// The connection stands but the answer did not come.
-    #[error("the store did not answer")]
-    Silent,
-    /// User or password are wrong, or the user may not do what is needed.
-    #[error("the store refuses this user; check username, password and its ACL")]
-    Refused,
-    /// The server is a replica: its primary is elsewhere now.
+    /// The connection is open but no reply came.
+    #[error("the store did not respond")]
+    Timeout,
+    /// User or password are wrong, or the user lacks a permission.
+    #[error("the store rejected the credentials; check username, password and the user's ACL")]
+    AccessDenied,
+    /// The server is a replica; the primary is elsewhere.
     #[error("the server is a replica")]
     ReadOnly,
-    /// The server is still reading its data from disk.
+    /// The server is still loading its data from disk.
     #[error("the store is loading its data")]
     Loading,
     /// The cluster does not serve this slot.
     #[error("the cluster is down")]
     ClusterDown,
-    /// The slot moved again and again.
-    #[error("the slot moved too often")]
+    /// The slot moved too many times.
+    #[error("too many redirects")]
     Moved,
-    /// The slot is on the move, and its keys stand on both sides.
-    #[error("the slot is being moved")]
+    /// The slot is migrating, and its keys are split between two nodes.
+    #[error("the slot is being migrated")]
     TryAgain,
-    /// The server has no memory for another key.
+    /// The server is out of memory.
     #[error("the store is out of memory; raise maxmemory")]
     OutOfMemory,
-    /// A script of someone else holds the server.
+    /// Another client's script blocks the server.
     #[error("the store is busy with another script")]
     Busy,
-    /// The server keeps forgetting our scripts.
-    #[error("the store does not keep scripts")]
+    /// The server keeps dropping our scripts.
+    #[error("the store does not retain scripts")]
     NoScript,
     /// A script failed.
     #[error("a script failed in the store")]
     Script,
-    /// The answer is not of the form that was agreed.
-    #[error("the store's answer makes no sense")]
-    Unintelligible,
+    /// The reply is malformed.
+    #[error("the store's reply is malformed")]
+    InvalidReply,
 }
 
-/// What an error says about the store as a whole.
+/// Effect of an error on the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
-    /// Nothing: another call may well pass.
-    None,
-    /// A little: a few of these in a row, and the store is left alone.
-    Counts,
-    /// Everything: no call passes until something is done.
-    Decides,
+pub(crate) enum BreakerEffect {
+    /// No effect: another call may succeed.
+    Ignore,
+    /// Counts: a few of these in a row open the breaker.
+    Count,
+    /// Opens the breaker at once: no call can succeed until something changes.
+    Trip,
 }
 
 impl StoreErrorKind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their discriminants.
     pub const ALL: [Self; 13] = [
         Self::Unreachable,
-        Self::Silent,
-        Self::Refused,
+        Self::Timeout,
+        Self::AccessDenied,
         Self::ReadOnly,
         Self::Loading,
         Self::ClusterDown,
@@ -105,15 +105,15 @@ impl StoreErrorKind {
         Self::Busy,
         Self::NoScript,
         Self::Script,
-        Self::Unintelligible,
+        Self::InvalidReply,
     ];
 
-    /// A short name for figures and logs.
+    /// A short name for metrics and logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
-            Self::Silent => "silent",
-            Self::Refused => "refused",
+            Self::Timeout => "silent",
+            Self::AccessDenied => "refused",
             Self::ReadOnly => "read_only",
             Self::Loading => "loading",
             Self::ClusterDown => "cluster_down",
@@ -123,22 +123,22 @@ impl StoreErrorKind {
             Self::Busy => "busy",
             Self::NoScript => "no_script",
             Self::Script => "script",
-            Self::Unintelligible => "unintelligible",
+            Self::InvalidReply => "unintelligible",
         }
     }
 
-    /// What it says about the store as a whole.
-    pub(crate) const fn weight(self) -> Weight {
+    /// Effect of this kind on the circuit breaker.
+    pub(crate) const fn breaker_effect(self) -> BreakerEffect {
         match self {
-            Self::Unreachable | Self::Refused | Self::ReadOnly | Self::Loading => Weight::Decides,
-            Self::Silent
+            Self::Unreachable | Self::AccessDenied | Self::ReadOnly | Self::Loading => BreakerEffect::Trip,
+            Self::Timeout
             | Self::ClusterDown
             | Self::Moved
             | Self::TryAgain
             | Self::OutOfMemory
             | Self::Busy
-            | Self::NoScript => Weight::Counts,
-            Self::Script | Self::Unintelligible => Weight::None,
+            | Self::NoScript => BreakerEffect::Count,
+            Self::Script | Self::InvalidReply => BreakerEffect::Ignore,
         }
     }
 }
@@ -148,9 +148,9 @@ impl StoreError {
         Self { kind, detail: detail.as_ref().into() }
     }
 
-    /// An answer that is not of the form that was agreed.
-    pub(crate) fn unintelligible(detail: impl AsRef<str>) -> Self {
-        Self::new(StoreErrorKind::Unintelligible, detail)
+    /// The error for a malformed reply.
+    pub(crate) fn invalid_reply(detail: impl AsRef<str>) -> Self {
+        Self::new(StoreErrorKind::InvalidReply, detail)
     }
 }
 
@@ -164,27 +164,27 @@ impl From<redis::RedisError> for StoreError {
             ErrorKind::Server(Server::TryAgain) => StoreErrorKind::TryAgain,
             ErrorKind::Server(Server::ClusterDown | Server::MasterDown) => StoreErrorKind::ClusterDown,
             ErrorKind::Server(Server::ReadOnly) => StoreErrorKind::ReadOnly,
-            ErrorKind::Server(Server::NoPerm) | ErrorKind::AuthenticationFailed => StoreErrorKind::Refused,
+            ErrorKind::Server(Server::NoPerm) | ErrorKind::AuthenticationFailed => StoreErrorKind::AccessDenied,
             ErrorKind::Extension => match error.code() {
                 Some("OOM") => StoreErrorKind::OutOfMemory,
                 Some("BUSY") => StoreErrorKind::Busy,
-                Some("NOAUTH" | "WRONGPASS") => StoreErrorKind::Refused,
-                // Replicas wait until they have as many as the primary wants.
+                Some("NOAUTH" | "WRONGPASS") => StoreErrorKind::AccessDenied,
+                // The primary refuses writes until it has enough replicas or can save.
                 Some("NOREPLICAS" | "MISCONF") => StoreErrorKind::ClusterDown,
                 _ => StoreErrorKind::Script,
             },
             ErrorKind::Server(_) => StoreErrorKind::Script,
             ErrorKind::Io => StoreErrorKind::Unreachable,
-            // The parser lost its place: nothing more can be read from this connection.
+            // The parser is out of sync: nothing more can be read from this connection.
             ErrorKind::Parse => StoreErrorKind::Unreachable,
-            _ => StoreErrorKind::Unintelligible,
+            _ => StoreErrorKind::InvalidReply,
         };
-        Self::new(kind, described(&error))
+        Self::new(kind, describe(&error))
     }
 }
 
-/// What the error says of itself, without its code's name in Rust.
-fn described(error: &redis::RedisError) -> String {
+/// The server's code and message, without the Rust name of the code.
+fn describe(error: &redis::RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         (Some(code), None) => code.to_owned(),
@@ -192,32 +192,32 @@ fn described(error: &redis::RedisError) -> String {
     }
 }
 
-/// Why the driver could not start.
+/// Reason why the client could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// There is no node to ask.
-    #[error("the store has no nodes; name at least one as host:port")]
+    /// No node is configured.
+    #[error("no store nodes; specify at least one as host:port")]
     NoNodes,
     /// A node is not written as `host:port`.
     #[error("`{0}` is not host:port")]
-    Node(String),
-    /// A Redis Cluster has no other database.
+    InvalidNode(String),
+    /// A Redis Cluster has only database 0.
     #[error("a Redis Cluster has no database {0}; use 0")]
     Database(u32),
-    /// The file of certificates cannot be read.
+    /// The CA file cannot be read.
     #[error("the certificates in {path} cannot be used: {reason}")]
     Authority {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Encryption cannot be set up.
-    #[error("encryption cannot be set up: {0}")]
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}")]
     Tls(String),
-    /// The system gives no thread or no event queue.
-    #[error("the system gives the driver no thread: {0}")]
+    /// The operating system provides no thread or no event queue.
+    #[error("cannot spawn the store client thread: {0}")]
     Thread(#[from] io::Error),
 }
 
@@ -226,24 +226,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_its_number() {
+    fn kinds_match_their_discriminants() {
         for (number, kind) in StoreErrorKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, number);
         }
     }
 
     #[test]
-    fn errors_of_the_server_are_told_apart() {
-        let told = |text: &str| {
+    fn server_errors_are_classified() {
+        let classify = |text: &str| {
             let value = redis::parse_redis_value(format!("-{text}\r\n").as_bytes());
             value.and_then(redis::Value::extract_error).map(|_| ()).map_err(StoreError::from)
         };
         let cases = [
             ("OOM command not allowed when used memory > 'maxmemory'.", StoreErrorKind::OutOfMemory),
             ("BUSY Redis is busy running a script.", StoreErrorKind::Busy),
-            ("NOAUTH Authentication required.", StoreErrorKind::Refused),
-            ("WRONGPASS invalid username-password pair", StoreErrorKind::Refused),
-            ("NOPERM this user has no permissions", StoreErrorKind::Refused),
+            ("NOAUTH Authentication required.", StoreErrorKind::AccessDenied),
+            ("WRONGPASS invalid username-password pair", StoreErrorKind::AccessDenied),
+            ("NOPERM this user has no permissions", StoreErrorKind::AccessDenied),
             ("READONLY You can't write against a read only replica.", StoreErrorKind::ReadOnly),
             ("LOADING Redis is loading the dataset in memory", StoreErrorKind::Loading),
             ("CLUSTERDOWN The cluster is down", StoreErrorKind::ClusterDown),
@@ -255,7 +255,7 @@ mod tests {
             ("MISCONF Redis is configured to save RDB snapshots", StoreErrorKind::ClusterDown),
         ];
         for (text, kind) in cases {
-            let error = told(text).err();
+            let error = classify(text).err();
             assert_eq!(error.as_ref().map(|error| error.kind), Some(kind), "{text}");
             assert!(error.is_some_and(|error| error.to_string().contains(text)), "{text}");
         }

@@ -1,6 +1,6 @@
-//! How the store is doing, as this process sees it.
+//! Store health as seen by this process.
 //!
-//! Counters are written by the driver and read by whoever asks: a snapshot costs some loads and no waiting.
+//! The client writes the counters; a snapshot costs a few atomic loads and never blocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,124 +12,124 @@ use parking_lot::Mutex;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::LeaseCounters;
 
-/// A snapshot of how the store is doing.
+/// Health snapshot of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// Whether the store is asked.
-    pub state: State,
-    /// Decisions that wanted the store.
-    pub asks: u64,
-    /// Calls that were sent for them: each carries many.
+    /// Connection state.
+    pub state: StoreState,
+    /// Decisions that needed the store.
+    pub decisions: u64,
+    /// Calls sent for them; each carries many decisions.
     pub calls: u64,
-    /// Asks that passed their deadline.
+    /// Decisions that passed their deadline.
     pub timeouts: u64,
-    /// Asks that failed because too many waited.
+    /// Decisions that failed because the call queue was full.
     pub overloads: u64,
-    /// Asks that failed at once because the store was not asked.
+    /// Decisions that failed at once because the breaker was open.
     pub refusals: u64,
-    /// Answers that came when nobody waited for them any more. What they took was given back.
-    pub late_answers: u64,
-    /// Failed calls by what they met; kinds that never came are absent.
+    /// Replies that arrived after their caller was gone. They were undone.
+    pub late_replies: u64,
+    /// Failed calls by error kind; kinds with no failures are absent.
     pub failures: BTreeMap<StoreErrorKind, u64>,
-    /// How often the breaker opened.
+    /// Number of times the breaker opened.
     pub breaker_openings: u64,
-    /// How often a connection was made again.
+    /// Number of reconnects.
     pub reconnects: u64,
-    /// Foreign or broken values at our keys that were replaced.
+    /// Foreign or corrupt values replaced at our keys.
     pub healed: u64,
-    /// How many processes share the store, as last known.
+    /// Number of processes that share the store, as last known.
     pub live_nodes: Option<u32>,
-    /// What this process has leased.
+    /// Leases held by this process.
     pub leases: Leases,
-    /// What is wrong with how the store is set up.
+    /// Warnings about the server configuration.
     pub warnings: Vec<String>,
-    /// What the last failed call met.
+    /// Error of the last failed call.
     pub last_error: Option<String>,
 }
 
-/// What this process has leased: slices of limits that it decides from by itself. Looked at every fifty
+/// Leases of this process: slices of limits from which it decides locally. Updated every fifty
 /// milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leases {
-    /// Keys that a slice is held of.
+    /// Keys with a leased slice.
     pub keys: u64,
-    /// What is unspent of these slices.
+    /// Unspent tokens of these slices.
     pub tokens: u64,
-    /// Slices that came to a key that held none.
+    /// Slices granted to a key without one.
     pub taken: u64,
-    /// Slices that were held and last longer since, with more in them or without.
+    /// Slices extended, with or without more tokens.
     pub renewed: u64,
-    /// Slices that went back unspent, in whole or in part.
+    /// Slices returned unspent, in whole or in part.
     pub returned: u64,
-    /// Slices that ended before they were spent. What was left of them counts as spent.
+    /// Slices that expired unspent. The rest of them counts as spent.
     pub expired: u64,
 }
 
-/// Whether the store is asked.
+/// Connection state of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum StoreState {
     /// The first connection is being made.
     Connecting,
-    /// It answers.
+    /// Connected and answering.
     Connected,
-    /// It failed, and is only probed.
+    /// The breaker is open; the store is only probed.
     Degraded {
-        /// Since when.
+        /// Time the breaker opened.
         since: Instant,
     },
-    /// The driver has been closed.
+    /// The client has been closed.
     Closed,
 }
 
-/// What the driver counts.
+/// Counters of the store client.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) asks: AtomicU64,
+    pub(crate) decisions: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) timeouts: AtomicU64,
     pub(crate) overloads: AtomicU64,
     pub(crate) refusals: AtomicU64,
-    pub(crate) late_answers: AtomicU64,
+    pub(crate) late_replies: AtomicU64,
     pub(crate) breaker_openings: AtomicU64,
     pub(crate) reconnects: AtomicU64,
-    pub(crate) healed: AtomicU64,
+    pub(crate) replaced: AtomicU64,
     pub(crate) leases: Arc<LeaseCounters>,
     failures: [AtomicU64; StoreErrorKind::ALL.len()],
-    /// Zero stands for unknown: this process itself is one.
+    /// Zero means unknown: this process itself counts as one.
     live_nodes: AtomicU32,
-    remarks: Mutex<Remarks>,
+    details: Mutex<HealthDetails>,
 }
 
 #[derive(Debug, Default)]
-struct Remarks {
-    /// By the server they are about.
+struct HealthDetails {
+    /// By server.
     warnings: BTreeMap<String, Vec<String>>,
     last_error: Option<StoreError>,
 }
 
 impl Counters {
-    pub(crate) fn add(counter: &AtomicU64, many: u64) {
-        counter.fetch_add(many, Ordering::Relaxed);
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub(crate) fn failed(&self, error: &StoreError) {
+    pub(crate) fn record_failure(&self, error: &StoreError) {
         Self::add(&self.failures[error.kind as usize], 1);
-        self.remarks.lock().last_error = Some(error.clone());
+        self.details.lock().last_error = Some(error.clone());
     }
 
-    /// Replaces what was remarked about `server`.
-    pub(crate) fn warn(&self, server: String, warnings: Vec<String>) {
-        let mut remarks = self.remarks.lock();
+    /// Replaces the warnings about `server`.
+    pub(crate) fn set_warnings(&self, server: String, warnings: Vec<String>) {
+        let mut details = self.details.lock();
         if warnings.is_empty() {
-            remarks.warnings.remove(&server);
+            details.warnings.remove(&server);
         } else {
-            remarks.warnings.insert(server, warnings);
+            details.warnings.insert(server, warnings);
         }
     }
 
-    pub(crate) fn learn_live_nodes(&self, nodes: u32) {
+    pub(crate) fn set_live_nodes(&self, nodes: u32) {
         self.live_nodes.store(nodes, Ordering::Relaxed);
     }
 
@@ -137,11 +137,11 @@ impl Counters {
         Some(self.live_nodes.load(Ordering::Relaxed)).filter(|nodes| *nodes > 0)
     }
 
-    fn leases(&self, state: State) -> Leases {
+    fn leases(&self, state: StoreState) -> Leases {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let LeaseCounters { keys, tokens, taken, renewed, returned, expired } = &*self.leases;
-        // Nobody looks any more once the driver is closed, and everything has gone back.
-        let now = |counter| if state == State::Closed { 0 } else { read(counter) };
+        // After close nothing updates these, and every slice has been returned.
+        let now = |counter| if state == StoreState::Closed { 0 } else { read(counter) };
         Leases {
             keys: now(keys),
             tokens: now(tokens),
@@ -152,32 +152,32 @@ impl Counters {
         }
     }
 
-    pub(crate) fn snapshot(&self, state: State) -> Health {
+    pub(crate) fn snapshot(&self, state: StoreState) -> Health {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let failures = StoreErrorKind::ALL.iter().zip(&self.failures);
-        let remarks = self.remarks.lock();
-        let told = |(server, texts): (&String, &Vec<String>)| {
+        let details = self.details.lock();
+        let format = |(server, texts): (&String, &Vec<String>)| {
             texts.iter().map(|text| format!("{server}: {text}")).collect::<Vec<_>>()
         };
         Health {
             state,
-            asks: read(&self.asks),
+            decisions: read(&self.decisions),
             calls: read(&self.calls),
             timeouts: read(&self.timeouts),
             overloads: read(&self.overloads),
             refusals: read(&self.refusals),
-            late_answers: read(&self.late_answers),
+            late_replies: read(&self.late_replies),
             failures: failures.map(|(kind, n)| (*kind, read(n))).filter(|(_, n)| *n > 0).collect(),
             breaker_openings: read(&self.breaker_openings),
             reconnects: read(&self.reconnects),
-            healed: read(&self.healed),
+            healed: read(&self.replaced),
             live_nodes: self.live_nodes(),
             leases: self.leases(state),
-            warnings: remarks.warnings.iter().flat_map(told).collect(),
-            last_error: remarks.last_error.as_ref().map(ToString::to_string),
+            warnings: details.warnings.iter().flat_map(format).collect(),
+            last_error: details.last_error.as_ref().map(ToString::to_string),
         }
     }
 }
 
-/// Counters of one driver, shared by its parts.
+/// Counters of one client, shared by its modules.
 pub(crate) type SharedCounters = Arc<Counters>;

@@ -1,13 +1,13 @@
-//! A script and what it is called with.
+//! A Lua script and a call of it.
 
 use bytes::Bytes;
 
-/// A script as the store runs it.
+/// A Lua script.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// Its text.
+    /// Its source text.
     pub(crate) source: String,
-    /// The SHA-1 of its text in hexadecimal, by which the store knows it.
+    /// SHA-1 of the source in hexadecimal, for `EVALSHA`.
     pub(crate) sha: String,
 }
 
@@ -19,7 +19,7 @@ impl Script {
     }
 }
 
-/// One call of a script. All keys stand in one slot if the store is a Redis Cluster.
+/// One call of a script. On a Redis Cluster all keys are in one slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     pub(crate) script: &'static Script,

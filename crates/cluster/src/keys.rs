@@ -1,12 +1,11 @@
-//! Names of our keys in the store.
+//! Key names in the store.
 //!
 //! `sluicegate:{203.0.113.9}:per-client:tb` is the bucket of one client under the rule `per-client`. The
-//! part in braces, the *tag*, is the request's key alone: a Redis Cluster places keys by it, so all rules
-//! that count by the same key stand in one slot and can be decided in one call.
+//! part in braces, the *hash tag*, is the request's key alone: a Redis Cluster assigns slots by it, so all
+//! rules with the same key share a slot and can be decided in one call.
 //!
-//! Whatever comes from outside is escaped: only letters, digits and a few harmless marks stand as they
-//! are, so nothing in a key can end the tag, and no two keys, rules or layouts give one name. A tag that
-//! would be long is replaced by its digest.
+//! External input is escaped: only letters, digits and a few safe characters are kept, so nothing in a key can
+//! end the tag, and different keys, rules or layouts never share a name. A long tag is replaced by its digest.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,8 +14,8 @@ use sha2::{Digest, Sha256};
 
 use crate::slot::slot_of;
 
-/// Longer tags become digests.
-const LONGEST_TAG: usize = 100;
+/// Longer tags are replaced by digests.
+const MAX_TAG_BYTES: usize = 100;
 
 /// A key in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +24,8 @@ pub(crate) struct StoreKey(pub(crate) Bytes);
 impl StoreKey {
     /// The key of a rule's limits for one request's key.
     ///
-    /// `key` is what [`hash_key`](sluicegate_engine::rule::key::hash_key) feeds to its hasher, empty if the
-    /// rule has no key; `shape` is that of the [prepared limits](crate::prepared::PreparedLimits::shape).
+    /// `key` is the input that [`hash_key`](sluicegate_engine::rule::key::hash_key) feeds to its hasher, empty if
+    /// the rule has no key; `shape` is that of the [encoded limits](crate::encoded_limits::EncodedLimits::shape).
     pub(crate) fn new(prefix: &str, rule: &str, key: &[u8], shape: &str) -> Self {
         let mut name = Vec::with_capacity(prefix.len() + rule.len() + key.len() + shape.len() + 8);
         for part in prefix.split(':') {
@@ -42,45 +41,45 @@ impl StoreKey {
         Self(name.into())
     }
 
-    /// The slot a Redis Cluster keeps it in.
+    /// Its Redis Cluster hash slot.
     pub(crate) fn slot(&self) -> u16 {
         slot_of(&self.0)
     }
 
-    /// A second key in the same slot.
-    pub(crate) fn second(&self, suffix: &str) -> Bytes {
+    /// A secondary key in the same slot.
+    pub(crate) fn secondary(&self, suffix: &str) -> Bytes {
         [&self.0, b":".as_slice(), suffix.as_bytes()].concat().into()
     }
 }
 
-/// Marks that no escaped text begins with, so that tags of different kinds differ.
-const TAG_OF_RULE: u8 = b'*';
-const TAG_OF_DIGEST: u8 = b'#';
-const TAG_OF_UNKNOWN: u8 = b'?';
+/// Prefixes that no escaped text begins with, so that tags of different kinds differ.
+const RULE_TAG_PREFIX: u8 = b'*';
+const DIGEST_TAG_PREFIX: u8 = b'#';
+const OPAQUE_TAG_PREFIX: u8 = b'?';
 
 fn push_tag(name: &mut Vec<u8>, rule: &str, key: &[u8]) {
     let from = name.len();
     if key.is_empty() {
-        name.push(TAG_OF_RULE);
+        name.push(RULE_TAG_PREFIX);
         push_escaped(name, rule.as_bytes());
     } else if push_parts(name, key).is_none() {
-        // Not what the engine writes, but bytes all the same.
+        // Not the engine's encoding: treated as opaque bytes.
         name.truncate(from);
-        name.push(TAG_OF_UNKNOWN);
+        name.push(OPAQUE_TAG_PREFIX);
         push_escaped(name, key);
     }
-    if name.len() - from > LONGEST_TAG {
+    if name.len() - from > MAX_TAG_BYTES {
         let digest = Sha256::digest(&name[from..]);
         name.truncate(from);
-        name.push(TAG_OF_DIGEST);
+        name.push(DIGEST_TAG_PREFIX);
         for byte in &digest[..16] {
             push_hex(name, *byte);
         }
     }
 }
 
-/// Each part of a key, with a comma between them. An address is told from a text of the same letters by
-/// the mark before the text.
+/// Each part of a key, separated by commas. The prefix before a text distinguishes it from an address with the
+/// same characters.
 fn push_parts(name: &mut Vec<u8>, mut key: &[u8]) -> Option<()> {
     let mut first = true;
     while let Some((kind, rest)) = key.split_first() {
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_can_be_read() {
+    fn names_are_readable() {
         let both = [v4([203, 0, 113, 9]), text("Zoë {x}")].concat();
         for (key, expected) in [
             (v4([203, 0, 113, 9]), "sluicegate:{203.0.113.9}:per-client:tb"),
@@ -175,11 +174,11 @@ mod tests {
         assert_eq!(long.len(), "sluicegate:{#}:r:tb".len() + 32);
         let prefixed = StoreKey::new("app:{limits}", "r", &[], "tb");
         assert_eq!(prefixed.0, "app:%7blimits%7d:{*r}:r:tb");
-        assert_eq!(prefixed.second("permits"), "app:%7blimits%7d:{*r}:r:tb:permits");
+        assert_eq!(prefixed.secondary("permits"), "app:%7blimits%7d:{*r}:r:tb:permits");
     }
 
     #[test]
-    fn what_looks_alike_stays_apart() {
+    fn similar_keys_have_different_names() {
         let keys = [
             vec![],
             text(""),
@@ -201,7 +200,7 @@ mod tests {
         assert_eq!(names.len(), keys.len());
     }
 
-    /// A Redis that says where a cluster keeps a key.
+    /// Slots as computed by a Redis server.
     fn slots_of(names: &[Vec<u8>]) -> Vec<u16> {
         let server = cluster_of_one();
         let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
@@ -211,9 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_those_of_the_store() {
+    fn slots_match_the_server() {
         let mut keys: Vec<StoreKey> = (0..300u32)
-            .map(|nth| StoreKey::new("sluicegate", "rule", &text(&format!("user{nth}{{}}:{}", nth * nth)), "tb"))
+            .map(|index| {
+                StoreKey::new("sluicegate", "rule", &text(&format!("user{index}{{}}:{}", index * index)), "tb")
+            })
             .collect();
         keys.push(StoreKey::new("p", "rule", &[], "sw10x6000000"));
         keys.push(StoreKey(Bytes::from_static(b"no tag")));
@@ -221,13 +222,13 @@ mod tests {
         keys.push(StoreKey(Bytes::from_static(b"an open {one")));
         let names: Vec<Vec<u8>> = keys.iter().map(|key| key.0.to_vec()).collect();
         assert_eq!(keys.iter().map(StoreKey::slot).collect::<Vec<_>>(), slots_of(&names));
-        // Rules that count by one key stand together, and second keys beside the first.
+        // Rules with the same key share a slot, and secondary keys share that of the primary key.
         let other = StoreKey::new("sluicegate", "another", &text("user7{}:49"), "sl5");
         assert_eq!(other.slot(), keys[7].slot());
-        assert_eq!(StoreKey(other.second("log0")).slot(), other.slot());
+        assert_eq!(StoreKey(other.secondary("log0")).slot(), other.slot());
     }
 
-    /// Parts as the engine writes them, or any bytes.
+    /// Parts in the engine's encoding, or any bytes.
     fn any_key() -> impl Strategy<Value = Vec<u8>> {
         let part = prop_oneof![
             any::<[u8; 4]>().prop_map(v4),
@@ -243,7 +244,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_names_are_the_same_only_if_all_of_it_is(
+        fn store_keys_are_equal_only_if_all_parts_are(
             rules in ("[r:{}%]{0,3}", "[r:{}%]{0,3}"), keys in (any_key(), any_key()), shapes in ("[a+]{1,2}", "[a+]{1,2}"),
         ) {
             let first = StoreKey::new("p", &rules.0, &keys.0, &shapes.0);
@@ -259,7 +260,7 @@ mod tests {
             prop_assert_eq!(name.iter().filter(|byte| **byte == b'}').count(), 1);
             prop_assert!(name.iter().all(|byte| byte.is_ascii_graphic()));
             let tag = hash_tag(&name).unwrap_or(&name);
-            prop_assert!(!tag.is_empty() && tag.len() <= LONGEST_TAG);
+            prop_assert!(!tag.is_empty() && tag.len() <= MAX_TAG_BYTES);
         }
     }
 }

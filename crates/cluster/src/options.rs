@@ -1,4 +1,4 @@
-//! Where the store is and how it is used.
+//! Store settings: topology, credentials, deadlines.
 //!
 //! ```
 //! use sluicegate_cluster::{StoreOptions, Topology};
@@ -13,58 +13,58 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a decision may take, store and all, unless told otherwise.
-const DEADLINE: Duration = Duration::from_millis(20);
-/// How long a permit lives without being renewed, unless told otherwise.
-const PERMIT_TIME_TO_LIVE: Duration = Duration::from_secs(30);
-/// What the names of our keys begin with, unless told otherwise.
-const KEY_PREFIX: &str = "sluicegate";
+/// Default deadline of a decision, store included.
+const DEFAULT_DEADLINE: Duration = Duration::from_millis(20);
+/// Default time to live of a permit without renewal.
+const DEFAULT_PERMIT_TTL: Duration = Duration::from_secs(30);
+/// Default key prefix.
+const DEFAULT_KEY_PREFIX: &str = "sluicegate";
 
 /// A Redis or Valkey store. Its `Debug` form does not show the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// How the servers stand to each other.
+    /// Topology of the servers.
     pub topology: Topology,
-    /// The servers to ask first, as `host:port`: the server, the sentinels, or some of the cluster.
+    /// Initial servers, as `host:port`: the server, the sentinels, or some cluster nodes.
     pub nodes: Vec<String>,
-    /// How connections are encrypted, if they are.
+    /// TLS settings; `None` for plain TCP.
     pub tls: Option<Tls>,
-    /// Who to log in as, if not the default user.
+    /// User name; `None` for the default user.
     pub username: Option<String>,
     /// The password, if one is needed.
     pub password: Option<String>,
-    /// The number of the database. A Redis Cluster has only number 0.
+    /// The database index. A Redis Cluster has only database 0.
     pub database: u32,
-    /// How long a decision may take before it counts as failed.
+    /// Deadline of a decision, after which it counts as failed.
     pub deadline: Duration,
-    /// What the names of all keys begin with.
+    /// Prefix of all key names.
     pub key_prefix: String,
-    /// How long a permit lives in the store without being renewed.
+    /// Time to live of a permit in the store without renewal.
     pub permit_time_to_live: Duration,
-    /// How many processes to share out limits among before the store has told how many there are.
+    /// Number of processes to divide limits among until the store has reported it.
     pub expected_nodes: Option<NonZeroU32>,
 }
 
-/// How the servers of a store stand to each other.
+/// Topology of the servers of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// One server.
     Single,
-    /// A primary that sentinels know, by this name.
+    /// A primary monitored by sentinels under this name.
     Sentinel(String),
-    /// A cluster of primaries.
+    /// A Redis Cluster.
     Cluster,
 }
 
-/// How connections are encrypted.
+/// TLS settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// A file with the certificates to trust, in PEM. Without one, those of the system and of Mozilla are.
+    /// PEM file of trusted certificates. Default: those of the system and of Mozilla.
     pub authority: Option<PathBuf>,
 }
 
 impl StoreOptions {
-    /// A store at these nodes, without encryption or password, everything else as usual.
+    /// A store at these nodes, without TLS or password, with default settings otherwise.
     pub fn new(topology: Topology, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             topology,
@@ -73,9 +73,9 @@ impl StoreOptions {
             username: None,
             password: None,
             database: 0,
-            deadline: DEADLINE,
-            key_prefix: KEY_PREFIX.to_owned(),
-            permit_time_to_live: PERMIT_TIME_TO_LIVE,
+            deadline: DEFAULT_DEADLINE,
+            key_prefix: DEFAULT_KEY_PREFIX.to_owned(),
+            permit_time_to_live: DEFAULT_PERMIT_TTL,
             expected_nodes: None,
         }
     }

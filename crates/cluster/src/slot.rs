@@ -1,9 +1,9 @@
-//! Slots of a Redis Cluster.
+//! Hash slots of a Redis Cluster.
 
-/// How many slots there are.
+/// Number of slots.
 pub(crate) const SLOTS: u16 = 16384;
 
-/// The slot of a key: that of its hash tag if it has one that is not empty, of the whole key otherwise.
+/// The hash slot of a key: that of its hash tag if it has a non-empty one, of the whole key otherwise.
 pub(crate) fn slot_of(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % SLOTS
 }
@@ -14,7 +14,7 @@ pub(crate) fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     Some(&key[begin..begin + length]).filter(|tag| !tag.is_empty())
 }
 
-/// CRC-16/XMODEM, as the cluster specification has it.
+/// CRC-16/XMODEM, as in the Redis Cluster specification.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }

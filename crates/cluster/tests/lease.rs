@@ -1,4 +1,4 @@
-//! Lease mode, from rules to a real server and back.
+//! Lease mode end to end, from rules to a real server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -16,7 +16,7 @@ fn bucket(per_second: u64, burst: u64) -> Rule {
     leased(OnStoreFailure::Closed, Rule::new("total", [bucket]))
 }
 
-/// One bucket in the store, whoever takes from it: together no more than its burst and what time brings.
+/// One bucket in the store for all processes: together no more than its burst plus the refill.
 #[test]
 fn processes_share_one_bucket() {
     let server = RedisServer::start().unwrap();
@@ -32,8 +32,8 @@ fn processes_share_one_bucket() {
             }
         }
     }
-    let most = 2_000 + (started.elapsed().as_secs_f64() * 1_000.0) as u64;
-    assert!(admitted <= most, "{admitted} of {most}");
+    let max = 2_000 + (started.elapsed().as_secs_f64() * 1_000.0) as u64;
+    assert!(admitted <= max, "{admitted} of {max}");
     assert!(admitted >= 2_000, "{admitted}");
     assert_eq!(keys_without_expiry(&server), 0);
 }
@@ -41,7 +41,7 @@ fn processes_share_one_bucket() {
 #[test]
 fn most_decisions_stay_in_the_process() {
     let server = RedisServer::start().unwrap();
-    // More than one thread can use up: it decides some three million times a second.
+    // More than one thread can use up: it makes some three million decisions a second.
     let process = Process::start(&server, [bucket(20_000_000, 20_000_000)]);
     let before = commands(&server);
     let started = Instant::now();
@@ -57,18 +57,18 @@ fn most_decisions_stay_in_the_process() {
 }
 
 #[test]
-fn a_short_form_is_leased_too() {
+fn a_limit_in_short_form_is_leased() {
     let server = RedisServer::start().unwrap();
     let rule = by_ip(leased(OnStoreFailure::Closed, local("per-ip", "500/1h")));
     let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
     let mut admitted = 0;
-    for nth in 0..2_000 {
-        let process = if nth % 5 == 0 { &one } else { &other };
+    for index in 0..2_000 {
+        let process = if index % 5 == 0 { &one } else { &other };
         admitted += u32::from(process.sluice.decide(&from("10.0.0.1")).is_admitted());
     }
     assert!(admitted <= 500, "{admitted}");
-    // What one holds and does not need comes back.
-    eventually("all of it is used", || {
+    // Unneeded tokens of one process are returned.
+    eventually("the limit is used up", || {
         admitted += u32::from(other.sluice.decide(&from("10.0.0.1")).is_admitted());
         admitted >= 500
     });
@@ -87,7 +87,7 @@ fn more_than_the_limit_never_fits() {
 }
 
 #[test]
-fn what_was_not_needed_comes_back() {
+fn an_estimate_is_settled_from_a_lease() {
     let server = RedisServer::start().unwrap();
     let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
     let rule = leased(OnStoreFailure::Closed, Rule::new("tokens", [limit]));
@@ -97,12 +97,12 @@ fn what_was_not_needed_comes_back() {
         assert!(outcome.is_admitted());
         outcome.settle(400);
     }
-    assert!(!process.sluice.decide(&get()).is_admitted(), "200 are left");
+    assert!(!process.sluice.decide(&get()).is_admitted(), "200 tokens remain");
 }
 
-/// A rule that cannot be leased is decided in the store, as if nothing had been said.
+/// A rule that cannot be leased is decided in the store, as in exact mode.
 #[test]
-fn what_cannot_be_leased_is_exact() {
+fn a_rule_that_cannot_be_leased_is_exact() {
     let server = RedisServer::start().unwrap();
     let rule = leased(OnStoreFailure::Closed, Rule::new("inside", [Limit::concurrency(2).unwrap()]));
     let [one, other] = [0, 1].map(|_| Process::start(&server, [rule.clone()]));
@@ -112,7 +112,7 @@ fn what_cannot_be_leased_is_exact() {
 }
 
 #[test]
-fn closing_gives_slices_back() {
+fn closing_returns_slices() {
     let server = RedisServer::start().unwrap();
     let limit = Limit::token_bucket(Rate::new(1, Duration::from_secs(60)).unwrap(), 1_000).unwrap();
     let rule = leased(OnStoreFailure::Closed, Rule::new("total", [limit]));
@@ -122,48 +122,48 @@ fn closing_gives_slices_back() {
         admitted += u32::from(one.sluice.decide(&get()).is_admitted());
     }
     assert_eq!(admitted, 300);
-    one.vanish();
+    one.close();
     while other.sluice.decide(&get()).is_admitted() {
         admitted += 1;
     }
-    assert_eq!(admitted, 1_000, "nothing was lost with the one that closed");
+    assert_eq!(admitted, 1_000, "the closed process returned its slice");
 }
 
-/// Whoever watches sees how much is held here, and nothing more once it has gone back.
+/// Health reports the current holdings, and none after they were returned.
 #[test]
-fn what_a_process_holds_is_told() {
+fn lease_holdings_are_reported() {
     let server = RedisServer::start().unwrap();
     let rule = by_ip(leased(OnStoreFailure::Closed, local("per-ip", "100000/1h")));
     let process = Process::start(&server, [rule, cluster("exact", "100000/1h")]);
     assert_eq!(process.store.health().leases, Leases::default());
-    let ask = || {
+    let request = || {
         for ip in ["10.0.0.1", "10.0.0.2", "10.0.0.3"] {
             assert!(process.sluice.decide(&from(ip)).is_admitted());
         }
     };
     eventually("three keys have slices", || {
-        (0..100).for_each(|_| ask());
+        (0..100).for_each(|_| request());
         process.store.health().leases.keys == 3
     });
     let leases = process.store.health().leases;
     assert!(leases.tokens >= leases.keys && leases.tokens < 300_000, "{leases:?}");
     assert!(leases.taken >= 3, "{leases:?}");
 
-    eventually("they went back", || process.store.health().leases.keys == 0);
+    eventually("the slices are returned", || process.store.health().leases.keys == 0);
     let after = process.store.health().leases;
     assert_eq!(after.tokens, 0);
     assert!(after.returned + after.expired >= 3 && after.taken >= leases.taken, "{after:?}");
 
     eventually("held again", || {
-        (0..100).for_each(|_| ask());
+        (0..100).for_each(|_| request());
         process.store.health().leases.keys == 3
     });
-    process.vanish();
+    process.close();
     let closed = process.store.health().leases;
     assert_eq!((closed.keys, closed.tokens), (0, 0));
 }
 
-/// What a request cost beyond its estimate is charged, also when its key has long been forgotten here.
+/// The cost beyond an estimate is charged, even if the key has long left the lease table.
 #[test]
 fn an_overrun_is_charged_however_late() {
     let server = RedisServer::start().unwrap();
@@ -171,8 +171,8 @@ fn an_overrun_is_charged_however_late() {
     let rule = leased(OnStoreFailure::Closed, Rule::new("tokens", [limit]));
     let process = Process::start(&server, [Rule { cost: Cost::estimate(100), ..rule }]);
     let outcome = process.sluice.decide(&get());
-    assert!(outcome.is_admitted() && outcome.is_held());
-    // Long enough for the key to be given back and forgotten.
+    assert!(outcome.is_admitted() && outcome.holds_resources());
+    // Long enough for the slice to be returned and the key dropped.
     std::thread::sleep(Duration::from_millis(2_600));
     outcome.settle(950);
     eventually("charged", || {

@@ -1,4 +1,4 @@
-//! Faults that were found and must not come back.
+//! Regression tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -10,7 +10,7 @@ use sluicegate_engine::{Limit, Rate, Sluice};
 use sluicegate_testkit::servers::RedisServer;
 use support::*;
 
-/// Slow enough for a test, and fast enough to be leased: that takes a bucket that fills within three days.
+/// Slow enough for a test, and fast enough to be leased: a leased bucket fills within three days.
 const SLOW: Duration = Duration::from_secs(60);
 
 fn bucket(name: &str, burst: u64) -> Rule {
@@ -18,9 +18,9 @@ fn bucket(name: &str, burst: u64) -> Rule {
     leased(OnStoreFailure::Closed, Rule::new(name, [limit]))
 }
 
-/// Who waits for a leased rule gets no more than it has.
+/// Queued requests of a leased rule do not exceed its limit.
 #[test]
-fn waiting_is_no_way_past_a_leased_limit() {
+fn queueing_does_not_bypass_a_leased_limit() {
     let server = RedisServer::start().unwrap();
     let limit = Limit::token_bucket(Rate::per_second(10).unwrap(), 5).unwrap();
     let mut rule = leased(OnStoreFailure::Closed, Rule::new("total", [limit]));
@@ -33,11 +33,11 @@ fn waiting_is_no_way_past_a_leased_limit() {
             .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).sum()
     });
-    let most = 5 + (started.elapsed().as_secs_f64() * 10.0) as usize + 1;
-    assert!(admitted <= most, "{admitted} of {most}");
+    let max = 5 + (started.elapsed().as_secs_f64() * 10.0) as usize + 1;
+    assert!(admitted <= max, "{admitted} of {max}");
 }
 
-/// Other limits under the same name are leased at once: the store is not taken for lost.
+/// Changed limits under the same name are leased at once: the store does not appear lost.
 #[test]
 fn a_leased_rule_can_be_changed() {
     let server = RedisServer::start().unwrap();
@@ -51,9 +51,9 @@ fn a_leased_rule_can_be_changed() {
     }
 }
 
-/// Rules that are not put in force take nothing from those that are, and rules that are gone hold nothing.
+/// Rules that fail to apply take nothing from the active ones, and removed rules hold nothing.
 #[test]
-fn rules_that_go_give_their_slices_back() {
+fn removed_rules_return_their_slices() {
     let server = RedisServer::start().unwrap();
     let [one, other] = [0, 1].map(|_| Process::start(&server, [bucket("total", 1_000)]));
     for _ in 0..300 {
@@ -67,7 +67,7 @@ fn rules_that_go_give_their_slices_back() {
     }
     one.sluice.replace(Vec::new(), Lists::default()).unwrap();
     let mut admitted = 400;
-    eventually("all of it is used", || {
+    eventually("the limit is used up", || {
         admitted += u32::from(other.sluice.decide(&get()).is_admitted());
         admitted == 1_000
     });
@@ -89,11 +89,11 @@ fn sluices_of_one_process_share_a_store() {
     }
 }
 
-/// A sluice that begins to share later hears of the bans that stand.
+/// A sluice that starts sharing later receives the active bans.
 #[test]
-fn a_second_sluice_hears_of_bans() {
+fn a_second_sluice_receives_active_bans() {
     let server = RedisServer::start().unwrap();
-    let ban = Ban { after: 1, within: Duration::from_secs(60), lasting: Duration::from_secs(600) };
+    let ban = Ban { after: 1, within: Duration::from_secs(60), duration: Duration::from_secs(600) };
     let rule = Rule { ban: Some(ban), ..by_ip(cluster("per-ip", "1/1h")) };
     let process = Process::start(&server, [rule.clone()]);
     let other = Process::start(&server, [rule.clone()]);
@@ -103,10 +103,10 @@ fn a_second_sluice_hears_of_bans() {
     eventually("heard", || !other.sluice.bans().is_empty());
     let second = Sluice::builder().rule(rule).store(other.store.clone()).build().unwrap();
     other.store.share_with(&second);
-    eventually("heard by the second, too", || !second.bans().is_empty());
+    eventually("applied by the second process too", || !second.bans().is_empty());
 }
 
-/// However much something turned out to cost, the store goes on.
+/// Any actual cost can be settled, however large.
 #[test]
 fn any_actual_cost_can_be_settled() {
     let server = RedisServer::start().unwrap();
@@ -121,53 +121,53 @@ fn any_actual_cost_can_be_settled() {
         Limit::sliding_log(100, second),
         Limit::warm_up(rate, second, 3),
     ];
-    for (nth, limit) in limits.map(Result::unwrap).into_iter().enumerate() {
+    for (index, limit) in limits.map(Result::unwrap).into_iter().enumerate() {
         for mode in [with_policy, leased] {
-            let rule = mode(OnStoreFailure::Closed, Rule::new(format!("rule-{nth}"), [limit]));
+            let rule = mode(OnStoreFailure::Closed, Rule::new(format!("rule-{index}"), [limit]));
             let process = Process::start(&server, [Rule { cost: Cost::estimate(1), ..rule }]);
             let first = process.sluice.decide(&get());
-            assert!(first.is_admitted() && !first.is_degraded() && first.is_held(), "{nth}: {first:?}");
+            assert!(first.is_admitted() && !first.is_degraded() && first.holds_resources(), "{index}: {first:?}");
             first.settle(u64::MAX);
             eventually("charged", || !process.sluice.decide(&get()).is_admitted());
-            assert!(!process.sluice.decide(&get()).is_degraded(), "{nth}");
+            assert!(!process.sluice.decide(&get()).is_degraded(), "{index}");
             let health = process.store.health();
-            assert!(health.failures.is_empty(), "{nth}: {health:?}");
+            assert!(health.failures.is_empty(), "{index}: {health:?}");
             flush(&server);
         }
     }
 }
 
-/// A decision has one deadline, however many steps it takes and whoever it waits behind.
+/// A decision has one deadline, regardless of its steps and of callers ahead of it.
 #[test]
 fn steps_share_one_deadline() {
     let server = RedisServer::start().unwrap();
-    // Long beside what a busy machine adds to it: a second one would show, a late thread does not.
+    // Long relative to the slack of a busy machine: a second deadline would show, a late thread does not.
     let deadline = Duration::from_secs(3);
     let rules = [bucket("total", 1_000), by_ip(cluster("per-ip", "9/1h"))];
     let process = Process::start_with(&server, rules, |options| options.deadline = deadline);
     server.pause().unwrap();
-    let took: Vec<Duration> = std::thread::scope(|scope| {
+    let elapsed: Vec<Duration> = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..4)
-            .map(|nth| {
+            .map(|index| {
                 let sluice = process.sluice.clone();
                 scope.spawn(move || {
-                    // The others find the first one's request under way.
-                    std::thread::sleep(Duration::from_millis(20) * nth);
-                    let asked = Instant::now();
+                    // The others find the first one's request in flight.
+                    std::thread::sleep(Duration::from_millis(20) * index);
+                    let sent = Instant::now();
                     assert!(sluice.decide(&from("10.0.0.1")).is_degraded());
-                    asked.elapsed()
+                    sent.elapsed()
                 })
             })
             .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
     server.resume().unwrap();
-    assert!(took.iter().all(|took| *took < deadline + deadline / 2), "{took:?}");
+    assert!(elapsed.iter().all(|elapsed| *elapsed < deadline + deadline / 2), "{elapsed:?}");
 }
 
-/// Closing ends while others go on deciding.
+/// Close completes while other threads keep deciding.
 #[test]
-fn closing_does_not_wait_for_who_goes_on() {
+fn close_does_not_wait_for_active_callers() {
     let server = RedisServer::start().unwrap();
     let rule = by_ip(leased(OnStoreFailure::Closed, local("per-ip", "1000/1m")));
     let process = Process::start(&server, [rule]);
@@ -176,17 +176,17 @@ fn closing_does_not_wait_for_who_goes_on() {
         for caller in 0..2u8 {
             let (process, closed) = (&process, &closed);
             scope.spawn(move || {
-                let mut nth = 0u16;
+                let mut index = 0u16;
                 while !closed.load(std::sync::atomic::Ordering::Relaxed) {
-                    nth = nth.wrapping_add(1);
-                    let [high, low] = nth.to_be_bytes();
+                    index = index.wrapping_add(1);
+                    let [high, low] = index.to_be_bytes();
                     drop(process.sluice.decide(&get().with_client_ip([10, caller, high, low])));
                 }
             });
         }
         std::thread::sleep(Duration::from_millis(100));
         let started = Instant::now();
-        process.vanish();
+        process.close();
         closed.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     });

@@ -1,30 +1,31 @@
 //! Exact mode: every decision is made in the store, in one round trip.
 //!
-//! The scripts restate the engine's algorithms: for moments in whole microseconds their verdicts, waits and
-//! what they report as left are the engine's own. This module writes their arguments and reads their
-//! answers.
+//! The scripts restate the engine's algorithms: at whole microseconds, their verdicts, waits and
+//! remaining amounts equal the engine's. This module encodes their arguments and decodes their
+//! replies.
 //!
 //! ```text
-//! asks --- encode_take ---> take.lua  one MGET for all keys, one SET per key that changed
-//! said <-- decode_take ---
+//! requests  --- encode_acquire ---> acquire.lua  one MGET for all keys, one SET per changed key
+//! decisions <-- decode_acquire ---
 //! ```
 //!
-//! Times are microseconds since the engine's epoch, by the store's clock. A state's key expires when every
-//! limit in it is full again. Permits and logs stand in second keys beside it.
+//! Times are microseconds since the engine's epoch, by the store's clock. A state's key expires once every
+//! limit in it is full again. Permits and logs are stored in secondary keys.
 //!
-//! The store is Redis 7.0 or later, or Valkey. A user of it needs these commands: `EVALSHA`, `SCRIPT LOAD`, `TIME`, `MGET`, `SET`, `DEL`,
-//! `GETRANGE`, `SETRANGE`, `PEXPIREAT`, `ZADD`, `ZREM`, `ZSCORE`, `ZRANGEBYSCORE`, on keys of our prefix.
+//! Requires Redis 7.0 or later, or Valkey. The user needs these commands on keys of our prefix: `EVALSHA`,
+//! `SCRIPT LOAD`, `TIME`, `MGET`, `SET`, `DEL`, `GETRANGE`, `SETRANGE`, `PEXPIREAT`, `ZADD`, `ZREM`, `ZSCORE`,
+//! `ZRANGEBYSCORE`.
 
+mod acquire;
 mod arguments;
-mod end;
+mod release;
 mod renew;
 mod reply;
 mod scripts;
-mod take;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use end::{Ending, decode_end, encode_end};
+pub(crate) use acquire::{decode_acquire, encode_acquire};
+pub(crate) use release::{Release, decode_release, encode_release};
 pub(crate) use renew::{Renewal, decode_renew, encode_renew};
-pub(crate) use scripts::{END, RENEW, TAKE};
-pub(crate) use take::{decode_take, encode_take};
+pub(crate) use scripts::{ACQUIRE, RELEASE, RENEW};

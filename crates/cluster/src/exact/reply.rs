@@ -1,41 +1,41 @@
-//! What scripts answer: a row of whole numbers.
+//! Reader for script replies: arrays of integers.
 
 use redis::Value;
 use thiserror::Error;
 
-/// The store answered what no script of ours answers.
+/// The reply does not have the expected form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the store's answer makes no sense: something between this process and the store changes answers")]
-pub(crate) struct Malformed;
+#[error("the store's reply is malformed: check for a proxy that modifies replies")]
+pub(crate) struct MalformedReply;
 
-/// The numbers of an answer, one after the other.
-pub(super) struct Numbers(std::vec::IntoIter<Value>);
+/// Reads the integers of a reply in order.
+pub(super) struct ReplyReader(std::vec::IntoIter<Value>);
 
-impl Numbers {
-    pub(super) fn of(value: Value) -> Result<Self, Malformed> {
+impl ReplyReader {
+    pub(super) fn new(value: Value) -> Result<Self, MalformedReply> {
         match value {
             Value::Array(values) => Ok(Self(values.into_iter())),
-            _ => Err(Malformed),
+            _ => Err(MalformedReply),
         }
     }
 
-    pub(super) fn next(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn next(&mut self) -> Result<u64, MalformedReply> {
         match self.0.next() {
-            Some(Value::Int(number)) => u64::try_from(number).map_err(|_| Malformed),
-            _ => Err(Malformed),
+            Some(Value::Int(number)) => u64::try_from(number).map_err(|_| MalformedReply),
+            _ => Err(MalformedReply),
         }
     }
 
-    pub(super) fn flag(&mut self) -> Result<bool, Malformed> {
+    pub(super) fn next_flag(&mut self) -> Result<bool, MalformedReply> {
         match self.next()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Malformed),
+            _ => Err(MalformedReply),
         }
     }
 
-    /// Nothing may follow.
-    pub(super) fn end(mut self) -> Result<(), Malformed> {
-        self.0.next().map_or(Ok(()), |_| Err(Malformed))
+    /// Fails if anything is left.
+    pub(super) fn finish(mut self) -> Result<(), MalformedReply> {
+        self.0.next().map_or(Ok(()), |_| Err(MalformedReply))
     }
 }

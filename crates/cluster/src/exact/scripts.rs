@@ -1,28 +1,28 @@
-//! The scripts, put together from their parts.
+//! The Lua scripts of exact mode, assembled from their parts.
 
 use std::sync::LazyLock;
 
 use crate::invocation::Script;
 
-/// Decides asks.
-pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(assembled(TAKE_FRAME, DECIDE)));
+/// Decides requests and takes their cost.
+pub(crate) static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(assemble(ACQUIRE_FRAME, DECIDE)));
 
-/// Ends what was taken.
-pub(crate) static END: LazyLock<Script> = LazyLock::new(|| Script::new(assembled(END_FRAME, SETTLE)));
+/// Releases and settles.
+pub(crate) static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(assemble(RELEASE_FRAME, SETTLE)));
 
 /// Renews permits.
-pub(crate) static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(assembled(RENEW_FRAME, "")));
+pub(crate) static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(assemble(RENEW_FRAME, "")));
 
-const TAKE_FRAME: &str = include_str!("../scripts/take.lua");
+const ACQUIRE_FRAME: &str = include_str!("../scripts/acquire.lua");
 const DECIDE: &str = include_str!("../scripts/decide.lua");
-const END_FRAME: &str = include_str!("../scripts/end.lua");
+const RELEASE_FRAME: &str = include_str!("../scripts/release.lua");
 const SETTLE: &str = include_str!("../scripts/settle.lua");
 const RENEW_FRAME: &str = include_str!("../scripts/renew.lua");
 
-/// What a line `--!include name` stands for.
-fn part(name: &str) -> Option<&'static str> {
+/// The source for a line `--!include name`.
+fn include_source(name: &str) -> Option<&'static str> {
     Some(match name {
-        "moment" => include_str!("../scripts/moment.lua"),
+        "clock" => include_str!("../scripts/clock.lua"),
         "values" => include_str!("../scripts/values.lua"),
         "states" => include_str!("../scripts/states.lua"),
         "arithmetic" => include_str!("../scripts/arithmetic.lua"),
@@ -37,14 +37,14 @@ fn part(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A frame with its parts in place; `general` is what it does with limits of any kind.
-fn assembled(frame: &str, general: &str) -> String {
+/// Assembles a frame with its includes; `general` handles limits of any kind.
+fn assemble(frame: &str, general: &str) -> String {
     let mut source = String::new();
     for line in frame.lines() {
         match line.trim_start().strip_prefix("--!include ") {
             Some("general") => source.push_str(general),
-            Some(name) => source.push_str(&assembled(part(name).unwrap_or_default(), general)),
-            // The store keeps the text of every script it was given.
+            Some(name) => source.push_str(&assemble(include_source(name).unwrap_or_default(), general)),
+            // Comments are stripped: the server stores the text of every script.
             None if line.trim_start().starts_with("--") => {}
             None => {
                 source.push_str(line.trim_start());

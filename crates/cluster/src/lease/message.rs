@@ -1,80 +1,80 @@
-//! What a node says to the store about one key, and what the store answers.
+//! Messages between a node and the store about one key.
 
 use smallvec::SmallVec;
 
-/// Where the count of what was spent begins anew: a busy key of bytes would outgrow the store's 53 bits.
-pub(crate) const SPENT_WRAPS: u64 = 1 << 50;
+/// Modulus of the spent counter: a busy bandwidth key would outgrow the store's 53 bits.
+pub(crate) const SPENT_MODULUS: u64 = 1 << 50;
 
-/// Names a node: no two processes have the same.
+/// Identifies a node; unique across processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) u128);
 
-/// What a node says and wants.
+/// A node's report and request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseRequest {
-    /// How the node stands with the key.
+    /// The node's account of the key.
     pub(crate) account: Account,
-    /// What callers are waiting for: taken, and spent, at once.
-    pub(crate) takes: SmallVec<[Run; 2]>,
-    /// How long the lease lasts, in microseconds from when the store reads this.
-    pub(crate) life: u64,
+    /// Costs of waiting callers: taken, and spent, at once.
+    pub(crate) takes: SmallVec<[CostRun; 2]>,
+    /// Lease duration in microseconds, from the time the store processes the request.
+    pub(crate) duration: u64,
 }
 
-/// How a node stands with a key.
+/// A node's account of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) node: NodeId,
-    /// Which of the node's holders of this key speaks; a later one has a higher number.
+    /// Epoch of the reporting holder; later holders of the node have higher epochs.
     pub(crate) epoch: u64,
-    /// The number of the request, higher in each of a holder's.
+    /// Sequence number of the request, increasing per holder.
     pub(crate) sequence: u64,
-    /// All that was ever spent from this holder's leases, modulo [`SPENT_WRAPS`].
+    /// Total spent from this holder's leases, modulo [`SPENT_MODULUS`].
     pub(crate) spent: u64,
-    /// What is left of them and will go on being spent. Whatever else the store counts as out comes back.
+    /// Tokens the node keeps for spending. Any other outstanding tokens are returned.
     pub(crate) holding: u64,
-    /// How much more it would like to have.
+    /// Additional tokens wanted.
     pub(crate) want: u64,
-    /// What requests turned out to cost beyond what they had taken: charged whether it fits or not.
+    /// Actual cost of requests beyond their estimates: charged even if it does not fit.
     pub(crate) charge: u64,
 }
 
-/// So many callers in line, each of whom wants so much.
+/// A run of queued callers with equal cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct CostRun {
     pub(crate) cost: u64,
     pub(crate) count: u64,
 }
 
-/// What the store says.
+/// The store's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseReply {
-    /// It has heard from the node since: nothing was done.
+    /// A later request of the node was already processed: nothing was done.
     Stale,
-    /// It was done.
-    Done(LeaseAnswer),
+    /// The request was processed.
+    Done(LeaseGrant),
 }
 
-/// What was done.
+/// Result of a processed request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LeaseAnswer {
-    /// How much of what the node holds it may go on spending: all, unless the store had forgotten it.
-    pub(crate) kept: u64,
-    /// How much more it got.
+pub(crate) struct LeaseGrant {
+    /// Amount of its slice the node may keep: all of it, unless the store had lost it.
+    pub(crate) retained: u64,
+    /// Additional tokens granted.
     pub(crate) granted: u64,
-    /// What became of each run.
-    pub(crate) takes: SmallVec<[Taken; 2]>,
-    /// What is left in the store.
-    pub(crate) free: u64,
-    /// Microseconds until everything is available again if nobody comes.
+    /// Result of each run.
+    pub(crate) takes: SmallVec<[RunResult; 2]>,
+    /// Tokens left in the store.
+    pub(crate) available: u64,
+    /// Microseconds until everything is available again without further requests.
     pub(crate) reset: u64,
-    /// Whether a value that was not ours stood at the key, and was removed.
-    pub(crate) healed: bool,
+    /// True if a foreign value was removed from the key.
+    pub(crate) replaced: bool,
 }
 
-/// What became of a run: the first so many got what they wanted.
+/// Result of a run: the first `admitted` callers got their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct RunResult {
     pub(crate) admitted: u64,
-    /// For the others, nanoseconds until one of them could get it.
+    /// For the others, nanoseconds until the next one would fit.
     pub(crate) wait: u64,
 }

@@ -1,7 +1,7 @@
-//! All keys of a leased rule on one node.
+//! Lease table: all keys of a leased rule on one node.
 //!
-//! A caller is served from its key's slice under one short lock of the key's shard. Whatever has to be
-//! sent, and whoever has to be told, waits until the lock is free again.
+//! A caller is served from its key's slice under one short lock of the key's shard. Requests are sent and
+//! callers notified only after the lock is released.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,132 +12,132 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::algorithm::Status;
 use sluicegate_engine::clock::ClockHandle;
 
-use super::holder::{Asked, Effects, Holder, Outcome, Slip};
+use super::codec::LeaseFrame;
 use super::message::{Account, LeaseReply, LeaseRequest, NodeId};
-use super::terms::Leasable;
-use super::turns::{Held, LeaseCounters, Turns};
-use super::waiting::{Ear, Waiting};
-use super::wire::Letter;
+use super::node::{Effects, EnqueueResult, LeaseHolder, LeaseOutcome, LeaseReceipt};
+use super::params::LeaseParams;
+use super::stats::{LeaseCounters, LeaseHoldings, LeaseStats};
+use super::waiter::{LeaseWait, LeaseWaiter};
 use crate::keys::StoreKey;
 
 const SHARDS: usize = 64;
-/// How many keys are looked at to find one that can make room.
-const LOOKED_AT: usize = 32;
+/// Maximum keys scanned to find one to evict.
+const EVICTION_SCAN_LIMIT: usize = 32;
 
-/// Carries requests to the store. Each is answered by [`LeaseTable::answered`] or [`LeaseTable::failed`].
-pub(crate) trait Messenger: Send + Sync {
-    /// Takes a request along; must not wait.
-    fn send(&self, parcel: Parcel);
+/// Sends requests to the store. Each is completed by [`LeaseTable::on_reply`] or [`LeaseTable::on_failure`].
+pub(crate) trait LeaseTransport: Send + Sync {
+    /// Sends a request; must not block.
+    fn send(&self, message: LeaseMessage);
 }
 
-/// A request on its way.
+/// A request to be sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Parcel {
-    /// The key, as the table knows it.
+pub(crate) struct LeaseMessage {
+    /// The key's hash in the table.
     pub(crate) hash: u64,
     pub(crate) key: StoreKey,
-    pub(crate) terms: Arc<Leasable>,
+    pub(crate) params: Arc<LeaseParams>,
     pub(crate) request: LeaseRequest,
 }
 
-impl Parcel {
-    /// As the script's call wants it.
-    pub(crate) fn letter(&self) -> Letter<'_> {
-        Letter { key: &self.key, terms: &self.terms, request: &self.request }
+impl LeaseMessage {
+    /// The frame to encode.
+    pub(crate) fn frame(&self) -> LeaseFrame<'_> {
+        LeaseFrame { key: &self.key, params: &self.params, request: &self.request }
     }
 }
 
-/// What a caller is told at once.
+/// Immediate result for a caller.
 #[derive(Debug)]
-pub(crate) enum Local {
-    /// It has what it wanted, and this is left.
-    Taken(Slip, Status),
-    /// Not before so many nanoseconds have passed.
+pub(crate) enum LocalResult {
+    /// The cost was taken; the status is what remains.
+    Acquired(LeaseReceipt, Status),
+    /// Refused for so many nanoseconds.
     NotBefore(u64, Status),
-    /// More than the limits ever give at once.
+    /// More than the limits can ever admit at once.
     Never,
-    /// The store is being asked.
-    Waiting(Waiting),
-    /// Too many wait already.
-    Crowded,
+    /// The store is being queried.
+    Waiting(LeaseWait),
+    /// Too many callers or keys.
+    Full,
 }
 
-/// All keys of a leased rule. See the [module's head](self).
+/// All keys of a leased rule. See the [module documentation](self).
 pub(crate) struct LeaseTable {
-    terms: Arc<Leasable>,
+    params: Arc<LeaseParams>,
     node: NodeId,
     clock: ClockHandle,
-    messenger: Arc<dyn Messenger>,
+    transport: Arc<dyn LeaseTransport>,
     counters: Arc<LeaseCounters>,
     epochs: AtomicU64,
-    most_keys_per_shard: usize,
-    shards: Box<[Mutex<Shard>]>,
+    max_keys_per_shard: usize,
+    shards: Box<[Mutex<LeaseShard>]>,
 }
 
-type Shard = RapidHashMap<u64, Entry>;
+type LeaseShard = RapidHashMap<u64, LeaseEntry>;
 
-struct Entry {
+struct LeaseEntry {
     key: StoreKey,
-    holder: Holder<Ear>,
+    holder: LeaseHolder<LeaseWaiter>,
 }
 
 impl LeaseTable {
-    /// No keys yet, and never more than about `capacity`.
+    /// Creates an empty table of at most about `capacity` keys.
     pub(crate) fn new(
-        terms: Leasable,
+        params: LeaseParams,
         node: NodeId,
         capacity: usize,
         clock: ClockHandle,
-        messenger: Arc<dyn Messenger>,
+        transport: Arc<dyn LeaseTransport>,
         counters: Arc<LeaseCounters>,
     ) -> Self {
         Self {
-            terms: Arc::new(terms),
+            params: Arc::new(params),
             node,
             clock,
-            messenger,
+            transport,
             counters,
             epochs: AtomicU64::new(1),
-            most_keys_per_shard: capacity.div_ceil(SHARDS).max(1),
+            max_keys_per_shard: capacity.div_ceil(SHARDS).max(1),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
         }
     }
 
     /// Takes `cost` for the key with this hash; `key` names it in the store if it is new here. A cost of
-    /// zero only looks.
+    /// zero only reads the status.
     #[inline]
-    pub(crate) fn take(self: &Arc<Self>, hash: u64, cost: u64, key: impl FnOnce() -> StoreKey) -> Local {
-        if cost > self.terms.capacity() {
-            return Local::Never;
+    pub(crate) fn take(self: &Arc<Self>, hash: u64, cost: u64, key: impl FnOnce() -> StoreKey) -> LocalResult {
+        if cost > self.params.capacity() {
+            return LocalResult::Never;
         }
         if cost == 0 {
-            return Local::Taken(Slip::nothing(), self.status(hash));
+            return LocalResult::Acquired(LeaseReceipt::empty(), self.status(hash));
         }
         let now = self.clock.now();
         let mut shard = self.shard(hash).lock();
         let Some(entry) = shard.get_mut(&hash) else {
             drop(shard);
-            return self.take_of_new(hash, cost, now, key);
+            return self.take_new_key(hash, cost, now, key);
         };
-        let Some((slip, request)) = entry.holder.take(cost, now) else {
-            let (local, request) = self.ask(hash, entry, cost, now);
-            let parcel = request.map(|request| self.parcel(hash, &entry.key, request));
+        let Some((receipt, request)) = entry.holder.take(cost, now) else {
+            let (local, request) = self.enqueue(hash, entry, cost, now);
+            let message = request.map(|request| self.message(hash, &entry.key, request));
             drop(shard);
-            self.send(parcel);
+            self.send(message);
             return local;
         };
-        let status = entry.holder.status(&self.terms);
-        let parcel = request.map(|request| self.parcel(hash, &entry.key, request));
+        let status = entry.holder.status(&self.params);
+        let message = request.map(|request| self.message(hash, &entry.key, request));
         drop(shard);
-        self.send(parcel);
-        Local::Taken(slip, status)
+        self.send(message);
+        LocalResult::Acquired(receipt, status)
     }
 
-    /// Decides for a key that is known here, if the store need not be asked.
+    /// Decides for a known key, if the store is not needed.
     #[inline]
-    pub(crate) fn take_at_once(&self, hash: u64, cost: u64) -> Option<Local> {
-        if cost > self.terms.capacity() {
-            return Some(Local::Never);
+    pub(crate) fn try_take(&self, hash: u64, cost: u64) -> Option<LocalResult> {
+        if cost > self.params.capacity() {
+            return Some(LocalResult::Never);
         }
         if cost == 0 {
             return None;
@@ -145,188 +145,201 @@ impl LeaseTable {
         let now = self.clock.now();
         let mut shard = self.shard(hash).lock();
         let entry = shard.get_mut(&hash)?;
-        let Some((slip, request)) = entry.holder.take(cost, now) else {
-            let wait = entry.holder.refuse_at_once(cost, now)?;
-            return Some(Local::NotBefore(wait, entry.holder.status(&self.terms)));
+        let Some((receipt, request)) = entry.holder.take(cost, now) else {
+            let wait = entry.holder.try_refuse(cost, now)?;
+            return Some(LocalResult::NotBefore(wait, entry.holder.status(&self.params)));
         };
-        let status = entry.holder.status(&self.terms);
-        let parcel = request.map(|request| self.parcel(hash, &entry.key, request));
+        let status = entry.holder.status(&self.params);
+        let message = request.map(|request| self.message(hash, &entry.key, request));
         drop(shard);
-        self.send(parcel);
-        Some(Local::Taken(slip, status))
+        self.send(message);
+        Some(LocalResult::Acquired(receipt, status))
     }
 
-    /// The same for a key that is not known here yet.
+    /// As `take`, for a key that is not in the table yet.
     #[cold]
-    fn take_of_new(self: &Arc<Self>, hash: u64, cost: u64, now: Timestamp, key: impl FnOnce() -> StoreKey) -> Local {
+    fn take_new_key(
+        self: &Arc<Self>,
+        hash: u64,
+        cost: u64,
+        now: Timestamp,
+        key: impl FnOnce() -> StoreKey,
+    ) -> LocalResult {
         let mut shard = self.shard(hash).lock();
-        let Some((entry, farewell)) = self.entry(&mut shard, hash, now, key) else { return Local::Crowded };
-        // Another caller may have brought it in meanwhile, and a slice with it.
+        let Some((entry, closing_request)) = self.entry(&mut shard, hash, now, key) else { return LocalResult::Full };
+        // Another caller may have added it meanwhile, with a slice.
         let (local, request) = match entry.holder.take(cost, now) {
-            Some((slip, request)) => (Local::Taken(slip, entry.holder.status(&self.terms)), request),
-            None => self.ask(hash, entry, cost, now),
+            Some((receipt, request)) => (LocalResult::Acquired(receipt, entry.holder.status(&self.params)), request),
+            None => self.enqueue(hash, entry, cost, now),
         };
-        let parcel = request.map(|request| self.parcel(hash, &entry.key, request));
+        let message = request.map(|request| self.message(hash, &entry.key, request));
         drop(shard);
-        self.send(farewell);
-        self.send(parcel);
+        self.send(closing_request);
+        self.send(message);
         local
     }
 
-    /// The key's entry, new if need be. Another one makes room for it if there are too many, and says
-    /// goodbye; `None` if none can.
+    /// The key's entry, created if needed. If the shard is full, another entry is evicted and its slice
+    /// returned; `None` if none can be evicted.
     fn entry<'a>(
         &self,
-        shard: &'a mut Shard,
+        shard: &'a mut LeaseShard,
         hash: u64,
         now: Timestamp,
         key: impl FnOnce() -> StoreKey,
-    ) -> Option<(&'a mut Entry, Option<Parcel>)> {
-        let mut farewell = None;
-        if shard.len() >= self.most_keys_per_shard && !shard.contains_key(&hash) {
-            let alone = shard.iter().take(LOOKED_AT).filter(|(_, entry)| entry.holder.is_alone());
-            let leaving = alone.min_by_key(|(_, entry)| entry.holder.used_at()).map(|(hash, _)| *hash)?;
-            let mut entry = shard.remove(&leaving)?;
-            farewell = entry.holder.close(now).request.map(|request| self.parcel(leaving, &entry.key, request));
-            self.counters.add(entry.holder.turns());
+    ) -> Option<(&'a mut LeaseEntry, Option<LeaseMessage>)> {
+        let mut closing_request = None;
+        if shard.len() >= self.max_keys_per_shard && !shard.contains_key(&hash) {
+            let evictable = shard.iter().take(EVICTION_SCAN_LIMIT).filter(|(_, entry)| entry.holder.is_evictable());
+            let evicted = evictable.min_by_key(|(_, entry)| entry.holder.last_used()).map(|(hash, _)| *hash)?;
+            let mut entry = shard.remove(&evicted)?;
+            closing_request = entry.holder.close(now).request.map(|request| self.message(evicted, &entry.key, request));
+            self.counters.add(entry.holder.take_stats());
         }
         let entry = shard.entry(hash).or_insert_with(|| {
             let epoch = self.epochs.fetch_add(1, Ordering::Relaxed);
-            Entry { key: key(), holder: Holder::new(&self.terms, self.node, epoch, now) }
+            LeaseEntry { key: key(), holder: LeaseHolder::new(&self.params, self.node, epoch, now) }
         });
-        Some((entry, farewell))
+        Some((entry, closing_request))
     }
 
-    fn ask(self: &Arc<Self>, hash: u64, entry: &mut Entry, cost: u64, now: Timestamp) -> (Local, Option<LeaseRequest>) {
-        let status = entry.holder.status(&self.terms);
+    fn enqueue(
+        self: &Arc<Self>,
+        hash: u64,
+        entry: &mut LeaseEntry,
+        cost: u64,
+        now: Timestamp,
+    ) -> (LocalResult, Option<LeaseRequest>) {
+        let status = entry.holder.status(&self.params);
         let mut waiting = None;
-        let asked = entry.holder.ask(cost, now, || {
-            let (ear, hears) = Waiting::new(self, hash);
-            waiting = Some(hears);
-            ear
+        let result = entry.holder.enqueue(cost, now, || {
+            let (waiter, wait) = LeaseWait::new(self, hash);
+            waiting = Some(wait);
+            waiter
         });
-        match (asked, waiting) {
-            (Asked::Send(request), Some(waiting)) => (Local::Waiting(waiting), Some(request)),
-            (Asked::Waits, Some(waiting)) => (Local::Waiting(waiting), None),
-            (Asked::NotBefore(wait), _) => (Local::NotBefore(wait, status), None),
-            (Asked::Crowded | Asked::Send(_) | Asked::Waits, _) => (Local::Crowded, None),
+        match (result, waiting) {
+            (EnqueueResult::Send(request), Some(waiting)) => (LocalResult::Waiting(waiting), Some(request)),
+            (EnqueueResult::Queued, Some(waiting)) => (LocalResult::Waiting(waiting), None),
+            (EnqueueResult::NotBefore(wait), _) => (LocalResult::NotBefore(wait, status), None),
+            (EnqueueResult::Full | EnqueueResult::Send(_) | EnqueueResult::Queued, _) => (LocalResult::Full, None),
         }
     }
 
-    /// The limits.
-    pub(crate) const fn terms(&self) -> &Arc<Leasable> {
-        &self.terms
+    /// The lease parameters of the limits.
+    pub(crate) const fn params(&self) -> &Arc<LeaseParams> {
+        &self.params
     }
 
-    /// What is left of a key's limits, as far as is known here.
+    /// Status of a key's limits, as known locally.
     fn status(&self, hash: u64) -> Status {
-        let full = Status { limit: self.terms.capacity(), remaining: self.terms.capacity(), reset: 0 };
-        self.shard(hash).lock().get(&hash).map_or(full, |entry| entry.holder.status(&self.terms))
+        let full = Status { limit: self.params.capacity(), remaining: self.params.capacity(), reset: 0 };
+        self.shard(hash).lock().get(&hash).map_or(full, |entry| entry.holder.status(&self.params))
     }
 
-    /// Puts back what was taken and not needed, as far as the store has not been told that it was spent.
-    pub(crate) fn give_back(&self, hash: u64, slip: Slip) {
+    /// Returns unused tokens, unless their spending was reported to the store.
+    pub(crate) fn return_tokens(&self, hash: u64, receipt: LeaseReceipt) {
         let now = self.clock.now();
         if let Some(entry) = self.shard(hash).lock().get_mut(&hash) {
-            entry.holder.give_back(slip, now);
+            entry.holder.return_tokens(receipt, now);
         }
     }
 
-    /// Charges what a request cost beyond what it took, whether there is as much or not; `key` names the key
-    /// in the store if it has been forgotten here.
+    /// Charges the cost of a request beyond its estimate, available or not; `key` names the key
+    /// in the store if it is no longer in the table.
     pub(crate) fn charge(&self, hash: u64, cost: u64, key: impl FnOnce() -> StoreKey) {
         let now = self.clock.now();
         let mut shard = self.shard(hash).lock();
-        let Some((entry, farewell)) = self.entry(&mut shard, hash, now, key) else { return };
+        let Some((entry, closing_request)) = self.entry(&mut shard, hash, now, key) else { return };
         entry.holder.charge(cost);
         drop(shard);
-        self.send(farewell);
+        self.send(closing_request);
     }
 
-    /// The store has answered the request that said `account` of this key.
-    pub(crate) fn answered(&self, hash: u64, account: &Account, reply: &LeaseReply) {
+    /// Applies the reply to the request that reported `account` for this key.
+    pub(crate) fn on_reply(&self, hash: u64, account: &Account, reply: &LeaseReply) {
         let now = self.clock.now();
-        self.event(hash, |holder| holder.answered(&self.terms, account, reply, now));
+        self.apply_event(hash, |holder| holder.on_reply(&self.params, account, reply, now));
     }
 
-    /// The request that said `account` of this key was not answered in time.
-    pub(crate) fn failed(&self, hash: u64, account: &Account) {
+    /// The request that reported `account` for this key failed or timed out.
+    pub(crate) fn on_failure(&self, hash: u64, account: &Account) {
         let now = self.clock.now();
-        self.event(hash, |holder| holder.failed(account, now));
+        self.apply_event(hash, |holder| holder.on_failure(account, now));
     }
 
-    fn event(&self, hash: u64, event: impl FnOnce(&mut Holder<Ear>) -> Effects<Ear>) {
+    fn apply_event(&self, hash: u64, event: impl FnOnce(&mut LeaseHolder<LeaseWaiter>) -> Effects<LeaseWaiter>) {
         let mut shard = self.shard(hash).lock();
         let Some(entry) = shard.get_mut(&hash) else { return };
         let effects = event(&mut entry.holder);
-        let status = entry.holder.status(&self.terms);
-        let parcel = effects.request.map(|request| self.parcel(hash, &entry.key, request));
+        let status = entry.holder.status(&self.params);
+        let message = effects.request.map(|request| self.message(hash, &entry.key, request));
         drop(shard);
-        self.send(parcel);
-        for (ear, outcome) in effects.told {
-            self.tell(hash, ear, outcome, status);
+        self.send(message);
+        for (waiter, outcome) in effects.notify {
+            self.notify(hash, waiter, outcome, status);
         }
     }
 
-    /// Tells a caller; what one that has gone was to have goes back.
-    fn tell(&self, hash: u64, ear: Ear, outcome: Outcome, status: Status) {
-        if let Some(Outcome::Taken(slip)) = ear.tell(outcome, status) {
-            self.give_back(hash, slip);
+    /// Notifies a caller; the tokens of a cancelled one are returned.
+    fn notify(&self, hash: u64, waiter: LeaseWaiter, outcome: LeaseOutcome, status: Status) {
+        if let Some(LeaseOutcome::Acquired(receipt)) = waiter.notify(outcome, status) {
+            self.return_tokens(hash, receipt);
         }
     }
 
-    /// To be called every fifty milliseconds or so: returns, renews and forgets. Says what is held then.
-    pub(crate) fn tick(&self) -> Held {
+    /// To be called about every fifty milliseconds: returns and renews slices and drops idle keys. The result is the
+    /// current holdings.
+    pub(crate) fn tick(&self) -> LeaseHoldings {
         let now = self.clock.now();
-        let (mut held, mut turns) = (Held::default(), Turns::default());
+        let (mut holdings, mut stats) = (LeaseHoldings::default(), LeaseStats::default());
         for shard in &self.shards {
-            let mut parcels = Vec::new();
+            let mut messages = Vec::new();
             shard.lock().retain(|hash, entry| {
                 if let Some(request) = entry.holder.tick(now) {
-                    parcels.push(self.parcel(*hash, &entry.key, request));
+                    messages.push(self.message(*hash, &entry.key, request));
                 }
-                held += entry.holder.held(now);
-                turns += entry.holder.turns();
+                holdings += entry.holder.holdings(now);
+                stats += entry.holder.take_stats();
                 !entry.holder.is_idle(now)
             });
-            parcels.into_iter().for_each(|parcel| self.messenger.send(parcel));
+            messages.into_iter().for_each(|message| self.transport.send(message));
         }
-        self.counters.add(turns);
-        held
+        self.counters.add(stats);
+        holdings
     }
 
-    /// Gives everything back and forgets all keys. Who waits is told that the store could not be asked.
+    /// Returns all slices and drops all keys. Waiting callers fail.
     pub(crate) fn close(&self) {
         let now = self.clock.now();
         for shard in &self.shards {
             let entries = std::mem::take(&mut *shard.lock());
             for (hash, mut entry) in entries {
                 let effects = entry.holder.close(now);
-                self.counters.add(entry.holder.turns());
-                self.send(effects.request.map(|request| self.parcel(hash, &entry.key, request)));
-                let status = entry.holder.status(&self.terms);
-                effects.told.into_iter().for_each(|(ear, outcome)| self.tell(hash, ear, outcome, status));
+                self.counters.add(entry.holder.take_stats());
+                self.send(effects.request.map(|request| self.message(hash, &entry.key, request)));
+                let status = entry.holder.status(&self.params);
+                effects.notify.into_iter().for_each(|(waiter, outcome)| self.notify(hash, waiter, outcome, status));
             }
         }
     }
 
-    /// How many keys are known.
+    /// Number of keys.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+    fn shard(&self, hash: u64) -> &Mutex<LeaseShard> {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    fn parcel(&self, hash: u64, key: &StoreKey, request: LeaseRequest) -> Parcel {
-        Parcel { hash, key: key.clone(), terms: Arc::clone(&self.terms), request }
+    fn message(&self, hash: u64, key: &StoreKey, request: LeaseRequest) -> LeaseMessage {
+        LeaseMessage { hash, key: key.clone(), params: Arc::clone(&self.params), request }
     }
 
-    fn send(&self, parcel: Option<Parcel>) {
-        if let Some(parcel) = parcel {
-            self.messenger.send(parcel);
+    fn send(&self, message: Option<LeaseMessage>) {
+        if let Some(message) = message {
+            self.transport.send(message);
         }
     }
 }

@@ -1,11 +1,11 @@
--- Whole sixteenths that cover so many: x / 16, rounded up.
-local function sixteenth(x)
-  local over = x % 16
-  if over > 0 then return (x - over) / 16 + 1 end
+-- Ticks (sixteenths of a nanosecond) to nanoseconds: x / 16, rounded up.
+local function ticks_to_nanos(x)
+  local remainder = x % 16
+  if remainder > 0 then return (x - remainder) / 16 + 1 end
   return x / 16
 end
 
--- a * b to the last bit: the nearest number, and what it lacks (Dekker's product).
+-- Exact a * b: the nearest number and the rounding error (Dekker's product).
 local function product(a, b)
   local p = a * b
   local t = 134217729 * a
@@ -17,26 +17,26 @@ local function product(a, b)
   return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 end
 
--- a * b / c rounded down, and the remainder; exact for whole numbers below 2^53 with c and the quotient
--- below 2^52.
-local function portion(a, b, c)
-  local whole = a * b
-  if whole <= 9007199254740992 then
-    local over = whole % c
-    return (whole - over) / c, over
+-- a * b / c rounded down, and the remainder. Exact for integers below 2^53 if c and the quotient are below
+-- 2^52.
+local function mul_div(a, b, c)
+  local product_ab = a * b
+  if product_ab <= 9007199254740992 then
+    local remainder = product_ab % c
+    return (product_ab - remainder) / c, remainder
   end
-  local quotient = floor(whole / c)
+  local quotient = floor(product_ab / c)
   local high, low = product(a, b)
-  local less_high, less_low = product(quotient, c)
-  local over = (high - less_high) + (low - less_low)
-  while over < 0 do quotient, over = quotient - 1, over + c end
-  while over >= c do quotient, over = quotient + 1, over - c end
-  return quotient, over
+  local sub_high, sub_low = product(quotient, c)
+  local remainder = (high - sub_high) + (low - sub_low)
+  while remainder < 0 do quotient, remainder = quotient - 1, remainder + c end
+  while remainder >= c do quotient, remainder = quotient + 1, remainder - c end
+  return quotient, remainder
 end
 
--- The same, rounded up.
-local function portion_up(a, b, c)
-  local quotient, over = portion(a, b, c)
-  if over > 0 then return quotient + 1 end
+-- a * b / c rounded up.
+local function mul_div_up(a, b, c)
+  local quotient, remainder = mul_div(a, b, c)
+  if remainder > 0 then return quotient + 1 end
   return quotient
 end

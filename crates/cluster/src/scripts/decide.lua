@@ -1,70 +1,70 @@
--- Decides the ask that begins with this unit; answers where the next one begins.
-local asked = {}
-return function(key, set, cost, place)
-  local units_asked, admitted, more = 0, true, true
+-- Decides the request that starts with this check. Returns the offset of the next request.
+local group = {}
+return function(key, set, cost, offset)
+  local group_size, admitted, more = 0, true, true
   while true do
     more = set >= 2147483648
     if more then set = set - 2147483648 end
-    local limits = sets[set] or described(set)
-    local second, permit
-    if limits.seconds > 0 then second, place = read('<I4', units, place) end
+    local limits = sets[set] or decode_limit_set(set)
+    local secondary, permit
+    if limits.secondary_keys > 0 then secondary, offset = read('<I4', checks, offset) end
     if limits.permits then
-      permit = sub(units, place, place + 15)
-      place = place + 16
+      permit = sub(checks, offset, offset + 15)
+      offset = offset + 16
     end
-    local state = loaded(key, limits, second)
+    local state = load_state(key, limits, secondary)
     local permits = limits.only_permits and cost or (cost > 0 and 1 or 0)
-    local check, wait, hangs_on = 0, 0, 1
+    local check, wait, deciding = 0, 0, 1
     for limit = 1, limits.limits do
       local part = limits[limit]
       local algorithm = part.algorithm
-      local found, pause = algorithm.check(part.numbers, state[limit], now, algorithm.permits and permits or cost)
-      if found > check or (found == check and pause > wait) then check, wait, hangs_on = found, pause, limit end
+      local result, result_wait = algorithm.check(part.params, state[limit], now, algorithm.permits and permits or cost)
+      if result > check or (result == check and result_wait > wait) then check, wait, deciding = result, result_wait, limit end
     end
     if check > 1 then admitted = false end
-    units_asked = units_asked + 1
-    local unit = asked[units_asked]
-    if not unit then
-      unit = {}
-      asked[units_asked] = unit
+    group_size = group_size + 1
+    local item = group[group_size]
+    if not item then
+      item = {}
+      group[group_size] = item
     end
-    unit.key, unit.limits, unit.state, unit.cost, unit.permits, unit.permit = key, limits, state, cost, permits, permit
-    unit.check, unit.wait, unit.hangs_on = check, wait, hangs_on
+    item.key, item.limits, item.state, item.cost, item.permits, item.permit = key, limits, state, cost, permits, permit
+    item.check, item.wait, item.deciding = check, wait, deciding
     if not more then break end
-    key, set, cost, place = read('<I4I4I7', units, place)
+    key, set, cost, offset = read('<I4I4I7', checks, offset)
   end
 
-  for nth = 1, units_asked do
-    local unit = asked[nth]
-    local limits, state, hangs_on = unit.limits, unit.state, unit.hangs_on
-    if admitted and unit.cost > 0 then
+  for index = 1, group_size do
+    local item = group[index]
+    local limits, state, deciding = item.limits, item.state, item.deciding
+    if admitted and item.cost > 0 then
       for limit = 1, limits.limits do
         local part = limits[limit]
         local algorithm = part.algorithm
-        local wanted = algorithm.permits and unit.permits or unit.cost
-        algorithm.commit(part.numbers, state[limit], now, wanted, unit.permit)
+        local amount = algorithm.permits and item.permits or item.cost
+        algorithm.commit(part.params, state[limit], now, amount, item.permit)
       end
-      changed[unit.key] = true
+      changed[item.key] = true
     end
     local remaining, reset
-    if unit.check == 0 then
+    if item.check == 0 then
       for limit = 1, limits.limits do
         local part = limits[limit]
-        local left, full_in = part.algorithm.status(part.numbers, state[limit], now)
-        if not remaining or left < remaining then remaining, reset, hangs_on = left, full_in, limit end
+        local available, full_in = part.algorithm.status(part.params, state[limit], now)
+        if not remaining or available < remaining then remaining, reset, deciding = available, full_in, limit end
       end
     else
-      local part = limits[hangs_on]
-      remaining, reset = part.algorithm.status(part.numbers, state[hangs_on], now)
+      local part = limits[deciding]
+      remaining, reset = part.algorithm.status(part.params, state[deciding], now)
     end
-    answer[filled + 1] = unit.check + 8 * (hangs_on - 1)
-    answer[filled + 2] = remaining
-    answer[filled + 3] = reset
-    filled = filled + 3
-    if unit.check == 1 or unit.check == 2 then
-      filled = filled + 1
-      answer[filled] = unit.wait
+    reply[reply_len + 1] = item.check + 8 * (deciding - 1)
+    reply[reply_len + 2] = remaining
+    reply[reply_len + 3] = reset
+    reply_len = reply_len + 3
+    if item.check == 1 or item.check == 2 then
+      reply_len = reply_len + 1
+      reply[reply_len] = item.wait
     end
   end
-  return place
+  return offset
 end

@@ -1,34 +1,34 @@
--- Slices of a limit. The specification is `lease/ledger.rs`; this restates it, number for number.
+-- Leases: grants slices of a limit to nodes. `lease/model.rs` is the specification; both agree exactly.
 --
--- KEYS[i]      one key's ledger
--- ARGV[1]      the time in microseconds, or '' for the store's own
--- ARGV[1 + i]  what is said of KEYS[i], numbers and names divided by blanks:
---                life, number of limits, each limit as `b interval burst` or `w limit cell cells`,
+-- KEYS[i]      lease state of one key
+-- ARGV[1]      time in microseconds, or '' for the server's clock
+-- ARGV[1 + i]  request for KEYS[i], fields separated by spaces:
+--                lease duration, number of limits, each limit as `b interval burst` or `w limit cell cells`,
 --                node epoch sequence spent holding want charge,
 --                number of runs, each as `cost count`
 --
--- Answers for each key, divided by blanks: `stale`, or
---   kept granted free reset healed, then for each run `admitted wait`
+-- Returns for each key, separated by spaces: `stale`, or
+--   retained granted available reset replaced, then for each run `admitted wait`
 --
--- A ledger, divided by blanks:
+-- Stored state, separated by spaces:
 --   l1 last, for each limit `b debt` or `w n` and n times `cell count`,
---   number of records, each as `node epoch sequence spent out expires`
+--   number of records, each as `node epoch sequence spent outstanding expires`
 --
--- Commands: GET, SET, DEL, TIME. Every number is whole and below 2^53.
+-- Commands: GET, SET, DEL, TIME. All numbers are integers below 2^53.
 
 local TICKS_PER_MICRO = 16000
-local MOST_NODES = 256
-local SMALLEST_SLICE = 4
-local SPENT_WRAPS = 2 ^ 50
+local MAX_NODES = 256
+local MIN_SLICE = 4
+local SPENT_MODULUS = 2 ^ 50
 
 local min, max, format = math.min, math.max, string.format
 
--- Divides whole numbers without rounding errors.
+-- Integer division without rounding errors.
 local function quotient(a, b)
   return (a - a % b) / b
 end
 
-local function words_of(text)
+local function split_words(text)
   local words, n = {}, 0
   for word in string.gmatch(text, '%S+') do
     n = n + 1
@@ -37,342 +37,342 @@ local function words_of(text)
   return words
 end
 
--- What is said: a request with the limits it is about.
-local function request_of(text)
-  local words, at = words_of(text), 2
-  local request = { life = tonumber(words[1]), limits = {}, runs = {} }
+-- Decodes a request with its limits.
+local function decode_request(text)
+  local words, pos = split_words(text), 2
+  local request = { duration = tonumber(words[1]), limits = {}, runs = {} }
   for i = 1, tonumber(words[2]) do
-    if words[at + 1] == 'b' then
-      local interval, burst = tonumber(words[at + 2]), tonumber(words[at + 3])
-      request.limits[i] = { bucket = true, interval = interval, most = burst, tolerance = interval * burst }
-      at = at + 3
+    if words[pos + 1] == 'b' then
+      local interval, burst = tonumber(words[pos + 2]), tonumber(words[pos + 3])
+      request.limits[i] = { bucket = true, interval = interval, capacity = burst, tolerance = interval * burst }
+      pos = pos + 3
     else
-      request.limits[i] = { most = tonumber(words[at + 2]), cell = tonumber(words[at + 3]), cells = tonumber(words[at + 4]) }
-      at = at + 4
+      request.limits[i] = { capacity = tonumber(words[pos + 2]), cell = tonumber(words[pos + 3]), cells = tonumber(words[pos + 4]) }
+      pos = pos + 4
     end
   end
   request.account = {
-    node = words[at + 1],
-    epoch = tonumber(words[at + 2]),
-    sequence = tonumber(words[at + 3]),
-    spent = tonumber(words[at + 4]),
-    holding = tonumber(words[at + 5]),
-    want = tonumber(words[at + 6]),
-    charge = tonumber(words[at + 7]),
+    node = words[pos + 1],
+    epoch = tonumber(words[pos + 2]),
+    sequence = tonumber(words[pos + 3]),
+    spent = tonumber(words[pos + 4]),
+    holding = tonumber(words[pos + 5]),
+    want = tonumber(words[pos + 6]),
+    charge = tonumber(words[pos + 7]),
   }
-  at = at + 7
-  for i = 1, tonumber(words[at + 1]) do
-    request.runs[i] = { cost = tonumber(words[at + 2]), count = tonumber(words[at + 3]) }
-    at = at + 2
+  pos = pos + 7
+  for i = 1, tonumber(words[pos + 1]) do
+    request.runs[i] = { cost = tonumber(words[pos + 2]), count = tonumber(words[pos + 3]) }
+    pos = pos + 2
   end
   return request
 end
 
--- The ledger that `text` stands for, or nothing if it is not one of these limits.
-local function ledger_of(text, limits)
-  local words, at = words_of(text), 2
+-- Decodes a stored state. Returns nil if it is not a state of these limits.
+local function decode_state(text, limits)
+  local words, pos = split_words(text), 2
   if words[1] ~= 'l1' then return nil end
-  local ledger = { last = tonumber(words[2]), tallies = {}, records = {}, out = 0 }
-  if not ledger.last then return nil end
+  local state = { last = tonumber(words[2]), balances = {}, records = {}, outstanding = 0 }
+  if not state.last then return nil end
   for i, limit in ipairs(limits) do
     if limit.bucket then
-      local debt = tonumber(words[at + 2])
-      if words[at + 1] ~= 'b' or not debt then return nil end
-      ledger.tallies[i] = { debt = debt }
-      at = at + 2
+      local debt = tonumber(words[pos + 2])
+      if words[pos + 1] ~= 'b' or not debt then return nil end
+      state.balances[i] = { debt = debt }
+      pos = pos + 2
     else
-      local n = tonumber(words[at + 2])
-      if words[at + 1] ~= 'w' or not n or n > 1024 then return nil end
-      local tally = { used = 0, cells = {}, counts = {} }
-      at = at + 2
+      local n = tonumber(words[pos + 2])
+      if words[pos + 1] ~= 'w' or not n or n > 1024 then return nil end
+      local balance = { used = 0, cells = {}, counts = {} }
+      pos = pos + 2
       for j = 1, n do
-        local cell, count = tonumber(words[at + 1]), tonumber(words[at + 2])
+        local cell, count = tonumber(words[pos + 1]), tonumber(words[pos + 2])
         if not cell or not count then return nil end
-        tally.cells[j], tally.counts[j] = cell, count
-        tally.used = tally.used + count
-        at = at + 2
+        balance.cells[j], balance.counts[j] = cell, count
+        balance.used = balance.used + count
+        pos = pos + 2
       end
-      ledger.tallies[i] = tally
+      state.balances[i] = balance
     end
   end
-  local n = tonumber(words[at + 1])
-  if not n or n > MOST_NODES then return nil end
-  at = at + 1
+  local n = tonumber(words[pos + 1])
+  if not n or n > MAX_NODES then return nil end
+  pos = pos + 1
   for i = 1, n do
     local record = {
-      node = words[at + 1],
-      epoch = tonumber(words[at + 2]),
-      sequence = tonumber(words[at + 3]),
-      spent = tonumber(words[at + 4]),
-      out = tonumber(words[at + 5]),
-      expires = tonumber(words[at + 6]),
+      node = words[pos + 1],
+      epoch = tonumber(words[pos + 2]),
+      sequence = tonumber(words[pos + 3]),
+      spent = tonumber(words[pos + 4]),
+      outstanding = tonumber(words[pos + 5]),
+      expires = tonumber(words[pos + 6]),
     }
-    if not (record.epoch and record.sequence and record.spent and record.out and record.expires) then return nil end
-    ledger.records[i] = record
-    ledger.out = ledger.out + record.out
-    at = at + 6
+    if not (record.epoch and record.sequence and record.spent and record.outstanding and record.expires) then return nil end
+    state.records[i] = record
+    state.outstanding = state.outstanding + record.outstanding
+    pos = pos + 6
   end
-  if words[at + 1] then return nil end
-  return ledger
+  if words[pos + 1] then return nil end
+  return state
 end
 
 local function fresh(limits)
-  local ledger = { last = 0, tallies = {}, records = {}, out = 0 }
+  local state = { last = 0, balances = {}, records = {}, outstanding = 0 }
   for i, limit in ipairs(limits) do
-    ledger.tallies[i] = limit.bucket and { debt = 0 } or { used = 0, cells = {}, counts = {} }
+    state.balances[i] = limit.bucket and { debt = 0 } or { used = 0, cells = {}, counts = {} }
   end
-  return ledger
+  return state
 end
 
-local function text_of(ledger, limits)
-  local words = { 'l1', format('%.0f', ledger.last) }
+local function encode_state(state, limits)
+  local words = { 'l1', format('%.0f', state.last) }
   local n = 2
   local function put(number)
     n = n + 1
     words[n] = format('%.0f', number)
   end
   for i, limit in ipairs(limits) do
-    local tally = ledger.tallies[i]
+    local balance = state.balances[i]
     n = n + 1
     if limit.bucket then
       words[n] = 'b'
-      put(tally.debt)
+      put(balance.debt)
     else
       words[n] = 'w'
-      put(#tally.cells)
-      for j = 1, #tally.cells do
-        put(tally.cells[j])
-        put(tally.counts[j])
+      put(#balance.cells)
+      for j = 1, #balance.cells do
+        put(balance.cells[j])
+        put(balance.counts[j])
       end
     end
   end
-  put(#ledger.records)
-  for _, record in ipairs(ledger.records) do
+  put(#state.records)
+  for _, record in ipairs(state.records) do
     n = n + 1
     words[n] = record.node
     put(record.epoch)
     put(record.sequence)
     put(record.spent)
-    put(record.out)
+    put(record.outstanding)
     put(record.expires)
   end
   return table.concat(words, ' ')
 end
 
--- The most ticks that are owed: three days, or two full buckets. More could not be added up without rounding.
-local function most_owed(limit)
+-- Maximum debt in ticks: three days, or two full buckets. A larger sum would be rounded.
+local function max_debt(limit)
   return max(2 * limit.tolerance, 4503599627370496)
 end
 
--- Ticks that tokens take, never more than that.
+-- Ticks that these tokens take, capped at the maximum debt.
 local function span(limit, tokens)
-  return min(tokens * limit.interval, most_owed(limit))
+  return min(tokens * limit.interval, max_debt(limit))
 end
 
-local function pass_to(ledger, limits, now)
+local function advance_to(state, limits, now)
   for i, limit in ipairs(limits) do
-    local tally = ledger.tallies[i]
+    local balance = state.balances[i]
     if limit.bucket then
-      tally.debt = max(tally.debt - (now - ledger.last) * TICKS_PER_MICRO, span(limit, ledger.out))
+      balance.debt = max(balance.debt - (now - state.last) * TICKS_PER_MICRO, span(limit, state.outstanding))
     else
-      local gone = 0
-      while gone < #tally.cells and (tally.cells[gone + 1] + limit.cells + 1) * limit.cell <= now do
-        gone = gone + 1
-        tally.used = tally.used - tally.counts[gone]
+      local expired = 0
+      while expired < #balance.cells and (balance.cells[expired + 1] + limit.cells + 1) * limit.cell <= now do
+        expired = expired + 1
+        balance.used = balance.used - balance.counts[expired]
       end
-      if gone > 0 then
+      if expired > 0 then
         local cells, counts = {}, {}
-        for j = gone + 1, #tally.cells do
-          cells[j - gone], counts[j - gone] = tally.cells[j], tally.counts[j]
+        for j = expired + 1, #balance.cells do
+          cells[j - expired], counts[j - expired] = balance.cells[j], balance.counts[j]
         end
-        tally.cells, tally.counts = cells, counts
+        balance.cells, balance.counts = cells, counts
       end
     end
   end
-  ledger.last = now
+  state.last = now
 end
 
-local function free_of(ledger, limits)
-  local free
+local function available(state, limits)
+  local available_now
   for i, limit in ipairs(limits) do
-    local tally, room = ledger.tallies[i], nil
+    local balance, headroom = state.balances[i], nil
     if limit.bucket then
-      room = quotient(max(limit.tolerance - tally.debt, 0), limit.interval)
+      headroom = quotient(max(limit.tolerance - balance.debt, 0), limit.interval)
     else
-      room = max(limit.most - tally.used - ledger.out, 0)
+      headroom = max(limit.capacity - balance.used - state.outstanding, 0)
     end
-    free = free and min(free, room) or room
+    available_now = available_now and min(available_now, headroom) or headroom
   end
-  return free
+  return available_now
 end
 
--- Buckets count what goes out; windows only what is spent.
-local function grant(ledger, limits, amount)
+-- Charges granted tokens. Buckets count grants; windows count only spending.
+local function grant(state, limits, amount)
   for i, limit in ipairs(limits) do
     if limit.bucket then
-      local tally = ledger.tallies[i]
-      -- What is owed by other numbers of the same rule may be more, and stays owed.
-      tally.debt = max(tally.debt, min(tally.debt + span(limit, amount), most_owed(limit)))
+      local balance = state.balances[i]
+      -- The debt may exceed the maximum if the rule had other parameters; it is not reduced.
+      balance.debt = max(balance.debt, min(balance.debt + span(limit, amount), max_debt(limit)))
     end
   end
 end
 
-local function back(ledger, limits, amount)
+local function take_back(state, limits, amount)
   for i, limit in ipairs(limits) do
     if limit.bucket then
-      local tally = ledger.tallies[i]
-      tally.debt = max(tally.debt - span(limit, amount), 0)
+      local balance = state.balances[i]
+      balance.debt = max(balance.debt - span(limit, amount), 0)
     end
   end
 end
 
-local function spend(ledger, limits, now, amount)
+local function spend(state, limits, now, amount)
   if amount <= 0 then return end
   for i, limit in ipairs(limits) do
     if not limit.bucket then
-      local tally, current = ledger.tallies[i], quotient(now, limit.cell)
-      local newest, most = #tally.cells, 2 * limit.most
-      if newest > 0 and tally.cells[newest] == current then
-        local count = max(tally.counts[newest], min(tally.counts[newest] + min(amount, most), most))
-        tally.used = tally.used + count - tally.counts[newest]
-        tally.counts[newest] = count
+      local balance, current = state.balances[i], quotient(now, limit.cell)
+      local newest, max_count = #balance.cells, 2 * limit.capacity
+      if newest > 0 and balance.cells[newest] == current then
+        local count = max(balance.counts[newest], min(balance.counts[newest] + min(amount, max_count), max_count))
+        balance.used = balance.used + count - balance.counts[newest]
+        balance.counts[newest] = count
       else
-        local count = min(amount, most)
-        tally.cells[newest + 1], tally.counts[newest + 1] = current, count
-        tally.used = tally.used + count
+        local count = min(amount, max_count)
+        balance.cells[newest + 1], balance.counts[newest + 1] = current, count
+        balance.used = balance.used + count
       end
     end
   end
 end
 
-local function by_end(a, b)
+local function by_expiry(a, b)
   return a.expires < b.expires
 end
 
--- Lets time pass. A lease that ended meanwhile counts as spent at the moment it ended.
-local function pass(ledger, limits, now)
-  now = max(now, ledger.last)
-  local records = ledger.records
-  table.sort(records, by_end)
-  local ended = 0
-  while records[ended + 1] and records[ended + 1].expires <= now do
-    ended = ended + 1
-    local record = records[ended]
-    pass_to(ledger, limits, record.expires)
-    ledger.out = ledger.out - record.out
-    spend(ledger, limits, record.expires, record.out)
+-- Advances time. A lease that expired meanwhile counts as spent at its expiry.
+local function advance(state, limits, now)
+  now = max(now, state.last)
+  local records = state.records
+  table.sort(records, by_expiry)
+  local expired = 0
+  while records[expired + 1] and records[expired + 1].expires <= now do
+    expired = expired + 1
+    local record = records[expired]
+    advance_to(state, limits, record.expires)
+    state.outstanding = state.outstanding - record.outstanding
+    spend(state, limits, record.expires, record.outstanding)
   end
-  if ended > 0 then
-    ledger.records = {}
-    for i = ended + 1, #records do
-      ledger.records[i - ended] = records[i]
+  if expired > 0 then
+    state.records = {}
+    for i = expired + 1, #records do
+      state.records[i - expired] = records[i]
     end
   end
-  pass_to(ledger, limits, now)
+  advance_to(state, limits, now)
 end
 
-local function open(ledger, limits, record, account)
+local function open_record(state, limits, record, account)
   if record and record.epoch == account.epoch then return record end
   if record then
-    ledger.out = ledger.out - record.out
-    spend(ledger, limits, ledger.last, record.out)
-  elseif #ledger.records >= MOST_NODES then
+    state.outstanding = state.outstanding - record.outstanding
+    spend(state, limits, state.last, record.outstanding)
+  elseif #state.records >= MAX_NODES then
     return nil
   else
     record = { node = account.node }
-    ledger.records[#ledger.records + 1] = record
+    state.records[#state.records + 1] = record
   end
-  record.epoch, record.sequence, record.spent, record.out = account.epoch, account.sequence, account.spent, 0
+  record.epoch, record.sequence, record.spent, record.outstanding = account.epoch, account.sequence, account.spent, 0
   return record
 end
 
-local function lend(ledger, limits, record, amount)
-  record.out = record.out + amount
-  ledger.out = ledger.out + amount
-  grant(ledger, limits, amount)
+local function lend(state, limits, record, amount)
+  record.outstanding = record.outstanding + amount
+  state.outstanding = state.outstanding + amount
+  grant(state, limits, amount)
 end
 
-local function account_for(ledger, limits, record, account)
-  local newly = (account.spent - record.spent) % SPENT_WRAPS
-  local covered = min(newly, record.out)
-  local rest = record.out - covered
-  local kept = min(rest, account.holding)
-  ledger.out = ledger.out - record.out + kept
-  record.sequence, record.spent, record.out = account.sequence, account.spent, kept
-  back(ledger, limits, rest - kept)
-  spend(ledger, limits, ledger.last, newly)
-  grant(ledger, limits, newly - covered)
-  local adopted = min(account.holding - kept, free_of(ledger, limits))
-  lend(ledger, limits, record, adopted)
-  return kept + adopted
+local function settle_account(state, limits, record, account)
+  local newly_spent = (account.spent - record.spent) % SPENT_MODULUS
+  local covered = min(newly_spent, record.outstanding)
+  local unspent = record.outstanding - covered
+  local retained = min(unspent, account.holding)
+  state.outstanding = state.outstanding - record.outstanding + retained
+  record.sequence, record.spent, record.outstanding = account.sequence, account.spent, retained
+  take_back(state, limits, unspent - retained)
+  spend(state, limits, state.last, newly_spent)
+  grant(state, limits, newly_spent - covered)
+  local adopted = min(account.holding - retained, available(state, limits))
+  lend(state, limits, record, adopted)
+  return retained + adopted
 end
 
-local function wait_for(ledger, limits, cost)
-  local longest = 0
+local function wait_for(state, limits, cost)
+  local max_wait = 0
   for i, limit in ipairs(limits) do
-    local tally, wait = ledger.tallies[i], 0
+    local balance, wait = state.balances[i], 0
     if limit.bucket then
-      local over = tally.debt + span(limit, cost) - limit.tolerance
+      local over = balance.debt + span(limit, cost) - limit.tolerance
       if over > 0 then wait = quotient(over + 15, 16) end
     else
-      local over = tally.used + ledger.out + cost - limit.most
+      local over = balance.used + state.outstanding + cost - limit.capacity
       if over > 0 then
-        local last = quotient(ledger.last, limit.cell)
-        for j = 1, #tally.cells do
-          over = over - tally.counts[j]
+        local last = quotient(state.last, limit.cell)
+        for j = 1, #balance.cells do
+          over = over - balance.counts[j]
           if over <= 0 then
-            last = tally.cells[j]
+            last = balance.cells[j]
             break
           end
         end
-        wait = ((last + limit.cells + 1) * limit.cell - ledger.last) * 1000
+        wait = ((last + limit.cells + 1) * limit.cell - state.last) * 1000
       end
     end
-    longest = max(longest, wait)
+    max_wait = max(max_wait, wait)
   end
-  return longest
+  return max_wait
 end
 
-local function take(ledger, limits, run)
+local function take(state, limits, run)
   local admitted = run.count
-  if run.cost > 0 then admitted = min(run.count, quotient(free_of(ledger, limits), run.cost)) end
-  grant(ledger, limits, admitted * run.cost)
-  spend(ledger, limits, ledger.last, admitted * run.cost)
-  return admitted, admitted < run.count and wait_for(ledger, limits, run.cost) or 0
+  if run.cost > 0 then admitted = min(run.count, quotient(available(state, limits), run.cost)) end
+  grant(state, limits, admitted * run.cost)
+  spend(state, limits, state.last, admitted * run.cost)
+  return admitted, admitted < run.count and wait_for(state, limits, run.cost) or 0
 end
 
-local function lease(ledger, limits, record, want)
+local function grant_slice(state, limits, record, want)
   local capacity
   for _, limit in ipairs(limits) do
-    capacity = capacity and min(capacity, limit.most) or limit.most
+    capacity = capacity and min(capacity, limit.capacity) or limit.capacity
   end
   local half = quotient(capacity, 2)
-  local leasable = max(half - (ledger.out - record.out), 0)
-  local most = min(max(quotient(half, #ledger.records), quotient(leasable, 2)), leasable)
-  if most < SMALLEST_SLICE then most = 0 end
-  local granted = min(want, max(most - record.out, 0), free_of(ledger, limits))
-  lend(ledger, limits, record, granted)
+  local leasable = max(half - (state.outstanding - record.outstanding), 0)
+  local max_slice = min(max(quotient(half, #state.records), quotient(leasable, 2)), leasable)
+  if max_slice < MIN_SLICE then max_slice = 0 end
+  local granted = min(want, max(max_slice - record.outstanding, 0), available(state, limits))
+  lend(state, limits, record, granted)
   return granted
 end
 
-local function full_at(ledger, limits)
+local function full_at(state, limits)
   local leases = {}
-  for _, record in ipairs(ledger.records) do
-    if record.out > 0 then leases[#leases + 1] = record end
+  for _, record in ipairs(state.records) do
+    if record.outstanding > 0 then leases[#leases + 1] = record end
   end
-  table.sort(leases, by_end)
-  local full = ledger.last
+  table.sort(leases, by_expiry)
+  local full = state.last
   for i, limit in ipairs(limits) do
-    local tally = ledger.tallies[i]
+    local balance = state.balances[i]
     if limit.bucket then
-      local at, debt, out = ledger.last, tally.debt, ledger.out
+      local time, debt, outstanding = state.last, balance.debt, state.outstanding
       for _, record in ipairs(leases) do
-        debt = max(debt - (record.expires - at) * TICKS_PER_MICRO, span(limit, out))
-        at, out = record.expires, out - record.out
+        debt = max(debt - (record.expires - time) * TICKS_PER_MICRO, span(limit, outstanding))
+        time, outstanding = record.expires, outstanding - record.outstanding
       end
-      full = max(full, at + quotient(debt + TICKS_PER_MICRO - 1, TICKS_PER_MICRO))
+      full = max(full, time + quotient(debt + TICKS_PER_MICRO - 1, TICKS_PER_MICRO))
     else
-      local newest = tally.cells[#tally.cells] or -1
+      local newest = balance.cells[#balance.cells] or -1
       if #leases > 0 then newest = max(newest, quotient(leases[#leases].expires, limit.cell)) end
       if newest >= 0 then full = max(full, (newest + limit.cells + 1) * limit.cell) end
     end
@@ -380,32 +380,32 @@ local function full_at(ledger, limits)
   return full
 end
 
-local function apply(ledger, request, now, healed)
+local function apply(state, request, now, replaced)
   local limits, account = request.limits, request.account
-  pass(ledger, limits, now)
-  local record, kept, granted = nil, 0, 0
-  for _, known in ipairs(ledger.records) do
+  advance(state, limits, now)
+  local record, retained, granted = nil, 0, 0
+  for _, known in ipairs(state.records) do
     if known.node == account.node then record = known end
   end
   if record and (account.epoch < record.epoch or (account.epoch == record.epoch and account.sequence <= record.sequence)) then
     return 'stale'
   end
-  record = open(ledger, limits, record, account)
+  record = open_record(state, limits, record, account)
   if record then
-    kept = account_for(ledger, limits, record, account)
-    record.expires = ledger.last + request.life
+    retained = settle_account(state, limits, record, account)
+    record.expires = state.last + request.duration
   end
-  grant(ledger, limits, account.charge)
-  spend(ledger, limits, ledger.last, account.charge)
-  local answer = {}
+  grant(state, limits, account.charge)
+  spend(state, limits, state.last, account.charge)
+  local reply = {}
   for i, run in ipairs(request.runs) do
-    answer[i] = format('%.0f %.0f', take(ledger, limits, run))
+    reply[i] = format('%.0f %.0f', take(state, limits, run))
   end
-  if record then granted = lease(ledger, limits, record, account.want) end
-  local reset = full_at(ledger, limits) - ledger.last
-  local head = format('%.0f %.0f %.0f %.0f %d', kept, granted, free_of(ledger, limits), reset, healed)
-  table.insert(answer, 1, head)
-  return table.concat(answer, ' '), reset
+  if record then granted = grant_slice(state, limits, record, account.want) end
+  local reset = full_at(state, limits) - state.last
+  local header = format('%.0f %.0f %.0f %.0f %d', retained, granted, available(state, limits), reset, replaced)
+  table.insert(reply, 1, header)
+  return table.concat(reply, ' '), reset
 end
 
 local now = tonumber(ARGV[1])
@@ -414,25 +414,25 @@ if not now then
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
-local answers = {}
+local replies = {}
 for i, key in ipairs(KEYS) do
-  local request = request_of(ARGV[1 + i])
-  local text, healed = redis.pcall('GET', key), 0
-  local ledger
+  local request = decode_request(ARGV[1 + i])
+  local text, replaced = redis.pcall('GET', key), 0
+  local state
   if type(text) == 'string' then
-    ledger = ledger_of(text, request.limits)
-    healed = ledger and 0 or 1
+    state = decode_state(text, request.limits)
+    replaced = state and 0 or 1
   elseif text then
-    -- Not a string at all, or the store cannot be read.
-    healed = 1
+    -- Not a string, or the read failed.
+    replaced = 1
   end
-  ledger = ledger or fresh(request.limits)
-  local answer, reset = apply(ledger, request, now, healed)
-  answers[i] = answer
+  state = state or fresh(request.limits)
+  local reply, reset = apply(state, request, now, replaced)
+  replies[i] = reply
   if reset and reset > 0 then
-    redis.call('SET', key, text_of(ledger, request.limits), 'PX', format('%.0f', quotient(reset + 999, 1000)))
+    redis.call('SET', key, encode_state(state, request.limits), 'PX', format('%.0f', quotient(reset + 999, 1000)))
   elseif reset and text then
     redis.call('DEL', key)
   end
 end
-return answers
+return replies

@@ -1,105 +1,105 @@
 -- Sliding window of cells.
--- Numbers: the limit, the length of a cell, how many cells, the most a counter holds, bytes per counter.
--- State: the newest cell's number plus one, then a ring of one counter more than there are cells.
+-- Parameters: limit, cell length, number of cells, maximum counter value, bytes per counter.
+-- State: number of the newest cell plus one, then a ring of counters with one more than the number of cells.
 algorithms[3] = function()
-  local function current(numbers, state, now)
-    local cell = (now - now % numbers[2]) / numbers[2]
+  local function current(params, state, now)
+    local cell = (now - now % params[2]) / params[2]
     if cell < state[1] - 1 then return state[1] - 1 end
     return cell
   end
 
-  -- The oldest cell that counts when `cell` is the current one.
-  local function oldest_at(numbers, state, cell)
-    local oldest, held = cell - numbers[3], state[1] - numbers[3] - 1
-    if oldest < held then oldest = held end
+  -- Oldest cell that counts if `cell` is the current one.
+  local function oldest_at(params, state, cell)
+    local oldest, oldest_stored = cell - params[3], state[1] - params[3] - 1
+    if oldest < oldest_stored then oldest = oldest_stored end
     return oldest > 0 and oldest or 0
   end
 
-  -- What counts when `cell` is the current one. With `room`, also the newest cell that does not fit into
-  -- it together with those after it.
-  local function used(numbers, state, cell, room)
-    local newest, ring, total, stops = state[1], numbers[3] + 1, 0, nil
-    local oldest = oldest_at(numbers, state, cell)
-    local place = (newest - 1) % ring + 2
+  -- Usage if `cell` is the current one. With `headroom`, also the newest cell that, together with the later
+  -- ones, exceeds it.
+  local function used(params, state, cell, headroom)
+    local newest, ring, total, blocking_cell = state[1], params[3] + 1, 0, nil
+    local oldest = oldest_at(params, state, cell)
+    local slot = (newest - 1) % ring + 2
     for number = newest - 1, oldest, -1 do
-      total = total + state[place]
-      if room and not stops and total > room then stops = number end
-      place = place - 1
-      if place < 2 then place = ring + 1 end
+      total = total + state[slot]
+      if headroom and not blocking_cell and total > headroom then blocking_cell = number end
+      slot = slot - 1
+      if slot < 2 then slot = ring + 1 end
     end
-    return total, stops
+    return total, blocking_cell
   end
 
-  local function gone_at(numbers, cell) return (cell + numbers[3] + 1) * numbers[2] end
+  local function expires_at(params, cell) return (cell + params[3] + 1) * params[2] end
 
-  local function put(numbers, state, cell, value)
-    if value > numbers[4] then value = numbers[4] end
-    state[cell % (numbers[3] + 1) + 2] = value
+  local function store(params, state, cell, value)
+    if value > params[4] then value = params[4] end
+    state[cell % (params[3] + 1) + 2] = value
   end
 
-  local function commit(numbers, state, now, cost)
-    local cell, newest, ring = current(numbers, state, now), state[1], numbers[3] + 1
-    if newest == 0 or cell + 1 - newest > numbers[3] then
-      for place = 2, ring + 1 do state[place] = 0 end
+  local function commit(params, state, now, cost)
+    local cell, newest, ring = current(params, state, now), state[1], params[3] + 1
+    if newest == 0 or cell + 1 - newest > params[3] then
+      for slot = 2, ring + 1 do state[slot] = 0 end
     else
       for number = newest, cell do state[number % ring + 2] = 0 end
     end
     state[1] = cell + 1
-    put(numbers, state, cell, state[cell % ring + 2] + cost)
+    store(params, state, cell, state[cell % ring + 2] + cost)
   end
 
   return {
-    layout = function(numbers)
-      local ring, width = numbers[3] + 1, numbers[5]
+    layout = function(params)
+      local ring, width = params[3] + 1, params[5]
       return '<I7' .. rep('I' .. width, ring), 7 + width * ring
     end,
-    fresh = function(numbers)
+    fresh = function(params)
       local state = { 0 }
-      for place = 2, numbers[3] + 2 do state[place] = 0 end
+      for slot = 2, params[3] + 2 do state[slot] = 0 end
       return state
     end,
-    check = function(numbers, state, now, cost)
-      if cost > numbers[1] then return 4, 0 end
+    check = function(params, state, now, cost)
+      if cost > params[1] then return 4, 0 end
       if cost == 0 then return 0, 0 end
-      local _, stops = used(numbers, state, current(numbers, state, now), numbers[1] - cost)
-      if not stops then return 0, 0 end
-      return 2, (gone_at(numbers, stops) - now) * 1000
+      local _, blocking_cell = used(params, state, current(params, state, now), params[1] - cost)
+      if not blocking_cell then return 0, 0 end
+      return 2, (expires_at(params, blocking_cell) - now) * 1000
     end,
     commit = commit,
-    status = function(numbers, state, now)
-      local total = used(numbers, state, current(numbers, state, now))
-      local left = numbers[1] - total
-      return left > 0 and left or 0, total > 0 and (gone_at(numbers, state[1] - 1) - now) * 1000 or 0
+    status = function(params, state, now)
+      local total = used(params, state, current(params, state, now))
+      local available = params[1] - total
+      return available > 0 and available or 0, total > 0 and (expires_at(params, state[1] - 1) - now) * 1000 or 0
     end,
-    full_at = function(numbers, state)
-      return state[1] > 0 and gone_at(numbers, state[1] - 1) or 0
+    full_at = function(params, state)
+      return state[1] > 0 and expires_at(params, state[1] - 1) or 0
     end,
-    settle = function(numbers, state, at, taken, actual, now)
+    settle = function(params, state, at, taken, actual, now)
       if actual == taken then return false end
-      local cell = (at - at % numbers[2]) / numbers[2]
+      local cell = (at - at % params[2]) / params[2]
       if cell >= state[1] then
-        -- Its cell was never written: nothing was taken at first.
+        -- Its cell was never written: the initial charge was zero.
         if actual < taken then return false end
-        commit(numbers, state, now, actual - taken)
+        commit(params, state, now, actual - taken)
         return true
       end
-      if state[1] - cell > numbers[3] + 1 then return false end
-      local total = state[cell % (numbers[3] + 1) + 2]
-      -- A counter at its highest has lost count.
-      if total >= numbers[4] then return false end
+      if state[1] - cell > params[3] + 1 then return false end
+      local total = state[cell % (params[3] + 1) + 2]
+      -- A saturated counter has lost its exact value.
+      if total >= params[4] then return false end
       total = total - taken
-      put(numbers, state, cell, (total > 0 and total or 0) + actual)
+      store(params, state, cell, (total > 0 and total or 0) + actual)
       return true
     end,
-    -- What counts the shortest goes first.
-    refund = function(numbers, state, now, amount)
-      local ring = numbers[3] + 1
-      for cell = oldest_at(numbers, state, current(numbers, state, now)), state[1] - 1 do
-        local place = cell % ring + 2
-        local count = state[place]
-        -- A counter at its highest has lost count.
-        local out = count < numbers[4] and (count < amount and count or amount) or 0
-        state[place], amount = count - out, amount - out
+    -- Refunds the units that expire soonest.
+    refund = function(params, state, now, amount)
+      local ring = params[3] + 1
+      for cell = oldest_at(params, state, current(params, state, now)), state[1] - 1 do
+        local slot = cell % ring + 2
+        local count = state[slot]
+        -- A saturated counter has lost its exact value.
+        local refunded = count < params[4] and (count < amount and count or amount) or 0
+        state[slot], amount = count - refunded, amount - refunded
       end
       return true
     end,

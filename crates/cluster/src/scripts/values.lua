@@ -1,4 +1,4 @@
--- What stands at the units' keys; false where nothing does, or something that is no string.
+-- Values of the check keys; false if a key is missing or not a string.
 local values = {}
 if count > 0 and count <= 4000 then
   values = call('MGET', unpack(KEYS, 1, count))

@@ -1,76 +1,75 @@
 -- Warm-up.
--- Numbers: the stable gap, how much longer the cold one is (both in nanoseconds), the warmth at which the
--- stable gap is reached, the highest warmth, the time to warm up in nanoseconds. Warmth is in 2^20ths of
--- a permit.
--- State: when the next caller may come in microseconds and nanoseconds, the warmth, when somebody last came.
+-- Parameters: stable gap and difference to the cold gap (both in nanoseconds), warmth at which the stable gap
+-- is reached, maximum warmth, warm-up time in nanoseconds. Warmth is measured in 2^-20 permits.
+-- State: time of the next admission in microseconds and nanoseconds, warmth, time of the last charge.
 algorithms[6] = function()
-  local function up(x, y)
-    local over = x % y
-    return (x - over) / y + (over > 0 and 1 or 0)
+  local function div_up(x, y)
+    local remainder = x % y
+    return (x - remainder) / y + (remainder > 0 and 1 or 0)
   end
 
-  -- Warmth that so many idle nanoseconds take away.
-  local function cooled(numbers, idle)
-    if idle >= numbers[5] then return numbers[4] end
-    return portion_up(idle, numbers[4], numbers[5])
+  -- Warmth lost in this many idle nanoseconds.
+  local function cooled(params, idle)
+    if idle >= params[5] then return params[4] end
+    return mul_div_up(idle, params[4], params[5])
   end
 
-  local function less(warmth, by) return warmth > by and warmth - by or 0 end
+  local function saturating_sub(warmth, by) return warmth > by and warmth - by or 0 end
 
-  local function warmth_at(numbers, state, now)
+  local function warmth_at(params, state, now)
     local idle = now - state[1]
     if idle < 0 then return state[3] end
-    if idle > numbers[5] / 1000 + 1 then return 0 end
+    if idle > params[5] / 1000 + 1 then return 0 end
     idle = idle * 1000 - state[2]
-    return less(state[3], cooled(numbers, idle > 0 and idle or 0))
+    return saturating_sub(state[3], cooled(params, idle > 0 and idle or 0))
   end
 
-  -- Nanoseconds that `cost` permits take from this warmth on: the stable gap for each, and the area of
-  -- the slope above it, which is u * v * longer / (2 * slope_ends * 2^20), rounded up once.
-  local function area(numbers, warmth, cost)
-    local stable, longer, slope_ends = numbers[1], numbers[2], numbers[3]
+  -- Nanoseconds that `cost` permits take, starting at this warmth: the stable gap for each, plus the area of
+  -- the slope above it, u * v * slope_height / (2 * slope_end * 2^20), rounded up once.
+  local function area(params, warmth, cost)
+    local stable, slope_height, slope_end = params[1], params[2], params[3]
     local nanos = stable * cost
-    local u = less(slope_ends, warmth)
+    local u = saturating_sub(slope_end, warmth)
     if u > 0 then
       local v = u
       if cost * 1048576 < u then
         v = 2 * u - cost * 1048576
         u = cost * 1048576
       end
-      local whole, part = portion(u, v, 2 * slope_ends)
-      local high, rest = portion(whole, longer, 1048576)
-      local more, over = portion(part, longer, 2 * slope_ends)
-      nanos = nanos + high + up(rest + more + (over > 0 and 1 or 0), 1048576)
+      local whole_part, part = mul_div(u, v, 2 * slope_end)
+      local high, rest_part = mul_div(whole_part, slope_height, 1048576)
+      local part_nanos, remainder = mul_div(part, slope_height, 2 * slope_end)
+      nanos = nanos + high + div_up(rest_part + part_nanos + (remainder > 0 and 1 or 0), 1048576)
     end
     return nanos
   end
 
-  local function warmed(numbers, warmth, cost)
+  local function warmed(params, warmth, cost)
     local warmer = warmth + cost * 1048576
-    return warmer < numbers[4] and warmer or numbers[4]
+    return warmer < params[4] and warmer or params[4]
   end
 
-  -- Moves the moment on by nanoseconds; what would take longer than 35 years takes 35 years.
+  -- Advances a time by nanoseconds. Capped at 35 years.
   local function delay(micros, nanos, by)
     if by > 9007199254740000 then
       micros = micros + math.min(floor(by / 1000) + 1000000, 1125899906842624)
     else
       nanos = nanos + by
-      local over = nanos % 1000
-      micros, nanos = micros + (nanos - over) / 1000, over
+      local remainder = nanos % 1000
+      micros, nanos = micros + (nanos - remainder) / 1000, remainder
     end
     return math.min(micros, 4503599627370496), nanos
   end
 
-  local function take(numbers, state, now, cost)
-    local warmth = warmth_at(numbers, state, now)
-    local free, nanos = state[1], state[2]
-    if free < now then free, nanos = now, 0 end
-    state[1], state[2] = delay(free, nanos, area(numbers, warmth, cost))
-    state[3] = warmed(numbers, warmth, cost)
+  local function charge(params, state, now, cost)
+    local warmth = warmth_at(params, state, now)
+    local free_at, nanos = state[1], state[2]
+    if free_at < now then free_at, nanos = now, 0 end
+    state[1], state[2] = delay(free_at, nanos, area(params, warmth, cost))
+    state[3] = warmed(params, warmth, cost)
   end
 
-  local function wait(state, now)
+  local function wait_nanos(state, now)
     local ahead = (state[1] - now) * 1000 + state[2]
     return ahead > 0 and ahead or 0
   end
@@ -79,48 +78,48 @@ algorithms[6] = function()
     layout = function() return '<I7I2I7I7', 23 end,
     fresh = function() return { 0, 0, 0, 0 } end,
     check = function(_, state, now, cost)
-      local ahead = wait(state, now)
+      local ahead = wait_nanos(state, now)
       if ahead > 0 and cost > 0 then return 2, ahead end
       return 0, 0
     end,
-    commit = function(numbers, state, now, cost)
-      take(numbers, state, now, cost)
+    commit = function(params, state, now, cost)
+      charge(params, state, now, cost)
       state[4] = now
     end,
     status = function(_, state, now)
-      local ahead = wait(state, now)
+      local ahead = wait_nanos(state, now)
       return ahead == 0 and 1 or 0, ahead
     end,
-    full_at = function(numbers, state)
-      local cooling = portion_up(state[3], numbers[5], numbers[4])
-      return state[1] + up(state[2] + cooling, 1000)
+    full_at = function(params, state)
+      local cooling = mul_div_up(state[3], params[5], params[4])
+      return state[1] + div_up(state[2] + cooling, 1000)
     end,
-    -- Both ways it may not end up warmer than if `actual` had been taken at once: then it would have been
-    -- free earlier, and would have been cooling since. One nanosecond for rounding.
-    settle = function(numbers, state, at, taken, actual, now)
-      local free, nanos, warmth = state[1], state[2], state[3]
+    -- The result must not be warmer than if `actual` had been charged at first: the limiter would then have
+    -- been free earlier and have cooled since. One nanosecond for rounding.
+    settle = function(params, state, at, taken, actual, now)
+      local free_at, nanos, warmth = state[1], state[2], state[3]
       if actual > taken then
         local extra = actual - taken
-        local then_free, then_nanos = delay(free, nanos, area(numbers, warmth, extra))
-        take(numbers, state, now, extra)
-        local late = (state[1] - then_free) * 1000 + state[2] - then_nanos + 1
-        state[3] = less(warmed(numbers, warmth, extra), cooled(numbers, late > 1 and late or 1))
-        -- Nobody gives back to what was charged since.
+        local extended_free, extended_nanos = delay(free_at, nanos, area(params, warmth, extra))
+        charge(params, state, now, extra)
+        local cooling_nanos = (state[1] - extended_free) * 1000 + state[2] - extended_nanos + 1
+        state[3] = saturating_sub(warmed(params, warmth, extra), cooled(params, cooling_nanos > 1 and cooling_nanos or 1))
+        -- Earlier charges can no longer be refunded.
         state[4] = 0
         return true
       end
       if actual == taken or at == 0 or state[4] ~= at then return false end
-      -- At the stable gap, the shortest there is: never more than was charged.
-      local unused = (taken - actual) * numbers[1]
+      -- Refunds at the stable gap, the shortest one: never more than was charged.
+      local unused = (taken - actual) * params[1]
       if unused > 4503599627370496 then return false end
-      local coldest = less(warmth, taken * 1048576)
-      local charged = area(numbers, coldest, taken) - area(numbers, coldest, actual)
-      local late = less(charged, unused) + 1
-      local over = (nanos - unused) % 1000
-      free, nanos = free + (nanos - unused - over) / 1000, over
-      if free < 0 then free, nanos = 0, 0 end
-      state[1], state[2] = free, nanos
-      state[3] = less(warmed(numbers, coldest, actual), cooled(numbers, late))
+      local coldest = saturating_sub(warmth, taken * 1048576)
+      local charged = area(params, coldest, taken) - area(params, coldest, actual)
+      local cooling_nanos = saturating_sub(charged, unused) + 1
+      local remainder = (nanos - unused) % 1000
+      free_at, nanos = free_at + (nanos - unused - remainder) / 1000, remainder
+      if free_at < 0 then free_at, nanos = 0, 0 end
+      state[1], state[2] = free_at, nanos
+      state[3] = saturating_sub(warmed(params, coldest, actual), cooled(params, cooling_nanos))
       return true
     end,
   }

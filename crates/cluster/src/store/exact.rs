@@ -1,89 +1,93 @@
-//! Decisions made in the store, one call for many.
+//! Exact decisions: made in the store, many per call.
 
 use redis::Value;
 
-use super::permits::Permits;
-use crate::ask::{Answer, Ask, Said, Unit};
-use crate::driver::{Batch, Driver};
+use super::permits::PermitRenewer;
+use crate::client::{Batch, StoreClient};
+use crate::decision::{DecisionRequest, KeyCheck, KeyDecision, KeyDecisions};
 use crate::error::StoreError;
-use crate::exact::{Ending, decode_take, encode_end, encode_take};
+use crate::exact::{Release, decode_acquire, encode_acquire, encode_release};
 use crate::invocation::Invocation;
 
-/// How asks become calls of the `take` script.
+/// Batches decision requests into calls of the acquire script.
 pub(super) struct ExactBatch;
 
 impl Batch for ExactBatch {
-    type Item = Ask;
-    type Answer = (Answer, u64);
+    type Item = DecisionRequest;
+    type Reply = (KeyDecisions, u64);
 
-    fn slot(&self, ask: &Ask) -> u16 {
-        ask.units.first().map_or(0, |unit| unit.key.slot())
+    fn slot(&self, request: &DecisionRequest) -> u16 {
+        request.checks.first().map_or(0, |check| check.key.slot())
     }
 
-    fn encode(&self, asks: &[Ask]) -> Invocation {
-        encode_take(asks, None)
+    fn encode(&self, requests: &[DecisionRequest]) -> Invocation {
+        encode_acquire(requests, None)
     }
 
-    fn decode(&self, reply: Value, asks: &[Ask]) -> Result<Vec<Self::Answer>, StoreError> {
-        let (answers, healed) =
-            decode_take(reply, asks).map_err(|error| StoreError::unintelligible(error.to_string()))?;
-        // Counted with the first, as it does not matter whose they were.
-        Ok(answers.into_iter().zip(std::iter::once(healed).chain(std::iter::repeat(0))).collect())
+    fn decode(&self, reply: Value, requests: &[DecisionRequest]) -> Result<Vec<Self::Reply>, StoreError> {
+        let (decisions, replaced) =
+            decode_acquire(reply, requests).map_err(|error| StoreError::invalid_reply(error.to_string()))?;
+        // Counted with the first, since it does not matter to which request they belong.
+        Ok(decisions.into_iter().zip(std::iter::once(replaced).chain(std::iter::repeat(0))).collect())
     }
 
-    fn undo(&self, unheard: &[(Ask, Self::Answer)]) -> Option<Invocation> {
-        let endings = unheard.iter().flat_map(|(ask, (answer, _))| given_back(&ask.units, answer));
-        let endings: Vec<Ending> = endings.collect();
-        (!endings.is_empty()).then(|| encode_end(&endings, None))
+    fn undo(&self, undelivered: &[(DecisionRequest, Self::Reply)]) -> Option<Invocation> {
+        let releases = undelivered.iter().flat_map(|(request, (decision, _))| undo_releases(&request.checks, decision));
+        let releases: Vec<Release> = releases.collect();
+        (!releases.is_empty()).then(|| encode_release(&releases, None))
     }
 }
 
-/// Everything that an ask took, to be given back.
-fn given_back<'a>(units: &'a [Unit], said: &'a [Said]) -> impl Iterator<Item = Ending> + 'a {
-    let taken = said.iter().all(Said::admits);
-    units.iter().zip(said).filter(move |(unit, _)| taken && unit.cost > 0).map(|(unit, said)| ending(unit, said, 0))
+/// Releases of everything that a request took.
+fn undo_releases<'a>(checks: &'a [KeyCheck], decision: &'a [KeyDecision]) -> impl Iterator<Item = Release> + 'a {
+    let taken = decision.iter().all(KeyDecision::admits);
+    checks
+        .iter()
+        .zip(decision)
+        .filter(move |(check, _)| taken && check.cost > 0)
+        .map(|(check, decision)| release_of(check, decision, 0))
 }
 
-/// The end of one unit, with what it really cost.
-pub(super) fn ending(unit: &Unit, said: &Said, actual: u64) -> Ending {
-    Ending {
-        key: unit.key.clone(),
-        limits: unit.limits.clone(),
-        taken: unit.cost,
-        at: said.at,
+/// The release of one check, with its actual cost.
+pub(super) fn release_of(check: &KeyCheck, decision: &KeyDecision, actual: u64) -> Release {
+    Release {
+        key: check.key.clone(),
+        limits: check.limits.clone(),
+        taken: check.cost,
+        at: decision.at,
         actual,
-        permit: unit.permit,
+        permit: check.permit,
     }
 }
 
-/// What is needed to decide in the store.
+/// Context for exact decisions.
 #[derive(Clone)]
-pub(super) struct Exact {
-    driver: Driver<ExactBatch>,
-    permits: Permits,
-    /// Whether keys stand in slots, and a call only reaches one of them.
-    in_slots: bool,
+pub(super) struct ExactStore {
+    client: StoreClient<ExactBatch>,
+    permits: PermitRenewer,
+    /// True on a Redis Cluster: a call reaches one slot only.
+    is_cluster: bool,
 }
 
-impl Exact {
-    pub(super) const fn new(driver: Driver<ExactBatch>, permits: Permits, in_slots: bool) -> Self {
-        Self { driver, permits, in_slots }
+impl ExactStore {
+    pub(super) const fn new(client: StoreClient<ExactBatch>, permits: PermitRenewer, in_slots: bool) -> Self {
+        Self { client, permits, is_cluster: in_slots }
     }
 
-    pub(super) const fn permits(&self) -> &Permits {
+    pub(super) const fn permits(&self) -> &PermitRenewer {
         &self.permits
     }
 
-    pub(super) const fn driver(&self) -> &Driver<ExactBatch> {
-        &self.driver
+    pub(super) const fn client(&self) -> &StoreClient<ExactBatch> {
+        &self.client
     }
 
-    pub(super) const fn is_in_slots(&self) -> bool {
-        self.in_slots
+    pub(super) const fn is_cluster(&self) -> bool {
+        self.is_cluster
     }
 
-    /// Whether two units can be decided in one call.
-    pub(super) fn go_together(&self, one: &Unit, other: &Unit) -> bool {
-        !self.in_slots || one.key.slot() == other.key.slot()
+    /// True if two checks can be decided in one call.
+    pub(super) fn share_call(&self, one: &KeyCheck, other: &KeyCheck) -> bool {
+        !self.is_cluster || one.key.slot() == other.key.slot()
     }
 }

@@ -1,61 +1,61 @@
-//! One rule's limits in the store: decided there, or here from a lease.
+//! One rule's limits in the store: decided there, or locally from a lease.
 
 use std::sync::Arc;
 
 use sluicegate_engine::algorithm::{Check, Status};
-use sluicegate_engine::fleet::{FleetKey, FleetLimits, FleetMark, FleetSaid, Want};
 use sluicegate_engine::rule::{ClusterMode, Cost, Rule, Scope};
+use sluicegate_engine::store::{CanonicalKey, LeaseToken, StoreDecision, StoreLimits, StoreRequest};
 use sluicegate_engine::{Limit, LimitError, Timestamp};
 
-use super::Means;
-use super::exact::Exact;
-use crate::ask::Unit;
+use super::StoreContext;
+use super::exact::ExactStore;
+use crate::decision::KeyCheck;
+use crate::encoded_limits::{EncodeLimitsError, EncodedLimits};
 use crate::keys::StoreKey;
-use crate::lease::{Leasable, LeaseTable, Local, Slip};
-use crate::prepared::{PrepareError, PreparedLimits};
+use crate::lease::{LeaseParams, LeaseReceipt, LeaseTable, LocalResult};
 
-/// What a rule is counted with.
+/// The cluster-wide limits of one rule.
 pub(super) struct ClusterLimits {
     rule: String,
-    /// What the hashes of keys are made with.
+    /// Seed of the key hashes.
     seed: u64,
     prefix: Arc<str>,
     limits: Vec<Limit>,
     mode: ClusterMode,
     capacity: usize,
-    prepared: Arc<PreparedLimits>,
+    encoded: Arc<EncodedLimits>,
     leases: Option<Arc<LeaseTable>>,
-    /// Whether costs are settled later, when the key may have been forgotten here.
+    /// True if costs are settled later, possibly after the key was dropped from the lease table.
     estimates: bool,
 }
 
-/// Keys of a leased rule that a process has slices of at once, unless the rule says how many it remembers.
-const DEFAULT_KEYS: usize = 1 << 16;
+/// Default maximum of keys with slices per leased rule, unless the rule sets `max_keys`.
+const DEFAULT_MAX_KEYS: usize = 1 << 16;
 
 impl ClusterLimits {
-    pub(super) fn new(rule: &Rule, seed: u64, means: &Means) -> Result<Self, LimitError> {
-        let prepared = PreparedLimits::new(&rule.limits, means.permit_life).map_err(|error| match error {
-            PrepareError::Limits(error) => error,
+    pub(super) fn new(rule: &Rule, seed: u64, context: &StoreContext) -> Result<Self, LimitError> {
+        let encoded = EncodedLimits::new(&rule.limits, context.permit_ttl).map_err(|error| match error {
+            EncodeLimitsError::Limits(error) => error,
             error => LimitError::Store { reason: error.to_string() },
         })?;
-        let (mode, capacity) = (mode(rule), rule.max_keys.unwrap_or(DEFAULT_KEYS));
-        let leasable = if mode == ClusterMode::Lease { Leasable::of(&rule.limits) } else { None };
+        let (mode, capacity) = (mode(rule), rule.max_keys.unwrap_or(DEFAULT_MAX_KEYS));
+        let lease_params = if mode == ClusterMode::Lease { LeaseParams::from_limits(&rule.limits) } else { None };
         Ok(Self {
             rule: rule.name.clone(),
             seed,
-            prefix: Arc::clone(&means.prefix),
+            prefix: Arc::clone(&context.prefix),
             limits: rule.limits.clone(),
             mode,
             capacity,
-            prepared: Arc::new(prepared),
-            leases: leasable.map(|terms| means.lease_table(terms, capacity)),
+            encoded: Arc::new(encoded),
+            leases: lease_params.map(|params| context.lease_table(params, capacity)),
             estimates: estimates(rule),
         })
     }
 
-    /// Whether a rule can go on with these as they are.
-    pub(super) fn suit(&self, rule: &Rule, seed: u64) -> bool {
-        let capacity = rule.max_keys.unwrap_or(DEFAULT_KEYS);
+    /// True if a rule can reuse these limits unchanged.
+    pub(super) fn matches_rule(&self, rule: &Rule, seed: u64) -> bool {
+        let capacity = rule.max_keys.unwrap_or(DEFAULT_MAX_KEYS);
         self.rule == rule.name
             && self.seed == seed
             && self.limits == rule.limits
@@ -68,16 +68,16 @@ impl ClusterLimits {
         self.leases.as_ref()
     }
 
-    /// What the store is asked for a want.
-    pub(super) fn unit(&self, want: &Want, exact: &Exact) -> Unit {
-        let permit = (self.prepared.has_permits() && want.cost > 0).then(|| exact.permits().name());
-        let key = StoreKey::new(&self.prefix, &self.rule, want.key.as_bytes(), self.prepared.shape());
-        Unit { key, limits: Arc::clone(&self.prepared), cost: want.cost, permit }
+    /// The store check for a request.
+    pub(super) fn check(&self, request: &StoreRequest, exact: &ExactStore) -> KeyCheck {
+        let permit = (self.encoded.has_permits() && request.cost > 0).then(|| exact.permits().new_id());
+        let key = StoreKey::new(&self.prefix, &self.rule, request.key.as_bytes(), self.encoded.shape());
+        KeyCheck { key, limits: Arc::clone(&self.encoded), cost: request.cost, permit }
     }
 
-    /// Where leases of a key are kept.
-    pub(super) fn lease_key(&self, key: &FleetKey) -> StoreKey {
-        let shape = format!("lease+{}", self.prepared.shape());
+    /// Store key of a key's leases.
+    pub(super) fn lease_key(&self, key: &CanonicalKey) -> StoreKey {
+        let shape = format!("lease+{}", self.encoded.shape());
         StoreKey::new(&self.prefix, &self.rule, key.as_bytes(), &shape)
     }
 }
@@ -93,38 +93,45 @@ fn mode(rule: &Rule) -> ClusterMode {
     }
 }
 
-/// A lease's answer in the engine's words.
-pub(super) fn said(check: Check, status: Status) -> FleetSaid {
-    FleetSaid { check, limit: 0, status }
+/// A lease result as the engine's decision type.
+pub(super) fn lease_decision(check: Check, status: Status) -> StoreDecision {
+    StoreDecision { check, limit: 0, status }
 }
 
-impl FleetLimits for ClusterLimits {
+impl StoreLimits for ClusterLimits {
     #[inline]
-    fn at_once(&self, key: u64, cost: u64, _now: Timestamp) -> Option<(FleetSaid, FleetMark)> {
+    fn decide_locally(&self, key: u64, cost: u64, _now: Timestamp) -> Option<(StoreDecision, LeaseToken)> {
         if self.estimates {
-            // Whoever settles later must know the key itself.
+            // A later settlement needs the key itself.
             return None;
         }
-        match self.leases.as_ref()?.take_at_once(key, cost)? {
-            Local::Taken(slip, status) => Some((said(Check::Now, status), FleetMark(slip.mark()))),
-            Local::NotBefore(wait, status) => Some((said(Check::NotBefore(wait), status), FleetMark::default())),
-            Local::Never => {
-                let limit = self.leases.as_ref().map_or(0, |leases| leases.terms().capacity());
-                Some((said(Check::Never, Status { limit, remaining: limit, reset: 0 }), FleetMark::default()))
+        match self.leases.as_ref()?.try_take(key, cost)? {
+            LocalResult::Acquired(receipt, status) => {
+                Some((lease_decision(Check::Now, status), LeaseToken(receipt.token())))
             }
-            Local::Waiting(_) | Local::Crowded => None,
+            LocalResult::NotBefore(wait, status) => {
+                Some((lease_decision(Check::NotBefore(wait), status), LeaseToken::default()))
+            }
+            LocalResult::Never => {
+                let limit = self.leases.as_ref().map_or(0, |leases| leases.params().capacity());
+                Some((
+                    lease_decision(Check::Never, Status { limit, remaining: limit, reset: 0 }),
+                    LeaseToken::default(),
+                ))
+            }
+            LocalResult::Waiting(_) | LocalResult::Full => None,
         }
     }
 
-    fn settle(&self, key: u64, taken: u64, actual: u64, mark: FleetMark) {
-        // Only what was given back: estimates are settled with their key.
+    fn settle(&self, key: u64, taken: u64, actual: u64, mark: LeaseToken) {
+        // Refunds only: estimates are settled with their key.
         if let (Some(leases), Some(unused)) = (&self.leases, taken.checked_sub(actual)) {
-            leases.give_back(key, Slip::marked(mark.0, unused));
+            leases.return_tokens(key, LeaseReceipt::from_token(mark.0, unused));
         }
     }
 }
 
-/// With the last sluice that has them, slices go back.
+/// Slices are returned with the last sluice that uses the limits.
 impl Drop for ClusterLimits {
     fn drop(&mut self) {
         if let Some(leases) = &self.leases {

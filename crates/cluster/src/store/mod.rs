@@ -1,18 +1,18 @@
-//! The store as the engine sees it.
+//! The engine's store implementation on Redis or Valkey.
 //!
 //! ```text
-//! wants of a request ---> one ask (all in one slot) -----------------> driver
-//!                    \--> several slots, or a lease among them: one after the other, and what was taken
-//!                         goes back if a later one refuses
+//! requests of a decision ---> one DecisionRequest (all in one slot) ---> store client
+//!                        \--> several slots, or a lease among them: in sequence; earlier steps are
+//!                             undone if a later one refuses
 //! ```
 
+mod acquire;
 mod exact;
-mod grants;
+mod lease_transport;
 mod limits;
-mod mail;
 mod permits;
-mod rulebook;
-mod sharing;
+mod rule_repository;
+mod sync;
 
 use std::any::Any;
 use std::fmt;
@@ -22,32 +22,34 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_engine::fleet::{Asked, FleetLimits, FleetSaid, FleetStore, StoreLost, Want, Wants};
 use sluicegate_engine::rule::{ExprError, Rule};
+use sluicegate_engine::store::{
+    AcquireCall, Store, StoreDecision, StoreLimits, StoreRequest, StoreRequests, StoreUnavailable,
+};
 use sluicegate_engine::{LimitError, Sluice};
 use tokio::sync::oneshot;
 use tokio::task::coop::unconstrained;
 use tokio::time::timeout;
 
-use self::exact::{Exact, ExactBatch};
-use self::grants::Steps;
+use self::acquire::Acquisition;
+use self::exact::{ExactBatch, ExactStore};
+use self::lease_transport::{InFlightRequests, StoreLeaseTransport};
 use self::limits::ClusterLimits;
-use self::mail::{Mail, UnderWay};
-use self::permits::Permits;
-pub use self::rulebook::Rulebook;
-use self::sharing::Sharing;
-use crate::bulletin::ListKind;
-use crate::driver::{Driver, random};
+use self::permits::PermitRenewer;
+pub use self::rule_repository::RuleRepository;
+use self::sync::SharedStateSync;
+use crate::client::{StoreClient, random};
 use crate::error::StartError;
-use crate::exact::{END, RENEW, TAKE};
+use crate::exact::{ACQUIRE, RELEASE, RENEW};
 use crate::health::Health;
-use crate::lease::{Held, LEASE, Leasable, LeaseTable, NodeId};
+use crate::lease::{LEASE, LeaseHoldings, LeaseParams, LeaseTable, NodeId};
 use crate::options::{StoreOptions, Topology};
+use crate::shared_state::ListKind;
 
-/// How many processes to share out limits among before the store has told.
-const NODES_UNTOLD: u32 = 2;
+/// Number of processes to divide limits among until the store has reported it.
+const DEFAULT_NODES: u32 = 2;
 
-/// Counts that processes share in Redis or Valkey.
+/// Cluster store: limits shared by processes through Redis or Valkey.
 ///
 /// ```no_run
 /// use sluicegate_cluster::{ClusterStore, StoreOptions, Topology};
@@ -61,185 +63,188 @@ const NODES_UNTOLD: u32 = 2;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ClusterStore {
-    driver: Driver<ExactBatch>,
-    exact: Exact,
-    sharing: Sharing,
-    rulebook: Rulebook,
-    means: Means,
+    client: StoreClient<ExactBatch>,
+    exact: ExactStore,
+    sync: SharedStateSync,
+    rule_repository: RuleRepository,
+    context: StoreContext,
     expected_nodes: Option<u32>,
-    /// What rules are counted with, as long as a sluice has them.
-    opened: Arc<Opened>,
+    /// Limits of rules, while a sluice uses them.
+    open_limits: Arc<OpenLimits>,
 }
 
-/// Limits that were opened, those first that were first.
-type Opened = Mutex<Vec<Weak<ClusterLimits>>>;
+/// Open limits, oldest first.
+type OpenLimits = Mutex<Vec<Weak<ClusterLimits>>>;
 
-/// What the limits of a rule are made with.
-struct Means {
+/// Context for building a rule's limits.
+struct StoreContext {
     prefix: Arc<str>,
-    permit_life: Duration,
+    permit_ttl: Duration,
     deadline: Duration,
-    driver: Driver<ExactBatch>,
-    under_way: Arc<UnderWay>,
+    client: StoreClient<ExactBatch>,
+    in_flight: Arc<InFlightRequests>,
 }
 
-impl Means {
-    fn lease_table(&self, terms: Leasable, capacity: usize) -> Arc<LeaseTable> {
-        let mail = Mail::new(self.driver.clone(), self.deadline, &self.under_way);
-        // Each table is a node of its own: the store tells its holders from those of the one it replaces.
+impl StoreContext {
+    fn lease_table(&self, params: LeaseParams, capacity: usize) -> Arc<LeaseTable> {
+        let transport = StoreLeaseTransport::new(self.client.clone(), self.deadline, &self.in_flight);
+        // Each table is a node of its own: the store separates its holders from those of the table it replaces.
         let node = NodeId(u128::from(random()) << 64 | u128::from(random()));
-        let counters = Arc::clone(&self.driver.counters().leases);
-        let table = LeaseTable::new(terms, node, capacity, ClockHandle::default(), Arc::clone(&mail) as _, counters);
+        let counters = Arc::clone(&self.client.counters().leases);
+        let table =
+            LeaseTable::new(params, node, capacity, ClockHandle::default(), Arc::clone(&transport) as _, counters);
         let table = Arc::new(table);
-        mail.belongs_to(&table);
+        transport.set_table(&table);
         table
     }
 }
 
-/// How long slices may take to go back when the store is closed.
-const FAREWELL: Duration = Duration::from_millis(250);
+/// Time that slices have to be returned on close.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How often leases are looked after.
-const TICK: Duration = Duration::from_millis(50);
+/// Interval of lease maintenance.
+const LEASE_TICK: Duration = Duration::from_millis(50);
 
 impl ClusterStore {
-    /// Starts to talk to a store. It need not be there yet: until it is, rules are decided by their policy.
+    /// Starts the store client. The store may be down: until it is up, rules follow their failure policy.
     pub fn start(options: &StoreOptions) -> Result<Arc<Self>, StartError> {
-        let scripts = vec![&*TAKE, &*END, &*RENEW, &*LEASE, crate::bulletin::script(), crate::rulebook::script()];
-        let driver = Driver::start(options, ExactBatch, scripts)?;
+        let scripts =
+            vec![&*ACQUIRE, &*RELEASE, &*RENEW, &*LEASE, crate::shared_state::script(), crate::rules::script()];
+        let client = StoreClient::start(options, ExactBatch, scripts)?;
         let in_slots = options.topology == Topology::Cluster;
-        let permits = Permits::start(&driver, options.permit_time_to_live, in_slots);
-        let means = Means {
+        let permits = PermitRenewer::start(&client, options.permit_time_to_live, in_slots);
+        let context = StoreContext {
             prefix: options.key_prefix.as_str().into(),
-            permit_life: options.permit_time_to_live,
+            permit_ttl: options.permit_time_to_live,
             deadline: options.deadline,
-            driver: driver.background(),
-            under_way: UnderWay::new(),
+            client: client.background(),
+            in_flight: InFlightRequests::new(),
         };
         let store = Self {
-            exact: Exact::new(driver.background(), permits, in_slots),
-            sharing: Sharing::start(&driver, &options.key_prefix),
-            rulebook: Rulebook::new(&driver, &options.key_prefix),
-            means,
+            exact: ExactStore::new(client.background(), permits, in_slots),
+            sync: SharedStateSync::start(&client, &options.key_prefix),
+            rule_repository: RuleRepository::new(&client, &options.key_prefix),
+            context,
             expected_nodes: options.expected_nodes.map(NonZeroU32::get),
-            opened: Arc::default(),
-            driver,
+            open_limits: Arc::default(),
+            client,
         };
-        store.look_after_leases();
+        store.spawn_lease_maintenance();
         Ok(Arc::new(store))
     }
 
-    /// Renews leases, returns what is not needed, forgets idle keys and counts what is held, until the driver
-    /// ends.
-    fn look_after_leases(&self) {
-        let (opened, counters) = (Arc::downgrade(&self.opened), Arc::clone(&self.driver.counters().leases));
-        self.driver.spawn(async move {
+    /// Runs lease maintenance until the client ends: renews leases, returns unneeded slices, drops idle keys and
+    /// counts holdings.
+    fn spawn_lease_maintenance(&self) {
+        let (opened, counters) = (Arc::downgrade(&self.open_limits), Arc::clone(&self.client.counters().leases));
+        self.client.spawn(async move {
             loop {
-                tokio::time::sleep(TICK).await;
+                tokio::time::sleep(LEASE_TICK).await;
                 let Some(opened) = opened.upgrade() else { return };
-                let mut held = Held::default();
-                leases(&opened).iter().for_each(|table| held += table.tick());
-                counters.hold(held);
+                let mut holdings = LeaseHoldings::default();
+                lease_tables(&opened).iter().for_each(|table| holdings += table.tick());
+                counters.set_holdings(holdings);
             }
         });
     }
 
-    /// How the store is doing.
+    /// Health snapshot of the store.
     pub fn health(&self) -> Health {
-        self.driver.health()
+        self.client.health()
     }
 
-    /// Shares the bans of a sluice's cluster-wide rules with other processes, and gives it the fleet's lists.
+    /// Shares the bans of a sluice's cluster-wide rules with other processes, and gives it the cluster's lists.
     /// The store does not keep the sluice alive.
     pub fn share_with(&self, sluice: &Sluice) {
-        self.sharing.add(sluice);
+        self.sync.add(sluice);
     }
 
-    /// Puts a condition on a list of the whole fleet, for so long if that is said. Every process that
-    /// [shares](ClusterStore::share_with) knows within a second.
-    pub fn enlist(&self, list: ListKind, condition: &str, lasting: Option<Duration>) -> Result<(), ExprError> {
-        self.sharing.enlist(list, condition, lasting)
+    /// Adds a condition to a list of the whole cluster, with a time to live if given. Every process that
+    /// [shares](ClusterStore::share_with) applies it within a second.
+    pub fn add_to_list(&self, list: ListKind, condition: &str, ttl: Option<Duration>) -> Result<(), ExprError> {
+        self.sync.add_entry(list, condition, ttl)
     }
 
-    /// Takes a condition off a list of the fleet. It is known by its text.
-    pub fn unlist(&self, list: ListKind, condition: &str) {
-        self.sharing.unlist(list, condition);
+    /// Removes a condition from a list of the cluster. It is identified by its text.
+    pub fn remove_from_list(&self, list: ListKind, condition: &str) {
+        self.sync.remove_entry(list, condition);
     }
 
-    /// Ends it: what is under way is finished, slices go back, this process is no longer counted. Takes
+    /// Closes the store: finishes calls in flight, returns slices, deregisters this process. Takes
     /// less than a second.
     pub async fn close(&self) {
-        leases(&self.opened).iter().for_each(|table| table.close());
-        let (under_way, (gone, all_gone)) = (Arc::clone(&self.means.under_way), oneshot::channel());
-        self.driver.spawn(async move {
-            // Who still decides asks for more, so there may always be some.
-            let _ = timeout(FAREWELL, under_way.none()).await;
-            // Who is gone need not be told.
-            let _ = gone.send(());
+        lease_tables(&self.open_limits).iter().for_each(|table| table.close());
+        let (in_flight, (done, all_done)) = (Arc::clone(&self.context.in_flight), oneshot::channel());
+        self.client.spawn(async move {
+            // Active callers request more, so there may always be some.
+            let _ = timeout(CLOSE_TIMEOUT, in_flight.drained()).await;
+            // The caller may be gone.
+            let _ = done.send(());
         });
-        // Fails if the driver has ended: then nothing is under way.
-        let _ = all_gone.await;
-        self.driver.close().await;
+        // Fails if the client has ended: then nothing is in flight.
+        let _ = all_done.await;
+        self.client.close().await;
     }
 
-    fn limits<'a>(&self, want: &'a Want) -> Option<&'a ClusterLimits> {
-        let limits: &dyn Any = &*want.limits;
+    fn own_limits<'a>(&self, request: &'a StoreRequest) -> Option<&'a ClusterLimits> {
+        let limits: &dyn Any = &*request.limits;
         limits.downcast_ref()
     }
 }
 
-impl FleetStore for ClusterStore {
-    fn open(&self, rule: &Rule, seed: u64) -> Result<Arc<dyn FleetLimits>, LimitError> {
-        let mut opened = self.opened.lock();
+impl Store for ClusterStore {
+    fn open(&self, rule: &Rule, seed: u64) -> Result<Arc<dyn StoreLimits>, LimitError> {
+        let mut opened = self.open_limits.lock();
         opened.retain(|limits| limits.strong_count() > 0);
-        let known: Vec<_> = opened.iter().filter_map(Weak::upgrade).filter(|limits| limits.suit(rule, seed)).collect();
+        let known: Vec<_> =
+            opened.iter().filter_map(Weak::upgrade).filter(|limits| limits.matches_rule(rule, seed)).collect();
         if let Some(known) = known.last() {
             return Ok(Arc::clone(known) as _);
         }
-        let limits = Arc::new(ClusterLimits::new(rule, seed, &self.means)?);
+        let limits = Arc::new(ClusterLimits::new(rule, seed, &self.context)?);
         opened.push(Arc::downgrade(&limits));
         Ok(limits)
     }
 
-    fn ask(&self, wants: Wants) -> Asked {
-        if self.driver.now_degraded() {
-            return Asked::Now(Err(StoreLost));
+    fn acquire(&self, requests: StoreRequests) -> AcquireCall {
+        if self.client.is_degraded() {
+            return AcquireCall::Ready(Err(StoreUnavailable));
         }
-        let mut steps = Steps::new(&self.exact);
-        for (position, want) in wants.iter().enumerate() {
-            // What another store has opened is not ours to answer.
-            let Some(limits) = self.limits(want) else { return Asked::Now(Err(StoreLost)) };
+        let mut steps = Acquisition::new(&self.exact);
+        for (position, request) in requests.iter().enumerate() {
+            // Limits opened by another store cannot be decided here.
+            let Some(limits) = self.own_limits(request) else { return AcquireCall::Ready(Err(StoreUnavailable)) };
             match limits.leases() {
-                Some(leases) => steps.lease(position, leases, want, || limits.lease_key(&want.key)),
-                None => steps.exact(position, limits.unit(want, &self.exact)),
+                Some(leases) => steps.add_lease(position, leases, request, || limits.lease_key(&request.key)),
+                None => steps.add_check(position, limits.check(request, &self.exact)),
             }
         }
-        Asked::Later(match steps.is_one_call() {
-            true => Box::pin(unconstrained(steps.take())),
-            false => Box::pin(unconstrained(steps.take_within(self.means.deadline))),
+        AcquireCall::Pending(match steps.is_single_call() {
+            true => Box::pin(unconstrained(steps.acquire())),
+            false => Box::pin(unconstrained(steps.acquire_within(self.context.deadline))),
         })
     }
 
     fn nodes(&self) -> u32 {
-        self.driver.live_nodes().or(self.expected_nodes).unwrap_or(NODES_UNTOLD).max(1)
+        self.client.live_nodes().or(self.expected_nodes).unwrap_or(DEFAULT_NODES).max(1)
     }
 }
 
 /// The lease tables of all limits that have one.
-fn leases(opened: &Opened) -> Vec<Arc<LeaseTable>> {
-    // The last to hold limits closes them, and that is not to happen under the lock.
+fn lease_tables(opened: &OpenLimits) -> Vec<Arc<LeaseTable>> {
+    // The last owner of limits closes them, which must not happen under the lock.
     let limits: Vec<_> = opened.lock().iter().filter_map(Weak::upgrade).collect();
     limits.iter().filter_map(|limits| limits.leases().cloned()).collect()
 }
 
 impl fmt::Debug for ClusterStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterStore").field("prefix", &self.means.prefix).field("health", &self.health()).finish()
+        f.debug_struct("ClusterStore").field("prefix", &self.context.prefix).field("health", &self.health()).finish()
     }
 }
 
-impl From<crate::ask::Said> for FleetSaid {
-    fn from(said: crate::ask::Said) -> Self {
-        Self { check: said.check, limit: said.limit, status: said.status }
+impl From<crate::decision::KeyDecision> for StoreDecision {
+    fn from(decision: crate::decision::KeyDecision) -> Self {
+        Self { check: decision.check, limit: decision.limit, status: decision.status }
     }
 }

@@ -1,25 +1,25 @@
-//! Steady load on the processes of a fleet, and what came of every decision.
+//! Steady load on the processes of a cluster, with a record of every decision.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use sluicegate_testkit::bound::Pace;
-use sluicegate_testkit::history::{self, Call, Judge, Promise};
+use sluicegate_testkit::bound::ExactRate;
+use sluicegate_testkit::history::{self, Call, CheckMode, Guarantee};
 
 use super::{Process, get};
 
-/// How long a caller pauses between two decisions.
-const PAUSE: Duration = Duration::from_micros(700);
+/// Pause of a caller between two decisions.
+const CALL_INTERVAL: Duration = Duration::from_micros(700);
 
-/// How far a process's own clock, the processor's counter, may be from the kernel's by the end of a run: they
-/// differ by some millionths. What the store decides, it decides by the kernel's.
-const ADRIFT: u64 = 1_000_000;
+/// Maximum drift of a process's clock (the CPU counter) from the kernel's by the end of a run: they
+/// differ by some millionths. The store decides by the kernel's clock.
+const MAX_CLOCK_DRIFT_NANOS: u64 = 1_000_000;
 
-/// One decision as its caller saw it.
+/// One decision as observed by its caller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedDecision {
     pub(crate) node: u32,
     pub(crate) called: Instant,
     pub(crate) returned: Instant,
@@ -27,96 +27,109 @@ pub(crate) struct Seen {
     pub(crate) degraded: bool,
 }
 
-impl Seen {
-    pub(crate) fn took(&self) -> Duration {
+impl ObservedDecision {
+    pub(crate) fn duration(&self) -> Duration {
         self.returned - self.called
     }
 }
 
-/// Callers that ask until they are stopped.
-pub(crate) struct Load {
-    begun: Instant,
+/// Callers that run until stopped.
+pub(crate) struct SteadyLoad {
+    start: Instant,
     is_over: Arc<AtomicBool>,
-    callers: Vec<JoinHandle<Vec<Seen>>>,
+    callers: Vec<JoinHandle<Vec<ObservedDecision>>>,
 }
 
-impl Load {
-    /// Two callers for each process, all for the same key.
+impl SteadyLoad {
+    /// Starts two callers for each process, all for the same key.
     pub(crate) fn start(processes: &[&Process]) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let callers = processes.iter().zip(0..).flat_map(|(process, node)| [(*process, node); 2]);
         let callers = callers.map(|(process, node)| {
             let (sluice, is_over) = (process.sluice.clone(), Arc::clone(&is_over));
             thread::spawn(move || {
-                let mut seen = Vec::new();
+                let mut observed = Vec::new();
                 while !is_over.load(Ordering::Relaxed) {
                     let called = Instant::now();
                     let outcome = sluice.decide(&get());
                     let (returned, admitted) = (Instant::now(), outcome.is_admitted());
-                    seen.push(Seen { node, called, returned, admitted, degraded: outcome.is_degraded() });
-                    thread::sleep(PAUSE);
+                    observed.push(ObservedDecision {
+                        node,
+                        called,
+                        returned,
+                        admitted,
+                        degraded: outcome.is_degraded(),
+                    });
+                    thread::sleep(CALL_INTERVAL);
                 }
-                seen
+                observed
             })
         });
-        Self { begun: Instant::now(), callers: callers.collect(), is_over }
+        Self { start: Instant::now(), callers: callers.collect(), is_over }
     }
 
-    /// What came of it.
+    /// Stops the callers and returns all decisions.
     pub(crate) fn stop(self) -> History {
         self.is_over.store(true, Ordering::Relaxed);
-        let seen = self.callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
-        History { begun: self.begun, seen }
+        let observed = self.callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+        History { start: self.start, decisions: observed }
     }
 }
 
 /// All decisions of a run.
 pub(crate) struct History {
-    begun: Instant,
-    pub(crate) seen: Vec<Seen>,
+    start: Instant,
+    pub(crate) decisions: Vec<ObservedDecision>,
 }
 
 impl History {
-    /// Proves that what these decisions admitted keeps a bucket's bound: at most `burst` and what comes in time.
-    pub(crate) fn prove(&self, what: &str, per_second: u64, burst: u64, which: impl Fn(&Seen) -> bool) {
-        // Callers, processes and the store each have a clock, and no two run at the same rate: a thousandth is
-        // more than any of them is off, and not a token.
-        let nanos = |at: Instant| (at.duration_since(self.begun).as_nanos() as u64).div_ceil(1_000) * 1_001;
+    /// Proves that the selected admissions keep a bucket's bound: at most `burst` plus the refill.
+    pub(crate) fn assert_bucket_bound(
+        &self,
+        label: &str,
+        per_second: u64,
+        burst: u64,
+        filter: impl Fn(&ObservedDecision) -> bool,
+    ) {
+        // Callers, processes and the store have separate clocks with different rates: a thousandth is
+        // more than their error, and less than a token.
+        let nanos = |at: Instant| (at.duration_since(self.start).as_nanos() as u64).div_ceil(1_000) * 1_001;
         let calls: Vec<Call<()>> = self
-            .seen
+            .decisions
             .iter()
-            .filter(|seen| which(seen))
-            .map(|seen| {
-                let doubt = if seen.degraded { ADRIFT } else { 0 };
-                let (called_at, returned_at) = (nanos(seen.called).saturating_sub(doubt), nanos(seen.returned) + doubt);
-                Call { node: seen.node, key: (), cost: 1, admitted: seen.admitted, called_at, returned_at }
+            .filter(|observed| filter(observed))
+            .map(|observed| {
+                let doubt = if observed.degraded { MAX_CLOCK_DRIFT_NANOS } else { 0 };
+                let (called_at, returned_at) =
+                    (nanos(observed.called).saturating_sub(doubt), nanos(observed.returned) + doubt);
+                Call { node: observed.node, key: (), cost: 1, admitted: observed.admitted, called_at, returned_at }
             })
             .collect();
-        let promise = Promise::TokenBucket { pace: Pace::per_second(per_second), burst };
-        match history::check(&calls, &promise, Judge::Proof) {
-            Ok(summary) => eprintln!("{what}: {} admitted of {}, none too many", summary.cost, calls.len()),
-            Err(violation) => panic!("{what}: {violation}"),
+        let promise = Guarantee::TokenBucket { rate: ExactRate::per_second(per_second), burst };
+        match history::check(&calls, &promise, CheckMode::Proof) {
+            Ok(summary) => eprintln!("{label}: {} admitted of {}, bound kept", summary.cost, calls.len()),
+            Err(violation) => panic!("{label}: {violation}"),
         }
     }
 
-    pub(crate) fn count(&self, which: impl Fn(&Seen) -> bool) -> usize {
-        self.seen.iter().filter(|seen| which(seen)).count()
+    pub(crate) fn count(&self, filter: impl Fn(&ObservedDecision) -> bool) -> usize {
+        self.decisions.iter().filter(|observed| filter(observed)).count()
     }
 
-    /// How long decisions took that were called in this span: the 99th percentile, the longest, and how many.
-    pub(crate) fn took(&self, from: Instant, to: Instant) -> Took {
-        let inside = self.seen.iter().filter(|seen| seen.called >= from && seen.called < to);
-        let mut took: Vec<Duration> = inside.map(Seen::took).collect();
-        took.sort_unstable();
-        let p99 = took.get((took.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default();
-        Took { p99, longest: took.last().copied().unwrap_or_default(), of: took.len() }
+    /// Latency of decisions called in this span: the 99th percentile, the maximum, and the count.
+    pub(crate) fn latency(&self, from: Instant, to: Instant) -> LatencySummary {
+        let inside = self.decisions.iter().filter(|observed| observed.called >= from && observed.called < to);
+        let mut elapsed: Vec<Duration> = inside.map(ObservedDecision::duration).collect();
+        elapsed.sort_unstable();
+        let p99 = elapsed.get((elapsed.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default();
+        LatencySummary { p99, max: elapsed.last().copied().unwrap_or_default(), count: elapsed.len() }
     }
 }
 
-/// How long decisions took.
+/// Latency of decisions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Took {
+pub(crate) struct LatencySummary {
     pub(crate) p99: Duration,
-    pub(crate) longest: Duration,
-    pub(crate) of: usize,
+    pub(crate) max: Duration,
+    pub(crate) count: usize,
 }

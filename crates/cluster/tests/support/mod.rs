@@ -1,8 +1,8 @@
-//! What tests of the whole store share: processes of a fleet, and rules said briefly.
-#![allow(dead_code, reason = "each test file takes what it needs")]
-#![allow(clippy::print_stderr, reason = "figures are what a run leaves behind")]
+//! Test support: processes of a cluster, and shorthand for rules.
+#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::print_stderr, reason = "the test prints figures")]
 
-pub(crate) mod fleet;
+pub(crate) mod cluster;
 pub(crate) mod load;
 
 use std::net::IpAddr;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sluicegate_cluster::{ClusterStore, State, StoreOptions, Topology};
+use sluicegate_cluster::{ClusterStore, StoreOptions, StoreState, Topology};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::rule::{Attribute, ClusterMode, OnStoreFailure, Request, Rule, Scope};
 use sluicegate_testkit::servers::RedisServer;
 
 /// Longer than anything takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const EVENTUALLY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a process of a fleet has.
+/// One process of a cluster.
 pub(crate) struct Process {
     pub(crate) store: Arc<ClusterStore>,
     pub(crate) sluice: Sluice,
@@ -50,11 +50,11 @@ impl Process {
     }
 
     pub(crate) fn wait_until_connected(&self) {
-        eventually("connected", || self.store.health().state == State::Connected);
+        eventually("connected", || self.store.health().state == StoreState::Connected);
     }
 
-    /// Stops to talk to the store from one moment to the next.
-    pub(crate) fn vanish(&self) {
+    /// Disconnects from the store.
+    pub(crate) fn close(&self) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(self.store.close());
     }
@@ -65,11 +65,11 @@ pub(crate) fn options_at(address: String) -> StoreOptions {
     StoreOptions { deadline: Duration::from_secs(5), ..StoreOptions::new(Topology::Single, [address]) }
 }
 
-/// Waits for something that will be so.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
+/// Waits until a condition holds.
+pub(crate) fn eventually(label: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + EVENTUALLY_TIMEOUT;
     while !is_so() {
-        assert!(Instant::now() < until, "not in time: {what}");
+        assert!(Instant::now() < until, "not in time: {label}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -107,7 +107,7 @@ fn connection(server: &RedisServer) -> redis::Connection {
     redis::Client::open(server.url()).unwrap().get_connection().unwrap()
 }
 
-/// How many keys would stay for ever.
+/// Number of keys without an expiry.
 pub(crate) fn keys_without_expiry(server: &RedisServer) -> usize {
     let mut store = connection(server);
     let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut store).unwrap();
@@ -119,7 +119,7 @@ pub(crate) fn flush(server: &RedisServer) {
     redis::cmd("FLUSHALL").exec(&mut connection(server)).unwrap();
 }
 
-/// How many commands the store has run, those within scripts not counted.
+/// Number of commands the store has run, not counting those within scripts.
 pub(crate) fn commands(server: &RedisServer) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection(server)).unwrap();
     let calls = info

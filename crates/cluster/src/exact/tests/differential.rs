@@ -1,4 +1,4 @@
-//! The same sequences, the same answers: the scripts against the engine's limiter.
+//! Differential tests: the scripts against the engine's limiter on the same sequences.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Request, Rule};
 use sluicegate_engine::{Decision, Limit, Limiter, Rate, Sluice, Timestamp};
 
-use super::support::{FAR, Store, prepared, unit};
-use crate::ask::Unit;
-use crate::exact::Ending;
+use super::support::{TEST_NOW, TestStore, encoded, key_check};
+use crate::decision::KeyCheck;
+use crate::exact::Release;
 
 fn rate() -> impl Strategy<Value = Rate> {
     let period = prop_oneof![
@@ -60,7 +60,7 @@ fn fixed_window() -> BoxedStrategy<Limit> {
     (count(), window(), alignment).prop_map(|(count, window, a)| Limit::fixed_window(count, window, a).unwrap()).boxed()
 }
 
-/// Cells are whole microseconds, as the store has them.
+/// Cells are whole microseconds, as in the store.
 fn sliding_window() -> BoxedStrategy<Limit> {
     (count(), window(), prop_oneof![20 => 1..=20u32, 1 => 900..=1_000u32])
         .prop_filter_map("too long", |(count, window, cells)| Limit::sliding_window(count, window * cells, cells).ok())
@@ -102,83 +102,83 @@ fn any_rate() -> BoxedStrategy<Limit> {
     .boxed()
 }
 
-/// One request: how the clock moves before it, in parts of the limits' own time, and what it costs.
+/// One request: the clock movement before it, relative to the limits' window, and its cost.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    moved: Moved,
-    cost: Cost,
+struct RequestStep {
+    clock_move: ClockMove,
+    cost: CostChoice,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Moved {
-    Not,
+enum ClockMove {
+    Stay,
     Micros(u64),
     Part(u64),
     Windows(u64),
     Back(u64),
     FarBack,
-    ToTheWait,
-    JustBeforeTheWait,
+    ByWait,
+    JustBeforeWait,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Cost {
-    Look,
+enum CostChoice {
+    Zero,
     Small(u64),
     Part(u64),
-    Most,
-    TooMuch(u64),
+    Max,
+    AboveLimit(u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let moved = prop_oneof![
-        4 => Just(Moved::Not),
-        2 => (1..=3u64).prop_map(Moved::Micros),
-        6 => (1..=100u64).prop_map(Moved::Part),
-        1 => (1..=3u64).prop_map(Moved::Windows),
-        1 => (1..=200u64).prop_map(Moved::Back),
-        1 => Just(Moved::FarBack),
-        2 => Just(Moved::ToTheWait),
-        2 => Just(Moved::JustBeforeTheWait),
+fn steps() -> impl Strategy<Value = Vec<RequestStep>> {
+    let clock_move = prop_oneof![
+        4 => Just(ClockMove::Stay),
+        2 => (1..=3u64).prop_map(ClockMove::Micros),
+        6 => (1..=100u64).prop_map(ClockMove::Part),
+        1 => (1..=3u64).prop_map(ClockMove::Windows),
+        1 => (1..=200u64).prop_map(ClockMove::Back),
+        1 => Just(ClockMove::FarBack),
+        2 => Just(ClockMove::ByWait),
+        2 => Just(ClockMove::JustBeforeWait),
     ];
     let cost = prop_oneof![
-        1 => Just(Cost::Look),
-        8 => (1..=3u64).prop_map(Cost::Small),
-        4 => (1..=100u64).prop_map(Cost::Part),
-        1 => Just(Cost::Most),
-        1 => prop_oneof![Just(1u64), Just(u64::MAX / 2)].prop_map(Cost::TooMuch),
+        1 => Just(CostChoice::Zero),
+        8 => (1..=3u64).prop_map(CostChoice::Small),
+        4 => (1..=100u64).prop_map(CostChoice::Part),
+        1 => Just(CostChoice::Max),
+        1 => prop_oneof![Just(1u64), Just(u64::MAX / 2)].prop_map(CostChoice::AboveLimit),
     ];
-    prop::collection::vec((moved, cost).prop_map(|(moved, cost)| Step { moved, cost }), 1..=60)
+    prop::collection::vec((clock_move, cost).prop_map(|(clock_move, cost)| RequestStep { clock_move, cost }), 1..=60)
 }
 
-/// The limits' own time in microseconds, and the most that can be had at once.
+/// The limits' window in microseconds, and the largest cost that can fit.
 fn scale(limits: &[Limit]) -> (u64, u64) {
     let windows = limits.iter().filter_map(Limit::window).map(|window| window.as_micros() as u64);
-    let most = limits.iter().filter(|limit| !matches!(limit, Limit::WarmUp(_))).map(Limit::capacity);
-    (windows.max().unwrap_or(1).max(1), most.min().unwrap_or(5))
+    let max = limits.iter().filter(|limit| !matches!(limit, Limit::WarmUp(_))).map(Limit::capacity);
+    (windows.max().unwrap_or(1).max(1), max.min().unwrap_or(5))
 }
 
-fn cost_of(cost: Cost, most: u64) -> u64 {
+fn cost_of(cost: CostChoice, max: u64) -> u64 {
     match cost {
-        Cost::Look => 0,
-        Cost::Small(cost) => cost,
-        Cost::Part(part) => (most / 100 * part).max(1),
-        Cost::Most => most,
-        Cost::TooMuch(by) => most.saturating_add(by),
+        CostChoice::Zero => 0,
+        CostChoice::Small(cost) => cost,
+        CostChoice::Part(part) => (max / 100 * part).max(1),
+        CostChoice::Max => max,
+        CostChoice::AboveLimit(by) => max.saturating_add(by),
     }
 }
 
 /// Check, limit and status.
-type Words = (Check, usize, Status);
+type DecisionTuple = (Check, usize, Status);
 
-/// The engine's decision in the store's words.
-fn in_words(decision: &Decision) -> Words {
+/// The engine's decision as a tuple.
+fn decision_tuple(decision: &Decision) -> DecisionTuple {
     (Check::from(decision.verdict), decision.limit, decision.status)
 }
 
-/// The same, to the nanosecond for a hundred days ahead and nearly so beyond. So far ahead, waits of two limits
-/// may not be told apart.
-fn alike(found: Words, expected: Words) -> bool {
+/// True if equal, to the nanosecond for a hundred days ahead and nearly so beyond. That far ahead, the waits of
+/// two limits may be indistinguishable.
+fn same_decision(found: DecisionTuple, expected: DecisionTuple) -> bool {
     let far = |a: u64, b: u64| a.min(b) >= 1 << 53 && a.abs_diff(b) <= a.max(b) >> 50;
     let (a, b) = (found.2, expected.2);
     let same_limit = found.1 == expected.1
@@ -192,91 +192,91 @@ fn alike(found: Words, expected: Words) -> bool {
     }
 }
 
-fn compare(store: &mut Store, limits: &[Limit], steps: &[Step]) {
-    let clock = ManualClock::starting_at(Timestamp::from_nanos(FAR * 1_000));
+fn compare(store: &mut TestStore, limits: &[Limit], steps: &[RequestStep]) {
+    let clock = ManualClock::starting_at(Timestamp::from_nanos(TEST_NOW * 1_000));
     let engine = Limiter::builder().limits(limits.to_vec()).clock(clock.clone()).build().unwrap();
-    let prepared = prepared(limits);
-    let mut unit = unit(&prepared);
-    let (window, most) = scale(limits);
+    let encoded = encoded(limits);
+    let mut check = key_check(&encoded);
+    let (window, max) = scale(limits);
     let warm_up = limits.iter().any(|limit| matches!(limit, Limit::WarmUp(_)));
-    let (mut now, mut wait) = (FAR, 0);
-    for (nth, step) in steps.iter().enumerate() {
-        now = match step.moved {
-            Moved::Not => now,
-            Moved::Micros(by) => now + by,
-            Moved::Part(part) => now + window * part / 100,
-            Moved::Windows(count) => now + window * count,
-            Moved::Back(part) => now.saturating_sub(window * part / 100),
-            Moved::FarBack => now.saturating_sub((window * 7).min(FAR / 100)),
-            Moved::ToTheWait => now + wait,
-            Moved::JustBeforeTheWait => now + wait.saturating_sub(1),
+    let (mut now, mut wait) = (TEST_NOW, 0);
+    for (index, step) in steps.iter().enumerate() {
+        now = match step.clock_move {
+            ClockMove::Stay => now,
+            ClockMove::Micros(by) => now + by,
+            ClockMove::Part(part) => now + window * part / 100,
+            ClockMove::Windows(count) => now + window * count,
+            ClockMove::Back(part) => now.saturating_sub(window * part / 100),
+            ClockMove::FarBack => now.saturating_sub((window * 7).min(TEST_NOW / 100)),
+            ClockMove::ByWait => now + wait,
+            ClockMove::JustBeforeWait => now + wait.saturating_sub(1),
         };
         // Not before the server's own clock, by which keys expire, and not beyond the engine's last tick.
-        now = now.clamp(FAR / 2, 2 * FAR);
-        unit.cost = cost_of(step.cost, most);
+        now = now.clamp(TEST_NOW / 2, 2 * TEST_NOW);
+        check.cost = cost_of(step.cost, max);
         if warm_up {
-            unit.cost = unit.cost.min(1_000);
+            check.cost = check.cost.min(1_000);
         }
         clock.set(Timestamp::from_nanos(now * 1_000));
-        let expected = in_words(&engine.check_cost(unit.cost));
+        let expected = decision_tuple(&engine.check_cost(check.cost));
         let before = store.dump();
-        let said = store.ask(&unit, now);
-        let found = (said.check, said.limit, said.status);
-        assert!(alike(found, expected), "{found:?}, not {expected:?}: step {nth} of {steps:?} on {limits:?}");
-        assert_eq!(said.at, now);
-        if !matches!(said.check, Check::Now | Check::After(_)) || unit.cost == 0 {
-            assert_eq!(store.dump(), before, "a refusal wrote something: step {nth} of {steps:?} on {limits:?}");
+        let decision = store.check(&check, now);
+        let found = (decision.check, decision.limit, decision.status);
+        assert!(same_decision(found, expected), "{found:?}, not {expected:?}: step {index} of {steps:?} on {limits:?}");
+        assert_eq!(decision.at, now);
+        if !matches!(decision.check, Check::Now | Check::After(_)) || check.cost == 0 {
+            assert_eq!(store.dump(), before, "a refusal changed the state: step {index} of {steps:?} on {limits:?}");
         }
-        wait = match said.check {
+        wait = match decision.check {
             Check::After(wait) | Check::NotBefore(wait) => wait.div_ceil(1_000),
             _ => 0,
         };
-        assert_full_when_gone(store, &unit, &engine, limits, now, false);
+        assert_full_at_expiry(store, &check, &engine, limits, now, false);
     }
     store.run(&[b"FLUSHALL"]);
 }
 
-/// Each key goes when what is in it is full again, and not before. Where something was given back, windows may
+/// Each key expires exactly once its limits are full again. After a release, windows may
 /// be open though nothing is taken in them.
-fn assert_full_when_gone(
-    store: &mut Store,
-    unit: &Unit,
+fn assert_full_at_expiry(
+    store: &mut TestStore,
+    check: &KeyCheck,
     engine: &Limiter,
     limits: &[Limit],
     now: u64,
-    given_back: bool,
+    refunded: bool,
 ) {
     let mut expected: Vec<(Vec<u8>, u64)> = Vec::new();
     let statuses = engine.status();
     for (index, (limit, status)) in limits.iter().zip(&statuses).enumerate() {
-        // What is free again may still be warm.
+        // A warm-up limit may still be warm though it is free.
         if matches!(limit, Limit::WarmUp(_)) {
             return;
         }
         let full = if status.reset == 0 { 0 } else { now + status.reset.div_ceil(1_000) };
         if matches!(limit, Limit::SlidingLog(_)) {
-            expected.push((unit.key.second(&format!("log{index}")).to_vec(), full));
+            expected.push((check.key.secondary(&format!("log{index}")).to_vec(), full));
         } else {
-            match expected.iter_mut().find(|(key, _)| *key == *unit.key.0) {
+            match expected.iter_mut().find(|(key, _)| *key == *check.key.0) {
                 Some((_, latest)) => *latest = full.max(*latest),
-                None => expected.push((unit.key.0.to_vec(), full)),
+                None => expected.push((check.key.0.to_vec(), full)),
             }
         }
     }
     for (key, full) in expected {
-        if let Some(gone) = store.expiry(&key)
+        if let Some(expiry) = store.expiry(&key)
             && full > now
         {
             let full = full.div_ceil(1_000) * 1_000;
-            assert!(gone == full || (given_back && gone > full), "{gone}, not {full}, on {limits:?}");
+            assert!(expiry == full || (refunded && expiry > full), "{expiry}, not {full}, on {limits:?}");
         } else {
-            assert!(full <= now, "nothing there, though not full: on {limits:?}");
+            assert!(full <= now, "no key although not full: {limits:?}");
         }
     }
 }
 
 fn check(limits: BoxedStrategy<Vec<Limit>>, cases: u32) {
-    let mut store = Store::start();
+    let mut store = TestStore::start();
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let store = std::cell::RefCell::new(&mut store);
     runner
@@ -334,102 +334,103 @@ fn several_limits_of_one_key_decide_as_the_engine_does() {
     check(prop::collection::vec(token_bucket(), 2..=3).boxed(), CASES / 3);
 }
 
-/// Takes, and settles before anybody else comes: what is left must be what the engine has left.
-fn compare_settling(store: &mut Store, limits: &[Limit], takes: &[(u64, u64, u64, u64)]) {
-    let clock = ManualClock::starting_at(Timestamp::from_nanos(FAR * 1_000));
+/// Takes and settles before any other request: the remainder must equal the engine's.
+fn compare_settling(store: &mut TestStore, limits: &[Limit], takes: &[(u64, u64, u64, u64)]) {
+    let clock = ManualClock::starting_at(Timestamp::from_nanos(TEST_NOW * 1_000));
     let engine = Limiter::builder().limits(limits.to_vec()).clock(clock.clone()).build().unwrap();
-    let mut unit = unit(&prepared(limits));
-    let (window, most) = scale(limits);
-    let mut now = FAR;
+    let mut check = key_check(&encoded(limits));
+    let (window, max) = scale(limits);
+    let mut now = TEST_NOW;
     for (before, cost, later, actual) in takes {
         now += window * before / 100;
         clock.set(Timestamp::from_nanos(now * 1_000));
-        unit.cost = (most.min(1_000) * cost / 100).max(1);
-        let Ok(pass) = engine.enter(unit.cost) else {
-            assert!(!matches!(store.ask(&unit, now).check, Check::Now | Check::After(_)), "{limits:?}");
+        check.cost = (max.min(1_000) * cost / 100).max(1);
+        let Ok(permit) = engine.enter(check.cost) else {
+            assert!(!matches!(store.check(&check, now).check, Check::Now | Check::After(_)), "{limits:?}");
             continue;
         };
-        let at = store.ask(&unit, now).at;
+        let at = store.check(&check, now).at;
         now += window * later / 100;
         clock.set(Timestamp::from_nanos(now * 1_000));
-        let mut actual = most.min(1_000) * actual / 100;
+        let mut actual = max.min(1_000) * actual / 100;
         if limits.iter().any(|limit| matches!(limit, Limit::SlidingLog(_))) {
-            // An overdrawn log counts for one tick of the clock longer, and the engine's ticks are shorter.
-            actual = actual.min(unit.cost);
+            // An overdrawn log counts for one clock tick longer, and the engine's ticks are shorter.
+            actual = actual.min(check.cost);
         }
-        pass.settle(actual);
-        let (key, limits_of) = (unit.key.clone(), std::sync::Arc::clone(&unit.limits));
-        let ending = Ending { key, limits: limits_of, taken: unit.cost, at, actual, permit: None };
-        store.end(&[ending], now);
-        let look = store.ask(&Unit { cost: 0, ..unit.clone() }, now);
-        let expected = in_words(&engine.check_cost(0));
-        let found = (look.check, look.limit, look.status);
-        assert!(alike(found, expected), "{found:?}, not {expected:?}: {takes:?} on {limits:?}");
-        assert_full_when_gone(store, &unit, &engine, limits, now, true);
+        permit.settle(actual);
+        let (key, limits_of) = (check.key.clone(), std::sync::Arc::clone(&check.limits));
+        let release = Release { key, limits: limits_of, taken: check.cost, at, actual, permit: None };
+        store.release(&[release], now);
+        let peeked = store.check(&KeyCheck { cost: 0, ..check.clone() }, now);
+        let expected = decision_tuple(&engine.check_cost(0));
+        let found = (peeked.check, peeked.limit, peeked.status);
+        assert!(same_decision(found, expected), "{found:?}, not {expected:?}: {takes:?} on {limits:?}");
+        assert_full_at_expiry(store, &check, &engine, limits, now, true);
     }
     store.run(&[b"FLUSHALL"]);
 }
 
-/// Takes, and gives back what somebody took at some time: what is left must be what the engine has left.
-fn compare_giving_back(store: &mut Store, limits: &[Limit], steps: &[(u64, Deed)]) {
-    let clock = ManualClock::starting_at(Timestamp::from_nanos(FAR * 1_000));
+/// Takes, and refunds without an acquisition time: the remainder must equal the engine's.
+fn compare_refunds(store: &mut TestStore, limits: &[Limit], steps: &[(u64, TestOperation)]) {
+    let clock = ManualClock::starting_at(Timestamp::from_nanos(TEST_NOW * 1_000));
     let engine = Sluice::builder().rule(Rule::new("rule", limits)).clock(clock.clone()).build().unwrap();
-    let mut unit = unit(&prepared(limits));
-    let (window, most) = scale(limits);
-    let mut now = FAR;
-    for (nth, (before, deed)) in steps.iter().enumerate() {
+    let mut check = key_check(&encoded(limits));
+    let (window, max) = scale(limits);
+    let mut now = TEST_NOW;
+    for (index, (before, operation)) in steps.iter().enumerate() {
         now += window * before / 100;
         clock.set(Timestamp::from_nanos(now * 1_000));
-        match deed {
-            Deed::Take(part) => {
-                unit.cost = (most.min(1_000) * part / 100).max(1);
-                let taken = engine.decide(&Request::new("", "").with_cost(unit.cost)).is_admitted();
-                assert_eq!(matches!(store.ask(&unit, now).check, Check::Now | Check::After(_)), taken, "{limits:?}");
+        match operation {
+            TestOperation::Take(part) => {
+                check.cost = (max.min(1_000) * part / 100).max(1);
+                let taken = engine.decide(&Request::new("", "").with_cost(check.cost)).is_admitted();
+                assert_eq!(matches!(store.check(&check, now).check, Check::Now | Check::After(_)), taken, "{limits:?}");
             }
-            Deed::GiveBack(part) => {
-                let amount = most.min(1_000) * part / 100;
+            TestOperation::Refund(part) => {
+                let amount = max.min(1_000) * part / 100;
                 engine.decide(&Request::new("", "").with_cost(0)).refund(amount);
-                let (key, limits) = (unit.key.clone(), std::sync::Arc::clone(&unit.limits));
-                store.end(&[Ending { key, limits, taken: amount, at: 0, actual: 0, permit: None }], now);
+                let (key, limits) = (check.key.clone(), std::sync::Arc::clone(&check.limits));
+                store.release(&[Release { key, limits, taken: amount, at: 0, actual: 0, permit: None }], now);
             }
         }
-        let look = store.ask(&Unit { cost: 0, ..unit.clone() }, now);
+        let peeked = store.check(&KeyCheck { cost: 0, ..check.clone() }, now);
         let outcome = engine.decide(&Request::new("", "").with_cost(0));
-        let expected = in_words(&outcome.decisions().next().unwrap().1.decision);
-        let found = (look.check, look.limit, look.status);
-        assert!(alike(found, expected), "{found:?}, not {expected:?}: step {nth} of {steps:?} on {limits:?}");
+        let expected = decision_tuple(&outcome.decisions().next().unwrap().1.decision);
+        let found = (peeked.check, peeked.limit, peeked.status);
+        assert!(same_decision(found, expected), "{found:?}, not {expected:?}: step {index} of {steps:?} on {limits:?}");
     }
     store.run(&[b"FLUSHALL"]);
 }
 
-/// What is done at a step: so many hundredths of the limit are taken or given back.
+/// Operation of one step, in hundredths of the limit.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum TestOperation {
     Take(u64),
-    GiveBack(u64),
+    Refund(u64),
 }
 
 #[test]
-fn giving_back_what_somebody_took_is_the_engines_giving_back() {
-    let mut store = Store::start();
+fn untimed_refunds_match_the_engine() {
+    let mut store = TestStore::start();
     let store = std::cell::RefCell::new(&mut store);
     let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
-    let deed = prop_oneof![2 => (0..=100u64).prop_map(Deed::Take), 1 => (0..=150u64).prop_map(Deed::GiveBack)];
-    let steps = prop::collection::vec((prop_oneof![Just(0), 0..120u64], deed), 1..=30);
-    let limit = any_rate().prop_filter("for bytes, not for requests", |limit| !matches!(limit, Limit::Bandwidth(_)));
+    let operation =
+        prop_oneof![2 => (0..=100u64).prop_map(TestOperation::Take), 1 => (0..=150u64).prop_map(TestOperation::Refund)];
+    let steps = prop::collection::vec((prop_oneof![Just(0), 0..120u64], operation), 1..=30);
+    let limit = any_rate().prop_filter("for bytes only", |limit| !matches!(limit, Limit::Bandwidth(_)));
     runner
         .run(&(prop::collection::vec(limit, 1..=2), steps), |(limits, steps)| {
-            // Buckets that take years to fill would carry the clock beyond the engine's last tick.
-            prop_assume!(scale(&limits).0 < FAR / 100);
-            compare_giving_back(&mut store.borrow_mut(), &limits, &steps);
+            // Buckets that take years to fill would move the clock beyond the engine's last tick.
+            prop_assume!(scale(&limits).0 < TEST_NOW / 100);
+            compare_refunds(&mut store.borrow_mut(), &limits, &steps);
             Ok(())
         })
         .unwrap();
 }
 
 #[test]
-fn settling_what_nobody_touched_is_the_engines_settling() {
-    let mut store = Store::start();
+fn immediate_settlement_matches_the_engine() {
+    let mut store = TestStore::start();
     let store = std::cell::RefCell::new(&mut store);
     let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
     let limit =
@@ -437,8 +438,8 @@ fn settling_what_nobody_touched_is_the_engines_settling() {
     let takes = prop::collection::vec((0..120u64, 0..=100u64, 0..90u64, 0..130u64), 1..=20);
     runner
         .run(&(prop::collection::vec(limit, 1..=2), takes), |(limits, takes)| {
-            // Buckets that take years to fill would carry the clock beyond the engine's last tick.
-            prop_assume!(scale(&limits).0 < FAR / 100);
+            // Buckets that take years to fill would move the clock beyond the engine's last tick.
+            prop_assume!(scale(&limits).0 < TEST_NOW / 100);
             compare_settling(&mut store.borrow_mut(), &limits, &takes);
             Ok(())
         })

@@ -1,10 +1,10 @@
-//! The scripts on a real server, against the engine's own algorithms.
+//! The exact-mode scripts on a real server, against the engine's algorithms.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod asks;
+mod acl;
+mod decisions;
 mod differential;
-mod foreign;
+mod foreign_values;
 mod permits;
-mod rights;
 mod settling;
 pub(crate) mod support;

@@ -1,4 +1,4 @@
-//! A server of a test's own, and calls of our scripts on it.
+//! Test store: a server per test, and script calls on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,26 +8,28 @@ use redis::{Connection, Value};
 use sluicegate_engine::Limit;
 use sluicegate_testkit::servers::RedisServer;
 
-use crate::ask::{Answer, Ask, PermitId, Said, Unit};
-use crate::exact::{Ending, Renewal, decode_end, decode_renew, decode_take, encode_end, encode_renew, encode_take};
+use crate::decision::{DecisionRequest, KeyCheck, KeyDecision, KeyDecisions, PermitId};
+use crate::encoded_limits::EncodedLimits;
+use crate::exact::{
+    Release, Renewal, decode_acquire, decode_release, decode_renew, encode_acquire, encode_release, encode_renew,
+};
 use crate::invocation::Invocation;
 use crate::keys::StoreKey;
-use crate::prepared::PreparedLimits;
 
-/// A moment in 2040 on the engine's scale: expiries at it do not pass while a test runs.
-pub(crate) const FAR: u64 = 450_000_000_000_000;
+/// A time in 2040 on the engine's scale: its expiries do not pass while a test runs.
+pub(crate) const TEST_NOW: u64 = 450_000_000_000_000;
 
-/// What the engine's epoch is in milliseconds of Unix time.
+/// The engine's epoch in Unix milliseconds.
 pub(crate) const EPOCH_MILLIS: u64 = 1_767_225_600_000;
 
-pub(crate) const LIFE: Duration = Duration::from_secs(30);
+pub(crate) const PERMIT_TTL: Duration = Duration::from_secs(30);
 
-pub(crate) struct Store {
+pub(crate) struct TestStore {
     pub(crate) connection: Connection,
     _server: RedisServer,
 }
 
-impl Store {
+impl TestStore {
     pub(crate) fn start() -> Self {
         Self::on(RedisServer::start().unwrap())
     }
@@ -59,19 +61,19 @@ impl Store {
         }
     }
 
-    pub(crate) fn take(&mut self, asks: &[Ask], now: u64) -> (Vec<Answer>, u64) {
-        let value = self.call(&encode_take(asks, Some(now)));
-        decode_take(value, asks).unwrap()
+    pub(crate) fn acquire(&mut self, requests: &[DecisionRequest], now: u64) -> (Vec<KeyDecisions>, u64) {
+        let value = self.call(&encode_acquire(requests, Some(now)));
+        decode_acquire(value, requests).unwrap()
     }
 
-    /// Asks for one unit.
-    pub(crate) fn ask(&mut self, unit: &Unit, now: u64) -> Said {
-        self.take(&[Ask { units: [unit.clone()].into_iter().collect() }], now).0[0][0]
+    /// Decides a single check.
+    pub(crate) fn check(&mut self, check: &KeyCheck, now: u64) -> KeyDecision {
+        self.acquire(&[DecisionRequest { checks: [check.clone()].into_iter().collect() }], now).0[0][0]
     }
 
-    pub(crate) fn end(&mut self, endings: &[Ending], now: u64) -> (Vec<bool>, u64) {
-        let value = self.call(&encode_end(endings, Some(now)));
-        decode_end(value, endings).unwrap()
+    pub(crate) fn release(&mut self, releases: &[Release], now: u64) -> (Vec<bool>, u64) {
+        let value = self.call(&encode_release(releases, Some(now)));
+        decode_release(value, releases).unwrap()
     }
 
     pub(crate) fn renew(&mut self, renewals: &[Renewal], now: u64) -> Vec<bool> {
@@ -79,22 +81,22 @@ impl Store {
         decode_renew(value, renewals).unwrap()
     }
 
-    pub(crate) fn run(&mut self, command: &[&[u8]]) -> Value {
-        let mut line = redis::Cmd::new();
-        for part in command {
-            line.arg(*part);
+    pub(crate) fn run(&mut self, parts: &[&[u8]]) -> Value {
+        let mut command = redis::Cmd::new();
+        for part in parts {
+            command.arg(*part);
         }
-        line.query(&mut self.connection).unwrap()
+        command.query(&mut self.connection).unwrap()
     }
 
-    /// When a key goes, in microseconds on the engine's scale; `None` if it is not there.
+    /// Expiry of a key in microseconds on the engine's scale; `None` if the key does not exist.
     pub(crate) fn expiry(&mut self, key: &[u8]) -> Option<u64> {
         let millis: i64 = redis::cmd("PEXPIRETIME").arg(key).query(&mut self.connection).unwrap();
         assert_ne!(millis, -1, "a key without an expiry");
         u64::try_from(millis).ok().map(|millis| (millis - EPOCH_MILLIS) * 1_000)
     }
 
-    /// Everything in the store, as it is written to disk.
+    /// Everything in the store, in serialized form.
     pub(crate) fn dump(&mut self) -> Vec<(Vec<u8>, Vec<u8>, i64)> {
         let mut keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut self.connection).unwrap();
         keys.sort();
@@ -108,24 +110,24 @@ impl Store {
     }
 }
 
-/// A server that is a Redis Cluster all by itself, and has no slots yet.
+/// A single-node Redis Cluster without slots.
 pub(crate) fn cluster_of_one() -> RedisServer {
-    // By default the nodes' own port lies ten thousand above, where there may be none.
+    // The default cluster bus port is ten thousand higher, which may be out of range.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     RedisServer::start_with(&["--cluster-enabled", "yes", "--cluster-port", &port]).unwrap()
 }
 
-pub(crate) fn prepared(limits: &[Limit]) -> Arc<PreparedLimits> {
-    Arc::new(PreparedLimits::new(limits, LIFE).unwrap())
+pub(crate) fn encoded(limits: &[Limit]) -> Arc<EncodedLimits> {
+    Arc::new(EncodedLimits::new(limits, PERMIT_TTL).unwrap())
 }
 
-/// A unit under a key that no other has.
-pub(crate) fn unit(limits: &Arc<PreparedLimits>) -> Unit {
+/// A check under a unique key.
+pub(crate) fn key_check(limits: &Arc<EncodedLimits>) -> KeyCheck {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let key = NEXT.fetch_add(1, Ordering::Relaxed).to_string();
     let mut bytes = b"t".to_vec();
     bytes.extend((key.len() as u64).to_le_bytes());
     bytes.extend(key.as_bytes());
     let key = StoreKey::new("sluicegate", "rule", &bytes, limits.shape());
-    Unit { key, limits: Arc::clone(limits), cost: 1, permit: limits.has_permits().then_some(PermitId(1)) }
+    KeyCheck { key, limits: Arc::clone(limits), cost: 1, permit: limits.has_permits().then_some(PermitId(1)) }
 }

@@ -1,56 +1,56 @@
-//! How much of the limit a busy fleet makes use of, and how often it asks the store.
+//! Utilisation of a limit by a busy cluster, and requests to the store per decision.
 
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::{Limit, Limiter, Rate};
 
 use super::*;
-use crate::lease::message::{Account, Run};
+use crate::lease::message::{Account, CostRun};
 
 const SKEW: [f64; 4] = [0.70, 0.20, 0.08, 0.02];
 
-/// What a fleet made of a limit.
+/// Utilisation of a limit by the cluster.
 #[derive(Debug)]
-struct Use {
-    /// What was admitted, as a share of the threshold.
+struct Utilisation {
+    /// Admitted amount as a share of the threshold.
     of_threshold: f64,
-    /// The same as a share of what one process would have admitted that sees every caller itself.
+    /// Admitted amount as a share of the amount that one process serving every caller would admit.
     of_local: f64,
     /// Requests to the store per caller.
     requests: f64,
 }
 
-/// Four nodes ask for one and a half times the limit. The busy place moves on twice a second.
-fn saturate(limit: Limit, per_second: u64, seconds: u64) -> Use {
-    let terms = Leasable::of(&[limit]).unwrap();
-    let mut world = World::new(&terms, 7, 4, seconds as f64 + 1.0, Faults::default());
-    // Begin with nothing: the first burst is no measure of the rate.
+/// Four nodes with a demand of one and a half times the limit. The skew rotates twice a second.
+fn saturate(limit: Limit, per_second: u64, seconds: u64) -> Utilisation {
+    let params = LeaseParams::from_limits(&[limit]).unwrap();
+    let mut simulation = Simulation::new(&params, 7, 4, seconds as f64 + 1.0, FaultRates::default());
+    // Start empty: the first burst does not measure the rate.
     let account = Account { node: NodeId(0), epoch: 1, sequence: 1, spent: 0, holding: 0, want: 0, charge: 0 };
-    let all = [Run { cost: terms.capacity(), count: 1 }].into_iter().collect();
-    world.ledger.apply(&terms, world.now, &LeaseRequest { account, takes: all, life: 0 });
-    let start = world.now;
-    let mut turn = 0;
-    while world.now < world.end {
+    let all = [CostRun { cost: params.capacity(), count: 1 }].into_iter().collect();
+    simulation.model.apply(&params, simulation.now, &LeaseRequest { account, takes: all, duration: 0 });
+    let start = simulation.now;
+    let mut phase = 0;
+    while simulation.now < simulation.end {
         for (node, share) in SKEW.iter().enumerate() {
-            world.load((node + turn) % 4, per_second as f64 * 1.5 * share);
+            simulation.set_load((node + phase) % 4, per_second as f64 * 1.5 * share);
         }
-        turn += 1;
-        world.run_to(start + turn as u64 * 500_000);
+        phase += 1;
+        simulation.run_to(start + phase as u64 * 500_000);
     }
     let from = start + 1_000_000;
-    let used: u64 = world.admitted.iter().filter(|one| one.at >= from * 1_000).map(|one| one.cost).sum();
-    let local = admitted_by_one(limit, start, from, &world.offered);
-    let callers = world.offered.len() as f64;
+    let used: u64 = simulation.admitted.iter().filter(|one| one.at >= from * 1_000).map(|one| one.cost).sum();
+    let local = admitted_by_one(limit, start, from, &simulation.offered);
+    let callers = simulation.offered.len() as f64;
     let threshold = (per_second * seconds) as f64;
-    let of = Use {
+    let of = Utilisation {
         of_threshold: used as f64 / threshold,
         of_local: used as f64 / local as f64,
-        requests: world.requests as f64 / callers,
+        requests: simulation.requests as f64 / callers,
     };
     println!("{limit}: {of:?}");
     of
 }
 
-/// What the engine admits from `from` on if the same callers come to one process, nothing left at `start`.
+/// The amount the engine admits from `from` on if one process serves the same callers, empty at `start`.
 fn admitted_by_one(limit: Limit, start: u64, from: u64, offered: &[u64]) -> u64 {
     let clock = ManualClock::new();
     let mut now = start;
@@ -78,7 +78,7 @@ fn buckets_of_a_second_are_used_to_98_percent() {
     }
 }
 
-/// A bucket that a few callers fill is not used up by independent callers even in one process.
+/// A bucket of a few tokens is not fully used by independent callers even in one process.
 #[test]
 fn small_buckets_are_used_as_well_as_by_one_process() {
     let cases = [(100, 2, 40), (100, 10, 40), (1_000, 10, 10), (1_000, 50, 10), (10_000, 50, 5), (100_000, 1_000, 3)];
