@@ -1,25 +1,28 @@
-//! Protection that moves with the strain on a process.
+//! Overload protection that adapts to the state of the process.
 //!
-//! A fixed limit is right for one machine on one day. What is in here looks at how the process fares, several times a
-//! second, and turns the [gates](sluicegate_engine::gate) of rules accordingly. From the signs to the act:
+//! A fixed limit fits one host on one day. This crate reads the state of the process several times a second and
+//! sets the limits of the [overload gates](sluicegate_engine::overload) of rules.
 //!
-//! | step | module |
-//! |---|---|
-//! | machine, control group and network are read, all in one go | [`signals`] |
-//! | conditions on them, with memory, give a ceiling | [`conditions`] |
-//! | or times and throughput give a number of places | [`auto`] |
-//! | or CPU time per request gives a rate | [`cpu`] |
-//! | the gate is ordered to, and told why | [`law`], [`pilot`] |
+//! - [`signals`]: reads host, cgroup and network signals, all at the same time
+//! - [`readings`]: the values of all signals at one time
+//! - [`control_law`]: the [`ControlLaw`](control_law::ControlLaw) trait, with its input and output
+//! - [`conditions`]: rate limit while conditions on signals hold, with hysteresis
+//! - [`concurrency`]: self-tuning concurrency limit from response times and throughput
+//! - [`cpu`]: rate limit from CPU time per request
+//! - [`controller`]: control loop that runs the laws and sets the gates
+//! - [`client`]: client-side adaptive throttling
+//! - `display`: formatting of rates
 //!
-//! Laws are plain state machines: they are told the time and what passed, and answer with orders. The same code runs
-//! on a real process and in simulated time. [`client`] is the counterpart for the calling side.
+//! Control laws are plain state machines: they receive the time and measurements, and return limits. The same
+//! code runs in production and in simulated time. Requests do not pass through this crate: they pass the gates
+//! in the engine.
 
-pub mod auto;
 pub mod client;
+pub mod concurrency;
 pub mod conditions;
+pub mod control_law;
+pub mod controller;
 pub mod cpu;
-pub mod law;
-pub mod pilot;
+mod display;
 pub mod readings;
 pub mod signals;
-mod words;

@@ -1,7 +1,7 @@
-//! Signals read from the files of hosts and containers, and from the machine the tests run on.
+//! Signals read from files of hosts and containers, and from the test host.
 //!
-//! Every folder in `fixtures` is a machine: `first` at one moment, `then` the files that differ at the second look. Its
-//! README tells which of them are captured from a real one.
+//! Every directory in `fixtures` is a host: `first` is its first state, `then` the files that differ at the
+//! second sample. Its README lists those captured from real hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::fs;
@@ -13,10 +13,10 @@ use sluicegate_adaptive::signals::Machine;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::Signal;
 
-/// Nothing here takes so long.
-const GUARD: Duration = Duration::from_secs(30);
+/// Guard against a test that hangs.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A machine's files in a folder of their own, where they can be changed.
+/// Files of a host in a temporary directory.
 struct Fixture {
     name: &'static str,
     root: PathBuf,
@@ -27,16 +27,16 @@ impl Fixture {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("signals-{name}-{test}"));
         let _ = fs::remove_dir_all(&root);
         let fixture = Self { name, root };
-        fixture.turn_to("first");
+        fixture.copy_state("first");
         fixture
     }
 
-    fn turn_to(&self, when: &str) {
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(self.name).join(when);
-        copy(&from, &self.root);
+    fn copy_state(&self, state: &str) {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(self.name).join(state);
+        copy_dir(&from, &self.root);
     }
 
-    /// The moment it shows, in milliseconds, where the machine tells.
+    /// Uptime of the state in milliseconds, if the fixture has it.
     fn uptime(&self) -> Option<u64> {
         let text = fs::read_to_string(self.root.join("proc/uptime")).ok()?;
         let seconds: f64 = text.split(' ').next().unwrap().parse().unwrap();
@@ -48,15 +48,15 @@ impl Fixture {
     }
 }
 
-/// Copies a folder over another. Files keep their identity: who has them open sees the new text.
-fn copy(from: &Path, to: &Path) {
+/// Copies a directory over another. Files keep their inode: open handles see the new text.
+fn copy_dir(from: &Path, to: &Path) {
     let Ok(entries) = fs::read_dir(from) else { return };
     fs::create_dir_all(to).unwrap();
     for entry in entries {
         let entry = entry.unwrap();
         let to = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &to);
+            copy_dir(&entry.path(), &to);
         } else {
             fs::write(to, fs::read(entry.path()).unwrap()).unwrap();
         }
@@ -67,8 +67,8 @@ fn at(millis: u64) -> Timestamp {
     Timestamp::from_nanos(1_000_000_000_000 + millis * 1_000_000)
 }
 
-/// What is expected at the second look.
-struct Expected {
+/// Expected readings at the second sample.
+struct ExpectedReadings {
     name: &'static str,
     cores: Option<f64>,
     cpu_seconds: Option<f64>,
@@ -76,12 +76,12 @@ struct Expected {
 }
 
 #[rustfmt::skip]
-fn table() -> Vec<Expected> {
+fn table() -> Vec<ExpectedReadings> {
     use Signal::*;
     let row = |name, cores, cpu_seconds, values: [Option<f64>; 10]| {
         let signals = [Load1, Load5, LoadPerCore, Cpu, HostCpu, CpuPressure, CpuThrottled, Memory, Connections, Traffic];
-        let mut nth = 0;
-        Expected { name, cores, cpu_seconds, readings: signals.map(|signal| { nth += 1; (signal, values[nth - 1]) }) }
+        let mut index = 0;
+        ExpectedReadings { name, cores, cpu_seconds, readings: signals.map(|signal| { index += 1; (signal, values[index - 1]) }) }
     };
     let known = |values: [f64; 10]| values.map(Some);
     vec![
@@ -89,15 +89,16 @@ fn table() -> Vec<Expected> {
         row("bare-host",        Some(4.0),  Some(201.0),  known([3.2,  2.4,  0.8,  0.75, 0.75,  0.25, 0.0,  0.25,  150.0, 1_250_000.0])),
         row("systemd-service",  Some(8.0),  Some(1_002.0), known([4.0,  3.1,  0.5,  0.25, 0.75,  0.1,  0.0,  0.75,  44.0,  1_000.0])),
         row("docker-v2-quota",  Some(1.5),  Some(61.2),   known([6.0,  5.2,  4.0,  0.8,  0.2,   0.6,  0.4,  0.75,  11.0,  3_000_000.0])),
-        // The container itself uses a fifth of the pod's quota, the pod nine tenths.
+        // The container uses a fifth of the pod's quota, the pod nine tenths.
         row("kubernetes-pod",   Some(2.0),  Some(20.4),   known([24.0, 20.0, 12.0, 0.9,  0.5,   0.0,  0.5,  0.5,   70.0,  0.0])),
-        // Captured from a real one. Its groups are the tops of their hierarchies: the machine itself is asked.
+        // Captured from a real host. Its cgroups are the roots of their hierarchies: the host itself is read.
         row("microvm-v1",       Some(2.0),  Some(0.01),
             known([15.99, 11.88, 7.995, 1.0, 1.0, 3.301_254 / 3.44, 0.0, 3_853_460.0 / 24_684_100.0, 45.0, 0.0])),
         row("podman-v1",        Some(0.5),  Some(4.005_221_535),
             known([1.23, 2.93, 2.46, 0.527_076_205 / 0.7, 73.0 / 290.0, 0.208_865 / 1.4, 5.0 / 14.0,
                    (44_318_720.0 - 225_280.0) / 268_435_456.0, 0.0, 0.0])),
-        // The outer group is throttled more, the inner one has less memory left; who waits for a CPU is its own affair.
+        // The outer cgroup is throttled more, the inner one has less memory left; CPU pressure is that of the
+        // inner one.
         row("vm-v2",            Some(0.6),  Some(20.238_497),
             known([1.56, 0.37, 2.6, 1.0, 1_168.0 / 2_217.0, 12.105_405 / 14.81, 142.0 / 143.0, 42_983_424.0 / 134_217_728.0, 0.0, 0.0])),
         row("docker-v1-hybrid", Some(0.5),  Some(7.3),    known([1.0,  0.5,  2.0,  0.6,  0.1,   0.4,  0.1,  0.5,   6.0,   2_500.0])),
@@ -116,16 +117,16 @@ fn close(one: Option<f64>, other: Option<f64>) -> bool {
 }
 
 #[test]
-fn hosts_and_containers_are_read_as_they_are() {
+fn fixtures_give_the_expected_readings() {
     for expected in table() {
         let fixture = Fixture::new(expected.name, "table");
-        let mut machine = Machine::at(&fixture.root);
-        let (first, began) = (machine.read(at(0)), fixture.uptime());
+        let mut machine = Machine::with_root(&fixture.root);
+        let (first, start) = (machine.read(at(0)), fixture.uptime());
         for signal in [Signal::Cpu, Signal::HostCpu, Signal::CpuPressure, Signal::Traffic] {
-            assert_eq!(first.get(signal), None, "{}: {} after one look", expected.name, signal.name());
+            assert_eq!(first.get(signal), None, "{}: {} after one sample", expected.name, signal.name());
         }
-        fixture.turn_to("then");
-        let between = fixture.uptime().zip(began).map_or(1_000, |(then, first)| then - first);
+        fixture.copy_state("then");
+        let between = fixture.uptime().zip(start).map_or(1_000, |(then, first)| then - first);
         let then = machine.read(at(between));
         for (signal, value) in expected.readings {
             let read = then.get(signal);
@@ -133,55 +134,55 @@ fn hosts_and_containers_are_read_as_they_are() {
         }
         assert!(close(machine.cores(), expected.cores), "{}: {:?} cores", expected.name, machine.cores());
         assert!(close(machine.cpu_seconds(), expected.cpu_seconds), "{}: {:?}", expected.name, machine.cpu_seconds());
-        for signal in Signal::ALL.into_iter().filter(|signal| signal.is_of_requests()) {
-            assert_eq!(then.get(signal), None, "the machine knows nothing of requests");
+        for signal in Signal::ALL.into_iter().filter(|signal| signal.is_per_rule()) {
+            assert_eq!(then.get(signal), None, "request signals are unknown to the host");
         }
     }
 }
 
 #[test]
-fn a_program_may_count_its_own_connections() {
+fn with_connections_overrides_sockstat() {
     let fixture = Fixture::new("docker-v2-quota", "connections");
-    let mut machine = Machine::at(&fixture.root).with_connections(|| 12_345);
+    let mut machine = Machine::with_root(&fixture.root).with_connections(|| 12_345);
     assert_eq!(machine.read(at(0)).get(Signal::Connections), Some(12_345.0));
 }
 
 #[test]
-fn what_cannot_be_read_for_a_while_comes_back() {
-    let fixture = Fixture::new("docker-v2-quota", "comes-back");
-    let mut machine = Machine::at(&fixture.root);
+fn a_signal_recovers_after_being_unreadable() {
+    let fixture = Fixture::new("docker-v2-quota", "recovers");
+    let mut machine = Machine::with_root(&fixture.root);
     let cpu = |readings: Readings| readings.get(Signal::Cpu);
     machine.read(at(0));
-    fixture.turn_to("then");
+    fixture.copy_state("then");
     assert!(cpu(machine.read(at(1_000))).is_some());
     fixture.write("sys/fs/cgroup/cpu.stat", b"\xff\xff");
     assert_eq!(cpu(machine.read(at(1_250))), None);
     fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 70000000\nnr_periods 0\nnr_throttled 0\n");
-    assert_eq!(cpu(machine.read(at(1_500))), None, "there is nothing to compare it with");
+    assert_eq!(cpu(machine.read(at(1_500))), None, "the first sample gives no rate");
     fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 70300000\nnr_periods 0\nnr_throttled 0\n");
     assert!(close(cpu(machine.read(at(2_500))), Some(0.2)));
-    // The counter begins anew.
+    // Counter reset.
     fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 100\nnr_periods 0\nnr_throttled 0\n");
     assert_eq!(cpu(machine.read(at(2_750))), None);
 }
 
 #[test]
-fn limits_that_change_are_noticed() {
+fn changed_limits_are_picked_up() {
     let fixture = Fixture::new("docker-v2-quota", "limits");
-    let mut machine = Machine::at(&fixture.root);
+    let mut machine = Machine::with_root(&fixture.root);
     machine.read(at(0));
     assert_eq!(machine.cores(), Some(1.5));
     fixture.write("sys/fs/cgroup/cpu.max", b"400000 100000\n");
-    fixture.turn_to("then");
+    fixture.copy_state("then");
     fixture.write("sys/fs/cgroup/cpu.max", b"400000 100000\n");
     machine.read(at(1_000));
     let readings = machine.read(at(6_000));
     assert_eq!(machine.cores(), Some(4.0));
-    assert!(readings.get(Signal::Cpu).is_some(), "what was known of the rates is kept");
+    assert!(readings.get(Signal::Cpu).is_some(), "rates are retained");
 }
 
 #[test]
-fn the_live_machine_is_sane() {
+fn live_readings_are_plausible() {
     if !Path::new("/proc/stat").exists() {
         return;
     }
@@ -190,11 +191,11 @@ fn the_live_machine_is_sane() {
         shares.push(Signal::CpuPressure);
     }
     let mut machine = Machine::new();
-    let began = Instant::now();
-    // The kernel counts in steps: it is looked at until all of its counts have moved.
+    let start = Instant::now();
+    // Kernel counters advance in steps: sample until all have moved.
     let readings = loop {
-        let readings = machine.read(at(began.elapsed().as_millis() as u64));
-        if shares.iter().all(|signal| readings.get(*signal).is_some()) || began.elapsed() > GUARD {
+        let readings = machine.read(at(start.elapsed().as_millis() as u64));
+        if shares.iter().all(|signal| readings.get(*signal).is_some()) || start.elapsed() > TIMEOUT {
             break readings;
         }
         std::thread::yield_now();

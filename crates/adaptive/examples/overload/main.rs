@@ -1,19 +1,19 @@
-//! Ours beside the laws of other projects, in virtual time.
+//! Compares Sluicegate's concurrency limiter with those of other projects, in virtual time.
 //!
-//! Plays every scenario before every law and writes the page `docs/adaptive-bench.md` and its plots in
-//! `docs/adaptive/`. Nothing in it depends on the clock or the machine: whoever runs it again gets the same bytes.
+//! Runs every scenario against every control law and writes the page `docs/adaptive-bench.md` and its plots in
+//! `docs/adaptive/`. The result depends on neither clock nor host: a second run writes the same bytes.
 //!
 //! ```text
 //! make bench-adaptive
 //! ```
 //!
-//! With `seeds` it writes nothing, and prints every gate of ours on seeds that nothing was tuned on:
+//! With `seeds` it writes no files and prints every gate for Sluicegate on seeds that were not used for tuning:
 //!
 //! ```text
 //! make bench-adaptive-seeds
 //! ```
 
-#![allow(clippy::print_stdout, reason = "a program for people")]
+#![allow(clippy::print_stdout, reason = "a command-line program")]
 
 mod figures;
 #[path = "../../tests/gates/ours.rs"]
@@ -30,27 +30,31 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use ours::Ours;
+use ours::SimulatedGate;
 use sluicegate_engine::rule::Auto;
-use sluicegate_testkit::overload::Front;
-use sluicegate_testkit::overload::peers::{Aimd, Gradient2, Kratos, Nothing, Sentinel, Vegas};
+use sluicegate_testkit::overload::AdmissionPolicy;
+use sluicegate_testkit::overload::peers::{Aimd, Gradient2, Kratos, NoProtection, Sentinel, Vegas};
 
-/// Something to put before a server.
+/// A control law to compare, with its name and plot colour.
 #[derive(Clone, Copy)]
-struct Law {
+struct Contender {
     name: &'static str,
     colour: &'static str,
-    front: fn(u64) -> Box<dyn Front>,
+    admission: fn(u64) -> Box<dyn AdmissionPolicy>,
 }
 
-const LAWS: [Law; 7] = [
-    Law { name: "Sluicegate", colour: "#0b6bcb", front: |seed| Box::new(Ours::new(Auto::default(), seed)) },
-    Law { name: "nothing", colour: "#888888", front: |_| Box::new(Nothing) },
-    Law { name: "Vegas", colour: "#c0392b", front: |_| Box::<Vegas>::default() },
-    Law { name: "Gradient2", colour: "#e67e22", front: |_| Box::<Gradient2>::default() },
-    Law { name: "AIMD", colour: "#8e44ad", front: |_| Box::<Aimd>::default() },
-    Law { name: "Sentinel", colour: "#16a085", front: |_| Box::<Sentinel>::default() },
-    Law { name: "kratos", colour: "#7f6000", front: |_| Box::<Kratos>::default() },
+const CONTENDERS: [Contender; 7] = [
+    Contender {
+        name: "Sluicegate",
+        colour: "#0b6bcb",
+        admission: |seed| Box::new(SimulatedGate::new(Auto::default(), seed)),
+    },
+    Contender { name: "unprotected", colour: "#888888", admission: |_| Box::new(NoProtection) },
+    Contender { name: "Vegas", colour: "#c0392b", admission: |_| Box::<Vegas>::default() },
+    Contender { name: "Gradient2", colour: "#e67e22", admission: |_| Box::<Gradient2>::default() },
+    Contender { name: "AIMD", colour: "#8e44ad", admission: |_| Box::<Aimd>::default() },
+    Contender { name: "Sentinel", colour: "#16a085", admission: |_| Box::<Sentinel>::default() },
+    Contender { name: "kratos", colour: "#7f6000", admission: |_| Box::<Kratos>::default() },
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -60,17 +64,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             seeds::print();
             Ok(())
         }
-        Some(other) => Err(format!("'{other}' is not known: there is only 'seeds'").into()),
+        Some(other) => Err(format!("unknown argument '{other}': the only argument is 'seeds'").into()),
     }
 }
 
-/// The page and its plots.
+/// Writes the page and its plots.
 fn write() -> Result<(), Box<dyn Error>> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let pictures = docs.join("adaptive");
-    fs::create_dir_all(&pictures)?;
-    for (name, picture) in plots::all() {
-        fs::write(pictures.join(name), picture)?;
+    let plot_dir = docs.join("adaptive");
+    fs::create_dir_all(&plot_dir)?;
+    for (name, svg) in plots::all() {
+        fs::write(plot_dir.join(name), svg)?;
         println!("docs/adaptive/{name}");
     }
     fs::write(docs.join("adaptive-bench.md"), page::write(page::gates, page::events))?;

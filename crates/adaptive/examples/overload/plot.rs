@@ -1,4 +1,4 @@
-//! Curves in a frame, as SVG.
+//! Line plots as SVG.
 
 use std::fmt::Write;
 
@@ -9,48 +9,48 @@ const RIGHT: f64 = 140.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 48.0;
 
-/// A line through points, in the plot's own units.
+/// A named line through points in plot units.
 pub(crate) struct Curve {
     pub(crate) name: &'static str,
     pub(crate) colour: &'static str,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What the frame shows.
+/// Axes of a plot.
 pub(crate) struct Plot {
-    /// What is along the bottom.
+    /// Label of the x axis.
     pub(crate) x: &'static str,
-    /// What is along the side.
+    /// Label of the y axis.
     pub(crate) y: &'static str,
-    /// The highest value shown; what is higher is drawn at the edge.
-    pub(crate) most: f64,
-    /// The lowest value shown, if equal steps are equal factors.
+    /// Highest y value; larger values are drawn at the edge.
+    pub(crate) max: f64,
+    /// Lowest y value of a logarithmic axis; `None` for a linear axis.
     pub(crate) log: Option<f64>,
 }
 
 impl Plot {
-    fn down(&self, value: f64) -> f64 {
+    fn y_position(&self, value: f64) -> f64 {
         let share = match self.log {
-            Some(least) => (value.max(least) / least).ln() / (self.most / least).ln(),
-            None => value / self.most,
+            Some(least) => (value.max(least) / least).ln() / (self.max / least).ln(),
+            None => value / self.max,
         };
         HEIGHT - BOTTOM - share.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
-    fn marks(&self) -> Vec<f64> {
+    fn ticks(&self) -> Vec<f64> {
         match self.log {
             Some(least) => {
                 let decades = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
-                decades.into_iter().filter(|mark| (least..=self.most).contains(mark)).collect()
+                decades.into_iter().filter(|mark| (least..=self.max).contains(mark)).collect()
             }
             None => {
-                let step = nice(self.most / 5.0);
-                (0..=(self.most / step + 1e-9) as u32).map(|nth| f64::from(nth) * step).collect()
+                let step = nice_step(self.max / 5.0);
+                (0..=(self.max / step + 1e-9) as u32).map(|nth| f64::from(nth) * step).collect()
             }
         }
     }
 
-    /// The picture.
+    /// Renders the curves as SVG.
     pub(crate) fn draw(&self, curves: &[Curve]) -> String {
         let longest = curves.iter().flat_map(|curve| &curve.points).map(|point| point.0).fold(1e-9, f64::max);
         let across = |value: f64| LEFT + value / longest * (WIDTH - LEFT - RIGHT);
@@ -59,8 +59,8 @@ impl Plot {
              font-size=\"12\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
         );
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for mark in self.marks() {
-            let y = self.down(mark);
+        for mark in self.ticks() {
+            let y = self.y_position(mark);
             let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"#ddd\"/>");
             let _ = writeln!(
                 svg,
@@ -70,7 +70,7 @@ impl Plot {
                 text(mark)
             );
         }
-        let step = nice(longest / 6.0);
+        let step = nice_step(longest / 6.0);
         for nth in 0..=(longest / step + 1e-9) as u32 {
             let value = f64::from(nth) * step;
             let x = across(value);
@@ -92,10 +92,10 @@ impl Plot {
             "<text x=\"14\" y=\"{middle}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {middle})\">{}</text>",
             self.y
         );
-        // The first is ours: drawn last, and thicker.
+        // The first curve is Sluicegate's: drawn last, and thicker.
         for (nth, curve) in curves.iter().enumerate().rev() {
             let points: Vec<String> =
-                curve.points.iter().map(|(x, y)| format!("{:.1},{:.1}", across(*x), self.down(*y))).collect();
+                curve.points.iter().map(|(x, y)| format!("{:.1},{:.1}", across(*x), self.y_position(*y))).collect();
             let (colour, width) = (curve.colour, if nth == 0 { 3.0 } else { 1.5 });
             let points = points.join(" ");
             let _ = writeln!(
@@ -112,8 +112,8 @@ impl Plot {
     }
 }
 
-/// A number that people like to count in, near this one.
-fn nice(step: f64) -> f64 {
+/// Rounds a tick distance up to a convenient number.
+fn nice_step(step: f64) -> f64 {
     let steps = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
     steps.into_iter().find(|it| *it >= step * 0.999).unwrap_or(1_000.0)
 }

@@ -1,32 +1,32 @@
-//! Every gate on seeds that nothing was tuned on.
+//! Gate figures on seeds that were not used for tuning.
 
 use std::ops::Range;
 
 use sluicegate_testkit::overload::Class;
-use sluicegate_testkit::overload::trial::{Shape, Trial, cold_start};
+use sluicegate_testkit::overload::experiment::{PolicyExperiment, ServerShape, cold_start};
 
 use crate::figures::{OVERLOADS, SPAN};
-use crate::{LAWS, Law};
+use crate::{CONTENDERS, Contender};
 
-/// How many sets of seeds there are.
+/// Number of seed sets.
 const SETS: u64 = 20;
-/// What comes right after a start in overload, when nothing is known yet.
-const START: Range<f64> = 0.0..2.5;
-/// And somewhat longer.
-const BEGINNING: Range<f64> = 0.0..10.0;
-/// A cold start: all is slow, and then it is not.
-const COLD: [Range<f64>; 2] = [0.0..5.0, 5.0..10.0];
-/// And after it.
-const WARM: Range<f64> = 10.0..20.0;
+/// First seconds after a start in overload, with nothing learned yet.
+const START_SPAN: Range<f64> = 0.0..2.5;
+/// First ten seconds after a start.
+const FIRST_TEN_SECONDS: Range<f64> = 0.0..10.0;
+/// Cold start: the slow phase, and the phase after it.
+const COLD_SPANS: [Range<f64>; 2] = [0.0..5.0, 5.0..10.0];
+/// Time after a cold start.
+const WARM_SPAN: Range<f64> = 10.0..20.0;
 
-/// A figure's name, and its value for every set.
+/// Name of a figure, and its value for every seed set.
 type Row = (String, Vec<f64>);
 
-/// Prints the least, the middle and the most of every figure. It takes minutes.
+/// Prints minimum, median and maximum of every figure. Takes minutes.
 pub(crate) fn print() {
-    let [ours, ..] = LAWS;
-    println!("{:16} {:15} {:>9} {:>9} {:>9}", "", "of twenty sets", "least", "middle", "most");
-    for shape in Shape::ALL {
+    let [ours, ..] = CONTENDERS;
+    println!("{:16} {:15} {:>9} {:>9} {:>9}", "", "of twenty sets", "min", "median", "max");
+    for shape in ServerShape::ALL {
         for (name, mut values) in rows(ours, &shape) {
             values.sort_by(f64::total_cmp);
             if let (Some(least), Some(most)) = (values.first(), values.last()) {
@@ -36,44 +36,45 @@ pub(crate) fn print() {
     }
 }
 
-fn rows(law: Law, shape: &Shape) -> Vec<Row> {
-    let usual = shape.usual_p99(3);
+fn rows(law: Contender, shape: &ServerShape) -> Vec<Row> {
+    let usual = shape.baseline_p99(3);
     let mut rows: Vec<Row> = Vec::new();
-    let mut note = |name: &str, value: f64| match rows.iter_mut().find(|row| row.0 == name) {
+    let mut record = |name: &str, value: f64| match rows.iter_mut().find(|row| row.0 == name) {
         Some(row) => row.1.push(value),
         None => rows.push((name.to_owned(), vec![value])),
     };
-    let (mut places, mut warm_places) = (OVERLOADS.map(|_| Vec::new()), Vec::new());
+    let (mut limits, mut warm_limits) = (OVERLOADS.map(|_| Vec::new()), Vec::new());
     for nth in 1..=SETS {
-        let trial = |seeds| Trial::new(law.front, seeds).from_seed(1_000_000 * nth);
-        for (load, places) in OVERLOADS.into_iter().zip(&mut places) {
-            let stories = trial(3).steady(shape, load);
-            note(&format!("goodput at {load}"), stories.goodput_share(SPAN));
-            note("p99", stories.percentile(SPAN, 0.99) / usual);
-            note("start: goodput", stories.goodput_share(BEGINNING));
-            note("start: p99", stories.percentile(START, 0.99) / usual);
-            places.extend(stories.each().iter().filter_map(|story| story.limit(SPAN)));
+        let trial = |seeds| PolicyExperiment::new(law.admission, seeds).from_seed(1_000_000 * nth);
+        for (load, load_limits) in OVERLOADS.into_iter().zip(&mut limits) {
+            let runs = trial(3).steady(shape, load);
+            record(&format!("goodput at {load}"), runs.goodput_share(SPAN));
+            record("p99", runs.percentile(SPAN, 0.99) / usual);
+            record("start: goodput", runs.goodput_share(FIRST_TEN_SECONDS));
+            record("start: p99", runs.percentile(START_SPAN, 0.99) / usual);
+            load_limits.extend(runs.reports().iter().filter_map(|report| report.limit(SPAN)));
             if load == OVERLOADS[OVERLOADS.len() - 1] {
-                note("highest class", stories.served(Class::Vip, SPAN));
+                record("highest class", runs.success_share(Class::Vip, SPAN));
             }
         }
         let cold = trial(3).run(&cold_start(shape));
         let [done, possible]: [f64; 2] =
-            [COLD.map(|span| cold.goodput(span)), COLD.map(|span| cold.possible(span))].map(|spans| spans.iter().sum());
-        note("cold: goodput", done / possible);
-        note("cold: p99", cold.percentile(START, 0.99) / usual);
-        warm_places.extend(cold.each().iter().filter_map(|story| story.limit(WARM)));
-        note("refused", trial(6).steady(shape, 0.8).refused(SPAN));
-        note("settled", trial(1).settling(shape).unwrap_or(f64::INFINITY));
-        note("back", trial(1).back(shape).unwrap_or(f64::INFINITY));
-        note("drift", trial(1).drift(shape).unwrap_or(f64::INFINITY));
+            [COLD_SPANS.map(|span| cold.goodput(span)), COLD_SPANS.map(|span| cold.achievable(span))]
+                .map(|spans| spans.iter().sum());
+        record("cold: goodput", done / possible);
+        record("cold: p99", cold.percentile(START_SPAN, 0.99) / usual);
+        warm_limits.extend(cold.reports().iter().filter_map(|report| report.limit(WARM_SPAN)));
+        record("refused", trial(6).steady(shape, 0.8).refused_share(SPAN));
+        record("settling time", trial(1).settling_time(shape).unwrap_or(f64::INFINITY));
+        record("recovery time", trial(1).recovery_time(shape).unwrap_or(f64::INFINITY));
+        record("drift", trial(1).limit_drift(shape).unwrap_or(f64::INFINITY));
     }
-    // Of single runs: how far from each other they end up.
-    let each_load = places.into_iter().map(|places| ("places", places));
-    for (name, mut places) in each_load.chain([("cold: places", warm_places)]) {
-        places.sort_by(f64::total_cmp);
-        let middle = places.get(places.len() / 2).copied().unwrap_or(f64::NAN);
-        places.iter().for_each(|limit| note(name, limit / middle));
+    // Spread of the limits over single runs.
+    let each_load = limits.into_iter().map(|limits| ("limit", limits));
+    for (name, mut limits) in each_load.chain([("cold: limit", warm_limits)]) {
+        limits.sort_by(f64::total_cmp);
+        let median = limits.get(limits.len() / 2).copied().unwrap_or(f64::NAN);
+        limits.iter().for_each(|limit| record(name, limit / median));
     }
     rows
 }

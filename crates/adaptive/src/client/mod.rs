@@ -1,24 +1,24 @@
-//! The calling side: not calling a backend that would turn the call away.
+//! Client-side adaptive throttling, as described in Google's SRE book ("Handling Overload").
 //!
-//! A backend that is overloaded spends its last strength on refusals. So its callers count what it accepts, and make
-//! no more than so many calls per accepted one. This is the throttle that Google's SRE book describes: of all calls
-//! wanted in the last two minutes, **those it refused itself included**, the share
+//! An overloaded backend spends its remaining capacity on rejections. So clients count accepted calls and make
+//! at most K calls per accepted one. Of all calls requested in the last two minutes, **including those rejected
+//! locally**, the share
 //!
 //! ```text
-//! (wanted - K x accepted - 5) / (wanted + 1)
+//! (requested - K x accepted - 5) / (requested + 1)
 //! ```
 //!
-//! is not made, chosen by chance. Added to that:
+//! is rejected locally at random. In addition:
 //!
-//! - **K** is 2: the backend sees at most twice what it accepts, enough to notice when it can do more. Where fewer than
-//!   half of the calls are accepted, K falls, to 1.1 where none is.
-//! - **A probe** is made every second, whatever has happened.
-//! - **When everything fails**, ten calls in a row and none accepted for two seconds, what was accepted before is
-//!   forgotten: it would let calls through for two minutes more.
-//! - **When the backend is back**, as many calls are made in a second as the second before allows, K times what was
-//!   accepted in it. So calls double every second, while the bound of K is kept.
+//! - **K** is 2: the backend sees at most twice what it accepts, enough to notice a higher capacity. If fewer
+//!   than half of the calls are accepted, K falls, down to 1.1 if none is.
+//! - **A probe** is made every second in any case.
+//! - **In an outage**, after ten consecutive rejections and two seconds without an accepted call, earlier
+//!   accepted calls are discarded: they would allow calls for two more minutes.
+//! - **On recovery**, each second may make K times the calls accepted in the second before. So calls double
+//!   every second within the bound of K.
 //!
-//! One throttle is for one backend. Memory and work per call are fixed: 60 cells, whatever the load.
+//! One throttle serves one backend. Memory and work per call are constant: 60 cells at any load.
 //!
 //! ```
 //! use sluicegate_adaptive::client::ClientThrottle;
@@ -27,13 +27,13 @@
 //! let throttle = ClientThrottle::new(ClockHandle::new(ManualClock::new()));
 //! let mut made = 0;
 //! for _ in 0..1_000 {
-//!     if let Ok(attempt) = throttle.ask() {
+//!     if let Ok(attempt) = throttle.try_call() {
 //!         made += 1;
-//!         attempt.rejected(); // the backend answered 503
+//!         attempt.rejected(); // the backend returned 503
 //!     }
 //! }
 //! assert!(made < 60, "{made} of a thousand calls");
-//! assert!(throttle.state().refused_share > 0.99);
+//! assert!(throttle.state().rejection_ratio > 0.99);
 //! ```
 
 mod throttle;
@@ -47,168 +47,172 @@ use parking_lot::Mutex;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
 
-use throttle::{Refused, Strictness, Throttle};
+use throttle::{CallRejected, Throttle, ThrottleParams};
 
-/// A throttle on calls to one backend. Clones are the same throttle.
+/// Client-side throttle for calls to one backend. Clones share their state.
 #[derive(Clone)]
-pub struct ClientThrottle(Arc<Shared>);
+pub struct ClientThrottle(Arc<ThrottleState>);
 
-struct Shared {
+struct ThrottleState {
     clock: ClockHandle,
-    state: Mutex<(Throttle, Chance)>,
+    state: Mutex<(Throttle, SplitMix64)>,
 }
 
-/// How a throttle is made.
+/// Builder for a [`ClientThrottle`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is throttled until `build` is called"]
 pub struct ClientThrottleBuilder {
     clock: ClockHandle,
-    strictness: Strictness,
+    params: ThrottleParams,
     seed: Option<u64>,
 }
 
-/// What a throttle knows.
+/// Statistics of a throttle.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ClientState {
-    /// Calls that were wanted within the window, those that were not made included.
-    pub wanted: u64,
-    /// Calls that were accepted; none, after everything failed.
+pub struct ThrottleStats {
+    /// Calls requested within the window, including those rejected locally.
+    pub requested: u64,
+    /// Calls accepted by the backend; zero after an outage.
     pub accepted: u64,
-    /// Calls that were turned away.
+    /// Calls rejected by the backend.
     pub rejected: u64,
-    /// How many calls per accepted one are made.
+    /// Current K: calls made per accepted call.
     pub calls_per_accepted: f64,
-    /// The share of calls that are not made.
-    pub refused_share: f64,
+    /// Share of calls rejected locally.
+    pub rejection_ratio: f64,
 }
 
-/// A call is not made: the backend turns away too many.
+/// A call was rejected locally because the backend rejects too many.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("the backend turns calls away: {}% of them are not made at present", (share * 100.0).floor())]
+#[error("the backend rejects calls: {}% of calls are throttled", (rejection_ratio * 100.0).floor())]
 pub struct Throttled {
-    /// The share of calls that are not made at present.
-    pub share: f64,
-    /// After how long one is made in any case, if nobody else comes first.
+    /// Share of calls currently rejected locally.
+    pub rejection_ratio: f64,
+    /// Time until the next probe, if no other call is made first.
     pub retry_after: Duration,
 }
 
 impl ClientThrottle {
-    /// A throttle with the usual window and strictness.
+    /// Creates a throttle with the default window and K.
     pub fn new(clock: ClockHandle) -> Self {
         Self::builder(clock).build()
     }
 
-    /// How it goes by which clock.
+    /// Returns a builder that uses this clock.
     pub const fn builder(clock: ClockHandle) -> ClientThrottleBuilder {
-        let strictness = Strictness { window: Duration::from_secs(120), most: 2.0, least: 1.1 };
-        ClientThrottleBuilder { clock, strictness, seed: None }
+        let params = ThrottleParams {
+            window: Duration::from_secs(120),
+            max_calls_per_accepted: 2.0,
+            min_calls_per_accepted: 1.1,
+        };
+        ClientThrottleBuilder { clock, params, seed: None }
     }
 
-    /// Whether a call may be made. What became of it is to be told to the attempt.
-    pub fn ask(&self) -> Result<Attempt, Throttled> {
+    /// Requests a call. Report its result to the returned attempt.
+    pub fn try_call(&self) -> Result<Attempt, Throttled> {
         let now = self.0.clock.now();
-        let (throttle, chance) = &mut *self.0.state.lock();
-        match throttle.ask(now, chance.next()) {
-            Ok(()) => Ok(Attempt { throttle: self.clone(), asked: now, told: false }),
-            Err(Refused { share, wait }) => Err(Throttled { share, retry_after: wait }),
+        let (throttle, random) = &mut *self.0.state.lock();
+        match throttle.request(now, random.next_f64()) {
+            Ok(()) => Ok(Attempt { throttle: self.clone(), requested_at: now, recorded: false }),
+            Err(CallRejected { rejection_ratio, wait }) => Err(Throttled { rejection_ratio, retry_after: wait }),
         }
     }
 
-    /// What it knows.
-    pub fn state(&self) -> ClientState {
+    /// Returns the current statistics.
+    pub fn state(&self) -> ThrottleStats {
         let now = self.0.clock.now();
         let (throttle, _) = &*self.0.state.lock();
-        let sums = throttle.sums(now);
-        ClientState {
-            wanted: sums.wanted,
+        let sums = throttle.totals(now);
+        ThrottleStats {
+            requested: sums.requested,
             accepted: sums.accepted,
             rejected: sums.rejected,
             calls_per_accepted: throttle.calls_per_accepted(now),
-            refused_share: throttle.refused_share(now),
+            rejection_ratio: throttle.rejection_ratio(now),
         }
     }
 
-    fn tell(&self, of: impl FnOnce(&mut Throttle, Timestamp)) {
+    fn record(&self, update: impl FnOnce(&mut Throttle, Timestamp)) {
         let now = self.0.clock.now();
-        of(&mut self.0.state.lock().0, now);
+        update(&mut self.0.state.lock().0, now);
     }
 }
 
 impl ClientThrottleBuilder {
-    /// How far back it remembers: two minutes unless told otherwise.
+    /// Length of the window. Default: two minutes.
     pub const fn window(mut self, window: Duration) -> Self {
-        self.strictness.window = window;
+        self.params.window = window;
         self
     }
 
-    /// How many calls per accepted one are made, K: 2 unless told otherwise. Less is stricter, and slower to notice that
-    /// the backend can do more. Where none is accepted it falls to 1.1, or to this if it is lower; never below 1.
+    /// K, the number of calls made per accepted one. Default: 2. A lower value is stricter and slower to notice
+    /// a higher capacity. If no call is accepted it falls to 1.1, or to this value if lower; never below 1.
     pub const fn calls_per_accepted(mut self, calls: f64) -> Self {
-        self.strictness.most = calls.max(1.0);
-        self.strictness.least = self.strictness.most.min(1.1);
+        self.params.max_calls_per_accepted = calls.max(1.0);
+        self.params.min_calls_per_accepted = self.params.max_calls_per_accepted.min(1.1);
         self
     }
 
-    /// Makes chance repeatable.
+    /// Seeds the random numbers, for repeatable results.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Ready to be asked.
+    /// Builds the throttle.
     pub fn build(self) -> ClientThrottle {
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0u8));
-        let state = Mutex::new((Throttle::new(self.strictness), Chance(seed)));
-        ClientThrottle(Arc::new(Shared { clock: self.clock, state }))
+        let state = Mutex::new((Throttle::new(self.params), SplitMix64(seed)));
+        ClientThrottle(Arc::new(ThrottleState { clock: self.clock, state }))
     }
 }
 
-/// A call that may be made. What became of it is told here.
+/// A call that may be made; records its result.
 ///
-/// Dropped without a word it counts as rejected: most calls that are given up were waited for in vain, and a backend
-/// that answers nobody in time must not look healthy.
+/// Dropping it without a result counts as a rejection: most abandoned calls timed out, and a backend that never
+/// responds in time must not look healthy.
 #[must_use = "dropping the attempt counts as a rejection"]
 pub struct Attempt {
     throttle: ClientThrottle,
-    asked: Timestamp,
-    told: bool,
+    requested_at: Timestamp,
+    recorded: bool,
 }
 
 impl Attempt {
-    /// The backend took the call, whatever it answered.
+    /// Records that the backend accepted the call, with any response.
     pub fn accepted(mut self) {
-        self.told = true;
-        self.throttle.tell(Throttle::accepted);
+        self.recorded = true;
+        self.throttle.record(Throttle::accepted);
     }
 
-    /// The backend turned the call away, or could not be reached.
+    /// Records that the backend rejected the call or could not be reached.
     pub fn rejected(self) {
         drop(self);
     }
 
-    /// The call was not made after all: it counts for nothing.
-    pub fn take_back(mut self) {
-        self.told = true;
-        let asked = self.asked;
-        self.throttle.tell(|throttle, _| throttle.take_back(asked));
+    /// Cancels a call that was not made: it does not count.
+    pub fn cancel(mut self) {
+        self.recorded = true;
+        let requested_at = self.requested_at;
+        self.throttle.record(|throttle, _| throttle.cancel(requested_at));
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        if !self.told {
-            self.throttle.tell(Throttle::rejected);
+        if !self.recorded {
+            self.throttle.record(Throttle::rejected);
         }
     }
 }
 
-/// Numbers by chance, the same for the same seed (SplitMix64).
+/// Seeded pseudo-random numbers (SplitMix64).
 #[derive(Debug)]
-struct Chance(u64);
+struct SplitMix64(u64);
 
-impl Chance {
-    /// The next one, from 0 up to but not including 1.
-    const fn next(&mut self) -> f64 {
+impl SplitMix64 {
+    /// Returns the next number in `0.0..1.0`.
+    const fn next_f64(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -225,6 +229,6 @@ impl fmt::Debug for ClientThrottle {
 
 impl fmt::Debug for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attempt").field("asked", &self.asked).finish_non_exhaustive()
+        f.debug_struct("Attempt").field("requested_at", &self.requested_at).finish_non_exhaustive()
     }
 }

@@ -1,69 +1,69 @@
-//! How much a service can do, from how much it did.
+//! Capacity estimate from past throughput.
 //!
-//! The capacity is the most that was answered in a second during the last ten minutes. What is thought of:
+//! The capacity is the highest throughput of a second within the last ten minutes, with these rules:
 //!
-//! - **Only while nobody is held back.** Otherwise a ceiling would be measured by itself. Minutes in which it holds are
-//!   not counted either, so what was known before is still known when it holds for long.
-//! - **The second highest counts.** When a stall ends, everything that piled up is answered in one second. That once is
-//!   no capacity; twice within ten minutes it may be.
-//! - **What strain proves wrong is forgotten.** A service that became slower cannot do what it did ten minutes ago; see
-//!   [`Capacity::correct`].
+//! - **Only without a limit in force.** Otherwise a rate limit would measure itself. Minutes under a limit are
+//!   not counted either, so earlier knowledge survives a long limit.
+//! - **The second-highest value counts.** When a stall ends, everything queued completes in one second. Once is
+//!   not a capacity; twice within ten minutes may be.
+//! - **Overload corrects it.** A service that became slower cannot do what it did ten minutes ago; see
+//!   [`Capacity::reset_to`].
 
-/// Full seconds in a cell of the memory, and how many cells there are.
-const CELL: u32 = 60;
+/// Seconds per cell, and number of cells.
+const SECONDS_PER_CELL: u32 = 60;
 const CELLS: usize = 10;
 
 /// The two highest rates of a minute.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cell {
+struct MinutePeaks {
     highest: f64,
-    second: f64,
+    second_highest: f64,
 }
 
-/// The memory.
+/// Capacity estimate over the last ten minutes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Capacity {
-    cells: [Cell; CELLS],
-    now: usize,
+    cells: [MinutePeaks; CELLS],
+    current: usize,
     seconds: u32,
 }
 
 impl Capacity {
-    /// Notes how many were answered in a full second.
-    pub(super) fn note(&mut self, answers: f64) {
-        if self.seconds == CELL {
-            self.now = (self.now + 1) % CELLS;
-            self.cells[self.now] = Cell::default();
+    /// Records the completions of one full second.
+    pub(super) fn record(&mut self, completions: f64) {
+        if self.seconds == SECONDS_PER_CELL {
+            self.current = (self.current + 1) % CELLS;
+            self.cells[self.current] = MinutePeaks::default();
             self.seconds = 0;
         }
         self.seconds += 1;
-        self.cells[self.now].note(answers);
+        self.cells[self.current].record(completions);
     }
 
-    /// The most that is answered in a second; `now`: what is answered at present, if nothing else is known.
-    pub(super) fn known(&self, now: f64) -> f64 {
-        let mut all = Cell::default();
+    /// Returns the capacity estimate; `current_rate` is used if it is higher or nothing is known.
+    pub(super) fn estimate(&self, current_rate: f64) -> f64 {
+        let mut all = MinutePeaks::default();
         for cell in &self.cells {
-            all.note(cell.highest);
-            all.note(cell.second);
+            all.record(cell.highest);
+            all.record(cell.second_highest);
         }
-        all.second.max(now)
+        all.second_highest.max(current_rate)
     }
 
-    /// Forgets everything: this much is all that can be done.
-    pub(super) fn correct(&mut self, capacity: f64) {
+    /// Discards the history and sets the capacity.
+    pub(super) fn reset_to(&mut self, capacity: f64) {
         *self = Self::default();
-        self.cells[0] = Cell { highest: capacity, second: capacity };
+        self.cells[0] = MinutePeaks { highest: capacity, second_highest: capacity };
     }
 }
 
-impl Cell {
-    fn note(&mut self, answers: f64) {
-        if answers > self.highest {
-            self.second = self.highest;
-            self.highest = answers;
-        } else if answers > self.second {
-            self.second = answers;
+impl MinutePeaks {
+    fn record(&mut self, completions: f64) {
+        if completions > self.highest {
+            self.second_highest = self.highest;
+            self.highest = completions;
+        } else if completions > self.second_highest {
+            self.second_highest = completions;
         }
     }
 }
@@ -73,25 +73,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_lucky_second_is_no_capacity() {
+    fn a_single_peak_second_does_not_set_the_capacity() {
         let mut capacity = Capacity::default();
-        assert_eq!(capacity.known(40.0), 40.0, "nothing else is known");
-        (0..30).for_each(|_| capacity.note(200.0));
-        capacity.note(5_000.0);
-        assert_eq!(capacity.known(40.0), 200.0);
-        capacity.note(300.0);
-        assert_eq!(capacity.known(40.0), 300.0);
+        assert_eq!(capacity.estimate(40.0), 40.0, "the current rate is used");
+        (0..30).for_each(|_| capacity.record(200.0));
+        capacity.record(5_000.0);
+        assert_eq!(capacity.estimate(40.0), 200.0);
+        capacity.record(300.0);
+        assert_eq!(capacity.estimate(40.0), 300.0);
     }
 
     #[test]
-    fn what_was_long_ago_is_forgotten() {
+    fn peaks_older_than_ten_minutes_are_dropped() {
         let mut capacity = Capacity::default();
-        (0..2).for_each(|_| capacity.note(900.0));
-        (0..9 * 60).for_each(|_| capacity.note(200.0));
-        assert_eq!(capacity.known(0.0), 900.0);
-        (0..2 * 60).for_each(|_| capacity.note(200.0));
-        assert_eq!(capacity.known(0.0), 200.0);
-        capacity.correct(50.0);
-        assert_eq!(capacity.known(0.0), 50.0);
+        (0..2).for_each(|_| capacity.record(900.0));
+        (0..9 * 60).for_each(|_| capacity.record(200.0));
+        assert_eq!(capacity.estimate(0.0), 900.0);
+        (0..2 * 60).for_each(|_| capacity.record(200.0));
+        assert_eq!(capacity.estimate(0.0), 200.0);
+        capacity.reset_to(50.0);
+        assert_eq!(capacity.estimate(0.0), 50.0);
     }
 }

@@ -1,350 +1,354 @@
-//! A ceiling that holds while conditions on signals do.
+//! Threshold control law: a rate limit that applies while conditions on signals hold, with hysteresis.
 //!
 //! ```text
 //!            all (or any) hold              for long enough
 //!   closed ------------------> entering --------------------> limited <-----------+
 //!     ^  ^                        |                              |                | the conditions hold again:
-//!     |  +------------------------+          over for long enough|                | back to the ceiling
+//!     |  +------------------------+          over for long enough|                | back to the limit
 //!     |         one stopped holding                              v                |
 //!     +---------------------------------------------------- recovering -----------+
-//!        for a while nobody was refused                    the ceiling rises
+//!        no refusals for a while                            the limit rises
 //! ```
 //!
-//! **Why leaving is not "not entering".** The ceiling itself makes times shorter and leaves fewer requests inside. If
-//! it ended when the conditions do, it would come and go for as long as the overload lasts. So it ends by separate
-//! exit values, after a least time, and then not at once: it rises until nobody is refused. As long as more comes than
-//! the service can do, somebody is, or the conditions hold again on the way up and the ceiling falls back. Every time
-//! that happens the next attempt waits twice as long, up to thirty-two times: a little too much, for long, would make it
-//! come and go otherwise. It only waits so long while as many come as did then; once clearly fewer do, the next attempt is
-//! made as soon as the first one was.
+//! **Exit is not the inverse of entry.** The limit itself shortens response times and reduces requests in
+//! flight. If it ended with the conditions, it would oscillate for as long as the overload lasts. So it ends by
+//! separate exit values, after a minimum time, and gradually: it rises until no request is refused. While
+//! arrivals exceed the capacity, requests are refused, or the conditions hold again during the rise and the
+//! limit falls back. Each relapse doubles the hold time before the next attempt, up to 32 times: otherwise a
+//! slight, sustained overload would oscillate. The longer hold applies only while the arrival rate stays as
+//! high; once it is clearly lower, the first hold time applies again.
 //!
-//! **When a strain is over.** With `all`, once one of the conditions has come back beyond its exit value: a load over
-//! five minutes stays high for minutes after the strain. With `any`, once all have.
+//! **End of an overload.** With `all`, once one condition is beyond its exit value: a load average over five
+//! minutes stays high for minutes after an overload. With `any`, once all conditions are.
 //!
-//! **What cannot be read** does not hold, and is said in the notice. While requests come and none is answered, there
-//! are no response times either: they are taken to be as long as that has been so.
+//! **Unreadable signals** do not hold, and are named in the notice. If requests arrive and none completes,
+//! there are no response times either: they are taken to be as long as that has lasted.
 //!
 //! ```
 //! use std::time::Duration;
-//! use sluicegate_adaptive::{conditions::Strain, law::{Law, MachineFacts, Seen}, readings::Readings};
-//! use sluicegate_engine::{Timestamp, gate::{Gate, Passing}};
-//! use sluicegate_engine::rule::{Ceiling, Comparison, Condition, Most, Signal};
+//! use sluicegate_adaptive::conditions::ThresholdLaw;
+//! use sluicegate_adaptive::control_law::{ControlLaw, HostInfo, Observation};
+//! use sluicegate_adaptive::readings::Readings;
+//! use sluicegate_engine::{Timestamp, overload::{Gate, Throughput}};
+//! use sluicegate_engine::rule::{Cap, Ceiling, Comparison, Condition, Signal};
 //!
 //! let busy = Condition::new(Signal::Cpu, Comparison::Above, 0.9);
-//! let mut law = Strain::new(Ceiling::new([busy], Most::Rate { count: 100, window: Duration::from_secs(1) }));
+//! let mut law = ThresholdLaw::new(Ceiling::new([busy], Cap::Rate { count: 100, window: Duration::from_secs(1) }));
 //!
 //! let mut readings = Readings::UNKNOWN;
 //! readings.set(Signal::Cpu, Some(0.97));
 //! let mut gate = Gate::default();
 //! let mut at = |millis: u64| {
 //!     let now = Timestamp::from_nanos(millis * 1_000_000);
-//!     let (passing, machine) = (Passing::default(), MachineFacts::default());
-//!     law.turn(&Seen { now, passing, readings: &readings, machine }, &mut gate)
+//!     let (throughput, host) = (Throughput::default(), HostInfo::default());
+//!     law.step(&Observation { now, throughput, readings: &readings, host }, &mut gate)
 //! };
 //! assert_eq!(at(0).notice.state, "entering");
-//! let turn = at(750);
-//! assert_eq!(turn.notice.reason, "cpu 97% > 90%: at most 100 per 1s");
-//! assert_eq!(turn.orders.rate.unwrap().count, 100.0);
+//! let adjustment = at(750);
+//! assert_eq!(adjustment.notice.reason, "cpu 97% > 90%: at most 100 per 1s");
+//! assert_eq!(adjustment.limits.rate.unwrap().count, 100.0);
 //! ```
 
 mod capacity;
-mod watched;
+mod condition;
 
 use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
-use sluicegate_engine::gate::{Height, Notice, Orders, Passing};
-use sluicegate_engine::rule::{Ceiling, Comparison, Condition, Most, Need, SignalUnit};
+use sluicegate_engine::overload::{GateLimits, OverloadNotice, Throughput, VariableRate};
+use sluicegate_engine::rule::{Cap, Ceiling, Comparison, Condition, Quorum, SignalUnit};
 
-use crate::law::{Laps, Law, Seen, Turn};
+use crate::control_law::{Adjustment, ControlLaw, IntervalSource, Observation};
+use crate::display;
 use crate::readings::Reading;
-use crate::words;
 use capacity::Capacity;
-use watched::Watched;
+use condition::TrackedCondition;
 
-/// Strain that comes back within this time is the same strain.
-const SAME_STRAIN: Duration = Duration::from_secs(60);
-/// How often the time to the next attempt is doubled.
-const MOST_DOUBLINGS: u32 = 5;
-/// Clearly fewer come than when the strain came back: less than this share of them.
-const EASED: f64 = 0.8;
-/// After how long a ceiling must have had its effect.
-const SHOWS_AFTER: Duration = Duration::from_secs(2);
-/// A ceiling so many times as high as what arrives refuses nobody but for lumps.
-const WELL_ABOVE: f64 = 2.0;
-/// No ceiling rises beyond this.
-const HIGHEST: f64 = 1e12;
+/// An overload that returns within this time counts as the same overload.
+const SAME_OVERLOAD_WINDOW: Duration = Duration::from_secs(60);
+/// Maximum number of times the hold time is doubled.
+const MAX_DOUBLINGS: u32 = 5;
+/// Below this share of the arrival rate at the relapse, the load has eased.
+const EASED_ARRIVALS_RATIO: f64 = 0.8;
+/// Time after which a limit must have had its effect.
+const EFFECT_DELAY: Duration = Duration::from_secs(2);
+/// A limit this many times the arrival rate refuses only bursts.
+const WELL_ABOVE_RATIO: f64 = 2.0;
+/// Upper bound for a rising limit.
+const MAX_RATE: f64 = 1e12;
 
-/// The law of a [`Ceiling`].
+/// Control law of a [`Ceiling`].
 #[derive(Debug)]
-pub struct Strain {
+pub struct ThresholdLaw {
     rule: Ceiling,
-    watched: Vec<Watched>,
-    state: State,
-    /// Since when the strain has been over, by the exit values.
+    conditions: Vec<TrackedCondition>,
+    state: ThresholdState,
+    /// Start of the time in which the conditions are beyond their exit values.
     over_since: Option<Timestamp>,
     capacity: Capacity,
     next_second: Option<Timestamp>,
-    /// The conditions as they held the last time.
-    why: String,
-    /// How often this strain came back.
+    /// The conditions as they last held, as text.
+    reason: String,
+    /// Number of relapses of this overload.
     relapses: u32,
-    /// How many came per second when it did.
-    crowd: f64,
-    /// Since when clearly fewer have.
+    /// Arrival rate at the last relapse.
+    relapse_arrivals: f64,
+    /// Start of the time in which the arrival rate is clearly lower.
     eased_since: Option<Timestamp>,
     closed_at: Option<Timestamp>,
-    /// Whether anybody tells when requests end.
-    timed: bool,
-    /// Since when requests are inside and none is answered.
-    silent_since: Option<Timestamp>,
+    /// True if completions of requests are reported.
+    has_completions: bool,
+    /// Start of the time in which requests are in flight and none completes.
+    stalled_since: Option<Timestamp>,
 }
 
-/// Where a ceiling is. All states know since when.
+/// State of a threshold limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
-    /// Nothing holds.
+enum ThresholdState {
+    /// No limit applies.
     Closed,
     /// The conditions hold, but not for long enough yet.
     Entering,
-    /// The ceiling holds.
-    Limited { since: Timestamp, ceiling: Height, measured: Timestamp, least: f64 },
-    /// The ceiling rises; `calm`: since when it has refused nobody.
-    Recovering { since: Timestamp, ceiling: Height, calm: Option<Timestamp> },
+    /// The limit applies.
+    Limited { since: Timestamp, ceiling: VariableRate, measured_at: Timestamp, min_capacity: f64 },
+    /// The limit rises; `calm_since` is the time since which no request was refused.
+    Recovering { since: Timestamp, ceiling: VariableRate, calm_since: Option<Timestamp> },
 }
 
-impl Strain {
-    /// The law of this ceiling.
+impl ThresholdLaw {
+    /// Creates the law of this rule.
     pub fn new(rule: Ceiling) -> Self {
         Self {
-            watched: rule.conditions.iter().copied().map(Watched::new).collect(),
+            conditions: rule.conditions.iter().copied().map(TrackedCondition::new).collect(),
             rule,
-            state: State::Closed,
+            state: ThresholdState::Closed,
             over_since: None,
             capacity: Capacity::default(),
             next_second: None,
-            why: String::new(),
+            reason: String::new(),
             relapses: 0,
-            crowd: 0.0,
+            relapse_arrivals: 0.0,
             eased_since: None,
             closed_at: None,
-            timed: false,
-            silent_since: None,
+            has_completions: false,
+            stalled_since: None,
         }
     }
 
-    /// The state it is in, in one word.
+    /// Name of the current state.
     pub const fn state(&self) -> &'static str {
         match self.state {
-            State::Closed => "closed",
-            State::Entering => "entering",
-            State::Limited { .. } => "limited",
-            State::Recovering { .. } => "recovering",
+            ThresholdState::Closed => "closed",
+            ThresholdState::Entering => "entering",
+            ThresholdState::Limited { .. } => "limited",
+            ThresholdState::Recovering { .. } => "recovering",
         }
     }
 
-    fn look(&mut self, seen: &Seen<'_>) {
-        let Seen { now, passing, .. } = *seen;
-        let readings = seen.readings.with_requests(&passing);
-        let unanswered = passing.in_flight > 0 && passing.arrivals > 0.0;
-        let silent = unanswered && passing.average.is_none();
-        self.silent_since = silent.then(|| self.silent_since.unwrap_or(now));
-        let silent_for = self.silent_since.map(|since| (now - since).as_secs_f64());
-        for watched in &mut self.watched {
-            let Condition { signal, comparison, enter, .. } = *watched.condition();
+    fn observe(&mut self, observation: &Observation<'_>) {
+        let Observation { now, throughput, .. } = *observation;
+        let readings = observation.readings.with_requests(&throughput);
+        let response_due = throughput.in_flight > 0 && throughput.arrivals > 0.0;
+        let stalled = response_due && throughput.average.is_none();
+        self.stalled_since = stalled.then(|| self.stalled_since.unwrap_or(now));
+        let stalled_for = self.stalled_since.map(|since| (now - since).as_secs_f64());
+        for tracked in &mut self.conditions {
+            let Condition { signal, comparison, enter, .. } = *tracked.condition();
             let is_time = signal.unit() == SignalUnit::Seconds;
             let is_long = is_time && matches!(comparison, Comparison::Above | Comparison::AtLeast);
-            // While nobody is answered, times are at least as long as that has been so.
-            let at_least = silent_for.filter(|time| is_long && comparison.holds(*time, enter)).map(Reading::Value);
-            watched.look(now, at_least.unwrap_or_else(|| readings.known(signal)), is_time && unanswered);
+            // While no request completes, response times are at least as long as that has lasted.
+            let at_least = stalled_for.filter(|time| is_long && comparison.holds(*time, enter)).map(Reading::Value);
+            tracked.observe(now, at_least.unwrap_or_else(|| readings.reading(signal)), is_time && response_due);
         }
-        let over = match self.rule.need {
-            Need::All => self.watched.iter().any(Watched::is_over),
-            Need::Any => self.watched.iter().all(Watched::is_over),
+        let over = match self.rule.quorum {
+            Quorum::All => self.conditions.iter().any(TrackedCondition::is_over),
+            Quorum::Any => self.conditions.iter().all(TrackedCondition::is_over),
         };
         self.over_since = over.then(|| self.over_since.unwrap_or(now));
-        let eased = passing.arrivals < EASED * self.crowd;
+        let eased = throughput.arrivals < EASED_ARRIVALS_RATIO * self.relapse_arrivals;
         self.eased_since = eased.then(|| self.eased_since.unwrap_or(now));
         if self.holds() {
-            self.why = self.in_words(|watched| watched.holds() || watched.is_unreadable());
+            self.reason = self.describe(|tracked| tracked.holds() || tracked.is_unreadable());
         }
     }
 
     fn holds(&self) -> bool {
-        self.need(Watched::holds)
+        self.meets_quorum(TrackedCondition::holds)
     }
 
     fn has_lasted(&self, now: Timestamp) -> bool {
-        self.need(|watched| watched.has_lasted(now, self.rule.enter_after))
+        self.meets_quorum(|tracked| tracked.has_lasted(now, self.rule.enter_after))
     }
 
-    fn need(&self, each: impl Fn(&Watched) -> bool) -> bool {
-        match self.rule.need {
-            Need::All => !self.watched.is_empty() && self.watched.iter().all(each),
-            Need::Any => self.watched.iter().any(each),
+    fn meets_quorum(&self, each: impl Fn(&TrackedCondition) -> bool) -> bool {
+        match self.rule.quorum {
+            Quorum::All => !self.conditions.is_empty() && self.conditions.iter().all(each),
+            Quorum::Any => self.conditions.iter().any(each),
         }
     }
 
-    /// How many are answered per second. Of requests that nobody tells the end of, those that were let in are all that is
-    /// known.
-    fn answers(&mut self, passing: &Passing) -> f64 {
-        self.timed |= passing.in_flight > 0 || passing.answers > 0.0;
-        if self.timed { passing.answers } else { (passing.arrivals - passing.refusals).max(0.0) }
+    /// Completions per second. If completions are not reported, admitted requests are used instead.
+    fn completions(&mut self, throughput: &Throughput) -> f64 {
+        self.has_completions |= throughput.in_flight > 0 || throughput.responses > 0.0;
+        if self.has_completions { throughput.responses } else { (throughput.arrivals - throughput.refusals).max(0.0) }
     }
 
-    /// Notes what is answered while nobody is held back, once a second.
-    fn measure(&mut self, now: Timestamp, answers: f64) {
+    /// Records the throughput once a second while no limit applies.
+    fn record_capacity(&mut self, now: Timestamp, completions: f64) {
         let second = Duration::from_secs(1);
         match self.next_second {
             None => self.next_second = Some(now + second),
             Some(due) if now >= due => {
                 self.next_second = Some(now + second);
-                if matches!(self.state, State::Closed | State::Entering) {
-                    self.capacity.note(answers);
+                if matches!(self.state, ThresholdState::Closed | ThresholdState::Entering) {
+                    self.capacity.record(completions);
                 }
             }
-            // A clock that stepped back.
+            // The clock stepped back.
             Some(due) if due - now > second => self.next_second = Some(now + second),
             Some(_) => {}
         }
     }
 
-    fn next_state(&mut self, now: Timestamp, passing: &Passing) -> State {
+    fn next_state(&mut self, now: Timestamp, throughput: &Throughput) -> ThresholdState {
         let over_for = self.over_since.map(|since| now - since);
         match self.state {
-            State::Closed | State::Entering if self.has_lasted(now) => {
-                let again = self.closed_at.is_some_and(|closed| now - closed < SAME_STRAIN);
+            ThresholdState::Closed | ThresholdState::Entering if self.has_lasted(now) => {
+                let again = self.closed_at.is_some_and(|closed| now - closed < SAME_OVERLOAD_WINDOW);
                 self.relapses = if again { self.relapses.saturating_add(1) } else { 0 };
-                self.limit(now, passing)
+                self.start_limiting(now, throughput)
             }
-            State::Closed | State::Entering => {
+            ThresholdState::Closed | ThresholdState::Entering => {
                 if self.holds() {
-                    State::Entering
+                    ThresholdState::Entering
                 } else {
-                    State::Closed
+                    ThresholdState::Closed
                 }
             }
-            State::Limited { since, ceiling, measured, least } => {
-                let held = now - since >= self.hold(now);
+            ThresholdState::Limited { since, ceiling, measured_at, min_capacity } => {
+                let held = now - since >= self.hold_time(now);
                 if held && over_for.is_some_and(|over| over >= self.rule.exit_after) {
-                    return State::Recovering { since: now, ceiling, calm: None };
+                    return ThresholdState::Recovering { since: now, ceiling, calm_since: None };
                 }
-                self.measure_again(now, passing, State::Limited { since, ceiling, measured, least })
+                self.remeasure(now, throughput, ThresholdState::Limited { since, ceiling, measured_at, min_capacity })
             }
-            State::Recovering { .. } if self.has_lasted(now) => {
+            ThresholdState::Recovering { .. } if self.has_lasted(now) => {
                 self.relapses = self.relapses.saturating_add(1);
-                self.limit(now, passing)
+                self.start_limiting(now, throughput)
             }
-            State::Recovering { since, ceiling, calm } => {
-                let height = self.risen(now, since, ceiling);
-                let well_above = per_second(height) >= WELL_ABOVE * passing.arrivals;
-                let is_calm = over_for.is_some() && (passing.refusals <= 0.0 || well_above);
-                let calm = is_calm.then(|| calm.unwrap_or(now));
-                if calm.is_some_and(|calm| now - calm >= self.rule.exit_after) {
+            ThresholdState::Recovering { since, ceiling, calm_since } => {
+                let rate = self.recovered_rate(now, since, ceiling);
+                let well_above = rate_per_second(rate) >= WELL_ABOVE_RATIO * throughput.arrivals;
+                let is_calm = over_for.is_some() && (throughput.refusals <= 0.0 || well_above);
+                let calm_since = is_calm.then(|| calm_since.unwrap_or(now));
+                if calm_since.is_some_and(|since| now - since >= self.rule.exit_after) {
                     self.closed_at = Some(now);
-                    return State::Closed;
+                    return ThresholdState::Closed;
                 }
-                State::Recovering { since, ceiling, calm }
+                ThresholdState::Recovering { since, ceiling, calm_since }
             }
         }
     }
 
-    /// The ceiling begins to hold, at its full depth.
-    fn limit(&mut self, now: Timestamp, passing: &Passing) -> State {
-        (self.crowd, self.eased_since) = (passing.arrivals, None);
-        let answers = self.answers(passing);
-        let known = self.capacity.known(answers);
-        let stuck = self.silent_since.is_some_and(|since| now - since >= self.rule.enter_after);
-        let ceiling = match self.rule.most {
-            Most::Rate { count, window } => Height { count: count as f64, window },
-            // Nobody has come yet, or nobody can have been answered yet: a share of nothing would shut out everybody.
-            Most::ShareOfCapacity(_) if known <= 0.0 && !stuck => return State::Entering,
-            Most::ShareOfCapacity(share) => a_second(share * known),
+    /// Starts limiting at the configured cap.
+    fn start_limiting(&mut self, now: Timestamp, throughput: &Throughput) -> ThresholdState {
+        (self.relapse_arrivals, self.eased_since) = (throughput.arrivals, None);
+        let completions = self.completions(throughput);
+        let known = self.capacity.estimate(completions);
+        let stalled = self.stalled_since.is_some_and(|since| now - since >= self.rule.enter_after);
+        let ceiling = match self.rule.cap {
+            Cap::Rate { count, window } => VariableRate { count: count as f64, window },
+            // No request has arrived or completed yet: a share of zero would refuse all requests.
+            Cap::ShareOfCapacity(_) if known <= 0.0 && !stalled => return ThresholdState::Entering,
+            Cap::ShareOfCapacity(share) => per_second(share * known),
         };
-        State::Limited { since: now, ceiling, measured: now, least: known / 10.0 }
+        ThresholdState::Limited { since: now, ceiling, measured_at: now, min_capacity: known / 10.0 }
     }
 
-    /// The capacity is smaller than it was thought to be if the service cannot even do what the ceiling lets in: then
-    /// what it does is measured instead. Never down to less than a tenth of what was known when the strain began: answers
-    /// may be missing for other reasons.
-    fn measure_again(&mut self, now: Timestamp, passing: &Passing, limited: State) -> State {
-        let (State::Limited { since, ceiling, measured, least }, Most::ShareOfCapacity(share)) =
-            (limited, self.rule.most)
+    /// Lowers the capacity estimate if the service cannot complete what the limit admits: then its throughput
+    /// is used instead, but at least a tenth of the capacity known when the overload began. Completions may be
+    /// missing for other reasons.
+    fn remeasure(&mut self, now: Timestamp, throughput: &Throughput, limited: ThresholdState) -> ThresholdState {
+        let (ThresholdState::Limited { since, ceiling, measured_at, min_capacity }, Cap::ShareOfCapacity(share)) =
+            (limited, self.rule.cap)
         else {
             return limited;
         };
-        let answers = self.answers(passing);
-        let too_high = answers < 0.9 * per_second(ceiling) && passing.refusals > 0.0;
-        if self.over_since.is_some() || !too_high || now - measured < SHOWS_AFTER {
+        let completions = self.completions(throughput);
+        let too_high = completions < 0.9 * rate_per_second(ceiling) && throughput.refusals > 0.0;
+        if self.over_since.is_some() || !too_high || now - measured_at < EFFECT_DELAY {
             return limited;
         }
-        let capacity = answers.max(least);
-        self.capacity.correct(capacity);
-        let ceiling = Height { count: ceiling.count.min(a_second(share * capacity).count), ..ceiling };
-        State::Limited { since, ceiling, measured: now, least }
+        let capacity = completions.max(min_capacity);
+        self.capacity.reset_to(capacity);
+        let ceiling = VariableRate { count: ceiling.count.min(per_second(share * capacity).count), ..ceiling };
+        ThresholdState::Limited { since, ceiling, measured_at: now, min_capacity }
     }
 
-    /// How long the ceiling holds at least, longer if the strain has come back before and the crowd is still there.
-    fn hold(&self, now: Timestamp) -> Duration {
+    /// Minimum time the limit applies; longer after relapses while the load stays high.
+    fn hold_time(&self, now: Timestamp) -> Duration {
         if self.eased_since.is_some_and(|since| now - since >= self.rule.exit_after) {
             return self.rule.hold;
         }
-        self.rule.hold.saturating_mul(1 << self.relapses.min(MOST_DOUBLINGS))
+        self.rule.hold.saturating_mul(1 << self.relapses.min(MAX_DOUBLINGS))
     }
 
-    fn risen(&self, now: Timestamp, since: Timestamp, ceiling: Height) -> Height {
+    fn recovered_rate(&self, now: Timestamp, since: Timestamp, ceiling: VariableRate) -> VariableRate {
         let growth = (1.0 + self.rule.recovery.max(0.0)).powf((now - since).as_secs_f64());
-        Height { count: (ceiling.count * growth).min(HIGHEST), ..ceiling }
+        VariableRate { count: (ceiling.count * growth).min(MAX_RATE), ..ceiling }
     }
 
-    fn height(&self, now: Timestamp) -> Option<Height> {
+    fn current_rate(&self, now: Timestamp) -> Option<VariableRate> {
         match self.state {
-            State::Closed | State::Entering => None,
-            State::Limited { ceiling, .. } => Some(ceiling),
-            State::Recovering { since, ceiling, .. } => Some(self.risen(now, since, ceiling)),
+            ThresholdState::Closed | ThresholdState::Entering => None,
+            ThresholdState::Limited { ceiling, .. } => Some(ceiling),
+            ThresholdState::Recovering { since, ceiling, .. } => Some(self.recovered_rate(now, since, ceiling)),
         }
     }
 
-    fn in_words(&self, which: impl Fn(&Watched) -> bool) -> String {
-        let told: Vec<String> = self.watched.iter().filter(|w| which(w)).map(Watched::in_words).collect();
-        told.join(", ")
+    fn describe(&self, which: impl Fn(&TrackedCondition) -> bool) -> String {
+        let parts: Vec<String> =
+            self.conditions.iter().filter(|tracked| which(tracked)).map(TrackedCondition::describe).collect();
+        parts.join(", ")
     }
 
-    fn notice(&self, height: Option<Height>) -> Notice {
-        let reason = match (self.state, height) {
-            (State::Limited { .. }, Some(height)) => format!("{}: {}", self.why, words::at_most(height)),
-            (State::Recovering { .. }, Some(height)) => {
-                format!("recovering from {}: {}", self.why, words::at_most(height))
+    fn notice(&self, rate: Option<VariableRate>) -> OverloadNotice {
+        let reason = match (self.state, rate) {
+            (ThresholdState::Limited { .. }, Some(rate)) => {
+                format!("{}: {}", self.reason, display::format_rate(rate))
             }
-            (State::Entering, _)
-                if self.capacity.known(0.0) <= 0.0 && matches!(self.rule.most, Most::ShareOfCapacity(_)) =>
+            (ThresholdState::Recovering { .. }, Some(rate)) => {
+                format!("recovering from {}: {}", self.reason, display::format_rate(rate))
+            }
+            (ThresholdState::Entering, _)
+                if self.capacity.estimate(0.0) <= 0.0 && matches!(self.rule.cap, Cap::ShareOfCapacity(_)) =>
             {
-                format!("{}: what can be done is not known yet", self.why)
+                format!("{}: capacity not known yet", self.reason)
             }
-            (State::Entering, _) => format!("{}: not for long enough yet", self.why),
-            _ => self.in_words(Watched::is_unreadable),
+            (ThresholdState::Entering, _) => format!("{}: minimum duration not reached yet", self.reason),
+            _ => self.describe(TrackedCondition::is_unreadable),
         };
-        let readings = self.watched.iter().map(|watched| (watched.condition().signal, watched.reading())).collect();
-        Notice { state: self.state(), reason, readings }
+        let readings = self.conditions.iter().map(|tracked| (tracked.condition().signal, tracked.reading())).collect();
+        OverloadNotice { state: self.state(), reason, readings }
     }
 }
 
-impl Law for Strain {
-    fn turn(&mut self, seen: &Seen<'_>, _: &mut dyn Laps) -> Turn {
-        self.look(seen);
-        let answers = self.answers(&seen.passing);
-        self.measure(seen.now, answers);
-        self.state = self.next_state(seen.now, &seen.passing);
-        let rate = self.height(seen.now);
-        Turn { orders: Orders { rate, ..Orders::OPEN }, notice: self.notice(rate) }
+impl ControlLaw for ThresholdLaw {
+    fn step(&mut self, observation: &Observation<'_>, _: &mut dyn IntervalSource) -> Adjustment {
+        self.observe(observation);
+        let completions = self.completions(&observation.throughput);
+        self.record_capacity(observation.now, completions);
+        self.state = self.next_state(observation.now, &observation.throughput);
+        let rate = self.current_rate(observation.now);
+        Adjustment { limits: GateLimits { rate, ..GateLimits::OPEN }, notice: self.notice(rate) }
     }
 }
 
-fn per_second(height: Height) -> f64 {
-    height.count / height.window.as_secs_f64().max(1e-9)
+fn rate_per_second(rate: VariableRate) -> f64 {
+    rate.count / rate.window.as_secs_f64().max(1e-9)
 }
 
-/// At least one per second: nobody would learn that the strain is over if nobody came in.
-fn a_second(count: f64) -> Height {
-    Height { count: count.max(1.0), window: Duration::from_secs(1) }
+/// At least one per second: without any admitted request the end of the overload would go unnoticed.
+fn per_second(count: f64) -> VariableRate {
+    VariableRate { count: count.max(1.0), window: Duration::from_secs(1) }
 }

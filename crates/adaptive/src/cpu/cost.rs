@@ -1,123 +1,125 @@
-//! What a request costs, from CPU time and requests over the last seconds.
+//! CPU cost per request, from CPU time and completed requests of the last seconds.
 //!
-//! The span looked at is two seconds, and longer, up to ten, where there are too few requests in it to tell. CPU time
-//! is only told from requests while there are some: what an idle process uses would make a few requests look dear,
-//! and what it uses beside them is too small a part of the whole to matter once it is busy.
+//! The span is two seconds, and up to ten if it holds too few requests. CPU time is attributed to requests only
+//! while there are some: the CPU use of an idle process would make a few requests look expensive, and on a busy
+//! process it is too small to matter.
 //!
-//! Time is spent on requests before they are done. While many more come than leave, what is done is too little for the
-//! time it took, and while what piled up is worked off, too much. A little of that is made up for: of those that are more
-//! inside than before, a third is taken for done. That is between none, as in a queue, and half, as where all share
-//! the CPU. Where it is more than a little, ticks are put together until as many are inside as when they began, or
-//! nearly: over all of them it is right again. Meanwhile they tell that a request takes no less than if all who came were
-//! done, and no more than if nothing was spent on those inside.
+//! CPU time is spent before a request completes. While a backlog grows, completions are too few for the CPU
+//! time, and while it drains, too many. Small changes are compensated: a third of the increase in requests in
+//! flight counts as completed. That is between none, as in a queue, and half, as with processor sharing. For
+//! larger changes samples are merged until the number in flight is about the same as at the start: over the
+//! merged span the cost is right again. Meanwhile the open span gives bounds: the cost is no less than if all
+//! arrivals were completed, and no more than if none of those in flight had used CPU time.
 
 use std::collections::VecDeque;
 
-/// How far back it is looked, in seconds, if that is enough.
-const SPAN: f64 = 2.0;
-/// How far at most.
-const LONGEST: f64 = 10.0;
-/// How many requests are enough.
-const ENOUGH: f64 = 20.0;
-/// A tick in which less of a core is used per second tells nothing about requests.
-const IDLE: f64 = 0.02;
+/// Length of the span in seconds, if it holds enough requests.
+const MIN_SPAN_SECONDS: f64 = 2.0;
+/// Maximum length of the span.
+const MAX_SPAN_SECONDS: f64 = 10.0;
+/// Number of requests that are enough.
+const MIN_REQUESTS: f64 = 20.0;
+/// Samples with less CPU use, in cores, are not attributed to requests.
+const IDLE_CORES: f64 = 0.02;
 
-/// By how many requests more or fewer may be inside at the end of a span, by those that were done in it.
-const UNEVEN: f64 = 0.6;
-/// The part of a request that has been done while it is inside.
-const UNDER_WAY: f64 = 1.0 / 3.0;
-/// For how many seconds a span may be put together at most.
-const LONGEST_SPAN: f64 = 3.0;
+/// Maximum change of requests in flight over a span, relative to its completions.
+const MAX_IN_FLIGHT_CHANGE: f64 = 0.6;
+/// Share of the work that counts as done for a request in flight.
+const IN_FLIGHT_PROGRESS: f64 = 1.0 / 3.0;
+/// Maximum length of a merged span in seconds.
+const MAX_MERGED_SECONDS: f64 = 3.0;
 
-/// What happened in a tick.
+/// Measurements of one interval.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tick {
-    /// How long it was, in seconds.
-    pub(super) lasted: f64,
-    /// The CPU time used, in seconds.
+pub(super) struct CostSample {
+    /// Duration in seconds.
+    pub(super) seconds: f64,
+    /// CPU time used, in seconds.
     pub(super) cpu: f64,
-    /// The requests that were done.
-    pub(super) done: f64,
-    /// The cores that somebody else used, as far as that is known. Below zero where the two were not measured over quite
-    /// the same time.
-    pub(super) others: f64,
+    /// Completed requests.
+    pub(super) completed: f64,
+    /// Cores used by other processes, if known. Negative if both were not measured over the same time.
+    pub(super) other_cores: f64,
 }
 
-impl Tick {
-    /// Both together.
-    fn and(self, other: Self) -> Self {
-        let lasted = self.lasted + other.lasted;
-        let others = self.others * self.lasted + other.others * other.lasted;
+impl CostSample {
+    /// Merges two samples.
+    fn merge(self, other: Self) -> Self {
+        let seconds = self.seconds + other.seconds;
+        let others = self.other_cores * self.seconds + other.other_cores * other.seconds;
         Self {
-            lasted,
+            seconds,
             cpu: self.cpu + other.cpu,
-            done: self.done + other.done,
-            others: if lasted > 0.0 { others / lasted } else { 0.0 },
+            completed: self.completed + other.completed,
+            other_cores: if seconds > 0.0 { others / seconds } else { 0.0 },
         }
     }
 }
 
-/// The memory of the last seconds.
+/// Samples of the last seconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Costs {
-    ticks: VecDeque<Tick>,
-    /// What is being put together, and how many were inside when that began.
-    span: Option<(Tick, f64)>,
-    inside: f64,
+pub(super) struct CostTracker {
+    samples: VecDeque<CostSample>,
+    /// Span being merged, and the number of requests in flight at its start.
+    open_span: Option<(CostSample, f64)>,
+    in_flight: f64,
 }
 
-/// What the last seconds tell.
+/// Estimate from the last seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Told {
-    /// Seconds of CPU time per request.
+pub(super) struct CostEstimate {
+    /// CPU seconds per request.
     pub(super) cost: f64,
-    /// Cores that somebody else used.
-    pub(super) others: f64,
+    /// Cores used by other processes.
+    pub(super) other_cores: f64,
 }
 
-impl Costs {
-    /// Notes a tick, and how many are inside at its end.
-    pub(super) fn note(&mut self, tick: Tick, inside: f64) {
-        let before = std::mem::replace(&mut self.inside, inside);
-        if self.span.is_none() && tick.cpu < IDLE * tick.lasted && tick.done <= 0.0 {
+impl CostTracker {
+    /// Records a sample with the number of requests in flight at its end.
+    pub(super) fn record(&mut self, sample: CostSample, in_flight: f64) {
+        let before = std::mem::replace(&mut self.in_flight, in_flight);
+        if self.open_span.is_none() && sample.cpu < IDLE_CORES * sample.seconds && sample.completed <= 0.0 {
             return;
         }
-        let (span, at_first) = self.span.take().unwrap_or((Tick::default(), before));
-        let mut span = span.and(tick);
-        let more = inside - at_first;
-        if more.abs() > UNEVEN * span.done && span.lasted < LONGEST_SPAN {
-            self.span = Some((span, at_first));
+        let (span, in_flight_at_start) = self.open_span.take().unwrap_or((CostSample::default(), before));
+        let mut span = span.merge(sample);
+        let change = in_flight - in_flight_at_start;
+        if change.abs() > MAX_IN_FLIGHT_CHANGE * span.completed && span.seconds < MAX_MERGED_SECONDS {
+            self.open_span = Some((span, in_flight_at_start));
             return;
         }
-        span.done = (span.done + UNDER_WAY * more).max(0.0);
-        self.ticks.push_front(span);
-        let mut lasted = 0.0;
-        self.ticks.retain(|tick| {
-            lasted += tick.lasted;
-            lasted - tick.lasted < LONGEST
+        span.completed = (span.completed + IN_FLIGHT_PROGRESS * change).max(0.0);
+        self.samples.push_front(span);
+        let mut seconds = 0.0;
+        self.samples.retain(|sample| {
+            seconds += sample.seconds;
+            seconds - sample.seconds < MAX_SPAN_SECONDS
         });
     }
 
-    /// What is known. `None`: too little happened.
-    pub(super) fn told(&self) -> Option<Told> {
-        let mut all = Tick::default();
-        for tick in &self.ticks {
-            if all.lasted >= SPAN && all.done >= ENOUGH {
+    /// Returns the estimate. `None` if there is too little data.
+    pub(super) fn estimate(&self) -> Option<CostEstimate> {
+        let mut all = CostSample::default();
+        for sample in &self.samples {
+            if all.seconds >= MIN_SPAN_SECONDS && all.completed >= MIN_REQUESTS {
                 break;
             }
-            all = all.and(*tick);
+            all = all.merge(*sample);
         }
-        let known = all.done >= 1.0 && all.cpu > 0.0 && all.lasted > 0.0;
-        known.then(|| Told { cost: self.bounded(all.cpu / all.done), others: all.others.max(0.0) })
+        let known = all.completed >= 1.0 && all.cpu > 0.0 && all.seconds > 0.0;
+        known.then(|| CostEstimate {
+            cost: self.bound_by_open_span(all.cpu / all.completed),
+            other_cores: all.other_cores.max(0.0),
+        })
     }
 
-    /// The cost within what is certain of the ticks that are being put together.
-    fn bounded(&self, cost: f64) -> f64 {
-        let Some((span, at_first)) = self.span.filter(|(span, _)| span.cpu > 0.0) else { return cost };
-        let more = self.inside - at_first;
-        let (fewest, most) = (span.done + more.min(0.0), span.done + more.max(0.0));
-        let cost = if most > 0.0 { cost.max(span.cpu / most) } else { cost };
-        if fewest > 0.0 { cost.min(span.cpu / fewest) } else { cost }
+    /// Bounds the cost by the open span.
+    fn bound_by_open_span(&self, cost: f64) -> f64 {
+        let Some((span, in_flight_at_start)) = self.open_span.filter(|(span, _)| span.cpu > 0.0) else { return cost };
+        let change = self.in_flight - in_flight_at_start;
+        let (min_completed, max_completed) = (span.completed + change.min(0.0), span.completed + change.max(0.0));
+        let cost = if max_completed > 0.0 { cost.max(span.cpu / max_completed) } else { cost };
+        if min_completed > 0.0 { cost.min(span.cpu / min_completed) } else { cost }
     }
 }
 
@@ -125,57 +127,57 @@ impl Costs {
 mod tests {
     use super::*;
 
-    fn tick(cpu: f64, done: f64) -> Tick {
-        Tick { lasted: 0.25, cpu, done, others: 0.0 }
+    fn sample(cpu: f64, done: f64) -> CostSample {
+        CostSample { seconds: 0.25, cpu, completed: done, other_cores: 0.0 }
     }
 
-    fn cost(costs: &Costs) -> Option<f64> {
-        costs.told().map(|told| (told.cost * 1e9).round() / 1e9)
+    fn cost(costs: &CostTracker) -> Option<f64> {
+        costs.estimate().map(|estimate| (estimate.cost * 1e9).round() / 1e9)
     }
 
     #[test]
-    fn the_last_two_seconds_tell_if_there_is_enough() {
-        let mut costs = Costs::default();
+    fn cost_uses_the_last_two_seconds_if_they_hold_enough_requests() {
+        let mut costs = CostTracker::default();
         assert_eq!(cost(&costs), None);
-        (0..40).for_each(|_| costs.note(tick(0.2, 100.0), 0.0));
+        (0..40).for_each(|_| costs.record(sample(0.2, 100.0), 0.0));
         assert_eq!(cost(&costs), Some(0.002));
-        (0..8).for_each(|_| costs.note(tick(0.4, 100.0), 0.0));
-        assert_eq!(cost(&costs), Some(0.004), "nothing older counts");
+        (0..8).for_each(|_| costs.record(sample(0.4, 100.0), 0.0));
+        assert_eq!(cost(&costs), Some(0.004), "older samples do not count");
     }
 
     #[test]
-    fn few_requests_are_looked_at_for_longer() {
-        let mut costs = Costs::default();
-        (0..40).for_each(|nth| costs.note(tick(if nth % 2 == 0 { 0.1 } else { 0.3 }, 1.0), 0.0));
+    fn few_requests_extend_the_span() {
+        let mut costs = CostTracker::default();
+        (0..40).for_each(|index| costs.record(sample(if index % 2 == 0 { 0.1 } else { 0.3 }, 1.0), 0.0));
         assert_eq!(cost(&costs), Some(0.2));
-        // And no more than ten seconds are kept.
-        (0..400).for_each(|_| costs.note(tick(0.1, 1.0), 0.0));
-        assert!(costs.ticks.len() <= 41);
+        // At most ten seconds are stored.
+        (0..400).for_each(|_| costs.record(sample(0.1, 1.0), 0.0));
+        assert!(costs.samples.len() <= 41);
     }
 
     #[test]
-    fn what_piles_up_and_is_worked_off_counts_as_one() {
-        let mut costs = Costs::default();
-        (0..40).for_each(|_| costs.note(tick(0.4, 100.0), 10.0));
+    fn a_backlog_and_its_drain_count_as_one_span() {
+        let mut costs = CostTracker::default();
+        (0..40).for_each(|_| costs.record(sample(0.4, 100.0), 10.0));
         assert_eq!(cost(&costs), Some(0.004));
-        // The CPU is full, and ever more are inside, of which few are done.
-        (1..=4).for_each(|nth| costs.note(tick(0.5, 25.0), 300.0 * f64::from(nth)));
+        // The CPU is saturated and a backlog grows.
+        (1..=4).for_each(|index| costs.record(sample(0.5, 25.0), 300.0 * f64::from(index)));
         assert_eq!(cost(&costs), Some(0.004));
-        // And then all at once.
-        (1..=4).for_each(|nth| costs.note(tick(0.5, 225.0), 1_200.0 - 297.5 * f64::from(nth)));
-        let told = cost(&costs).unwrap();
-        assert!((0.003..0.005).contains(&told), "{told}");
-        (0..8).for_each(|_| costs.note(tick(0.4, 100.0), 10.0));
-        // Of what never ends, a part is taken for done.
-        (1..=12).for_each(|nth| costs.note(tick(0.5, 25.0), 10.0 + 75.0 * f64::from(nth)));
+        // Then the backlog drains.
+        (1..=4).for_each(|index| costs.record(sample(0.5, 225.0), 1_200.0 - 297.5 * f64::from(index)));
+        let estimate = cost(&costs).unwrap();
+        assert!((0.003..0.005).contains(&estimate), "{estimate}");
+        (0..8).for_each(|_| costs.record(sample(0.4, 100.0), 10.0));
+        // If a backlog never drains, a part of it counts as completed.
+        (1..=12).for_each(|index| costs.record(sample(0.5, 25.0), 10.0 + 75.0 * f64::from(index)));
         assert_eq!(cost(&costs), Some(0.01));
     }
 
     #[test]
-    fn an_idle_process_tells_nothing() {
-        let mut costs = Costs::default();
-        (0..20).for_each(|_| costs.note(tick(0.2, 100.0), 0.0));
-        (0..400).for_each(|_| costs.note(tick(0.001, 0.0), 0.0));
+    fn idle_samples_are_ignored() {
+        let mut costs = CostTracker::default();
+        (0..20).for_each(|_| costs.record(sample(0.2, 100.0), 0.0));
+        (0..400).for_each(|_| costs.record(sample(0.001, 0.0), 0.0));
         assert_eq!(cost(&costs), Some(0.002));
     }
 }

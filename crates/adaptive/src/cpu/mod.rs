@@ -1,37 +1,38 @@
-//! A rate that keeps the CPU from being used up.
+//! CPU-based rate limit: keeps CPU use at a target.
 //!
-//! What a request costs is measured: CPU time used, divided by requests done. So the rate that fills the CPU up to the
-//! target is known at once, `cores x target / cost`, and need not be felt for, step by step, while the CPU is full.
-//! What that leaves, because costs differ and others use the CPU too, a small correction makes up for: it moves
-//! slowly towards the target, and never beyond a half or a quarter more.
+//! The CPU cost of a request is measured: CPU time divided by completed requests. So the rate for the target is
+//! known at once, `cores x target / cost`, and need not be searched for while the CPU is saturated. A small
+//! correction makes up for varying costs and other processes: it moves slowly towards the target, within 0.5 to
+//! 1.25.
 //!
-//! **What piled up** before it acted is known too: more are inside than that rate would leave there at the times of
-//! calmer moments, while the CPU is full. They are worked off within a second or two, by letting in less, down to a
-//! fifth, instead of at the full CPU for as long as that takes. Meanwhile the correction rests, or it would learn from a
-//! mess of the past.
+//! **A backlog** from before the limit applied is detected: more requests are in flight than that rate would
+//! leave at unloaded response times, while the CPU is saturated. It is drained within a second or two by
+//! admitting less, down to a fifth, instead of staying saturated. The correction pauses during that time, or it
+//! would learn from the backlog.
 //!
-//! **When it acts.** While more than `above` of the CPU is used, or hardly a moment passes in which no work waits for
-//! a CPU, or a quota runs out in one period of four. At once, if a tick was full and more arrives than all cores can do:
-//! every moment of waiting for surer signs piles up work for several. It ends when it has refused nobody for a second and none of that
-//! is so: then it made no difference. Or when much less than the target is used for two seconds: then it only
-//! refused lumps.
+//! **Entry and exit.** The limit applies while CPU use is above `threshold`, work waits for a CPU nearly all the
+//! time, or a quota is exhausted in one period of four. It applies at once if an interval was saturated and
+//! arrivals exceed the capacity of all cores: waiting for clearer signals builds up a backlog. It ends after a
+//! second without refusals if none of that holds: then it made no difference. It also ends if CPU use is far
+//! below the target for two seconds: then it refused only bursts.
 //!
-//! **CPU that others use** is taken off what there is, but half of the target always remains: whoever takes all that
-//! is there would otherwise be given all of it.
+//! **CPU used by other processes** is subtracted, but at least half of the target remains: otherwise a process
+//! that takes all CPU would be granted all of it.
 //!
-//! **Without counts of cores or CPU time** the present is scaled: what is answered now, times target by used.
+//! **Without core counts or CPU time** the current throughput is scaled by target over use.
 //!
 //! ```
-//! use sluicegate_adaptive::{cpu::CpuLaw, law::{Law, MachineFacts, Seen}, readings::Readings};
-//! use sluicegate_engine::{Timestamp, gate::{Gate, Passing}, rule::{CpuGuard, Signal}};
+//! use sluicegate_adaptive::control_law::{ControlLaw, HostInfo, Observation};
+//! use sluicegate_adaptive::{cpu::CpuLimiter, readings::Readings};
+//! use sluicegate_engine::{Timestamp, overload::{Gate, Throughput}, rule::{CpuGuard, Signal}};
 //!
-//! let mut law = CpuLaw::new(CpuGuard { target: 0.8, above: 0.85 });
+//! let mut law = CpuLimiter::new(CpuGuard { target: 0.8, threshold: 0.85 });
 //! let mut readings = Readings::UNKNOWN;
 //! readings.set(Signal::Cpu, Some(1.0));
-//! let passing = Passing { arrivals: 500.0, answers: 100.0, ..Passing::default() };
-//! let (now, machine) = (Timestamp::ZERO, MachineFacts::default());
-//! let turn = law.turn(&Seen { now, passing, readings: &readings, machine }, &mut Gate::default());
-//! assert_eq!(turn.notice.reason, "cpu 100% > 85%: at most 80 per 1s");
+//! let throughput = Throughput { arrivals: 500.0, responses: 100.0, ..Throughput::default() };
+//! let (now, host) = (Timestamp::ZERO, HostInfo::default());
+//! let adjustment = law.step(&Observation { now, throughput, readings: &readings, host }, &mut Gate::default());
+//! assert_eq!(adjustment.notice.reason, "cpu 100% > 85%: at most 80 per 1s");
 //! ```
 
 mod cost;
@@ -39,82 +40,82 @@ mod cost;
 use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
-use sluicegate_engine::gate::{Height, Lap, Notice, Orders, Passing};
+use sluicegate_engine::overload::{GateLimits, Interval, OverloadNotice, Throughput, VariableRate};
 use sluicegate_engine::rule::{CpuGuard, Signal, SignalUnit};
 
-use crate::law::{Laps, Law, MachineFacts, Seen, Turn};
+use crate::control_law::{Adjustment, ControlLaw, HostInfo, IntervalSource, Observation};
+use crate::display;
 use crate::readings::Readings;
-use crate::words;
-use cost::{Costs, Tick, Told};
+use cost::{CostEstimate, CostSample, CostTracker};
 
 const SIGNALS: [Signal; 3] = [Signal::Cpu, Signal::CpuPressure, Signal::CpuThrottled];
 
-/// The share of time in which work waited for a CPU that means strain, and the one that means its end. High: with
-/// two cores, somebody waits half of the time at three quarters of use already.
-const PRESSED: (f64, f64) = (0.9, 0.7);
-/// The share of periods in which the quota ran out, likewise.
-const THROTTLED: (f64, f64) = (0.25, 0.1);
-/// How quickly the correction moves: by so much per second if the CPU is off by all of it.
-const GAIN: f64 = 0.2;
-/// The correction stays within these.
-const LEAST_TRIM: f64 = 0.5;
-const MOST_TRIM: f64 = 1.25;
-/// How far off the target the CPU is taken to be while it is short for other reasons.
-const SHORT: f64 = 0.1;
-/// The part of the target that others cannot take away.
-const LEAST_SHARE: f64 = 0.5;
-/// The part of the rate that is let in at least while what piled up is worked off.
-const LEAST_WHILE_DRAINING: f64 = 0.2;
-/// Less than this part of a second's rate comes and goes by chance, and has not piled up.
-const BY_CHANCE: f64 = 0.2;
-/// How much a calm tick weighs in the times of calm moments.
+/// CPU pressure above which there is overload, and below which it ends. High: with two cores, some task
+/// waits half of the time at three quarters of CPU use.
+const PRESSURE_THRESHOLDS: (f64, f64) = (0.9, 0.7);
+/// Share of throttled quota periods above which there is overload, and below which it ends.
+const THROTTLED_THRESHOLDS: (f64, f64) = (0.25, 0.1);
+/// Gain of the correction per second and unit of error.
+const CORRECTION_GAIN: f64 = 0.2;
+/// Bounds of the correction.
+const MIN_TRIM: f64 = 0.5;
+const MAX_TRIM: f64 = 1.25;
+/// Error assumed while the CPU is short for other reasons.
+const SHORTAGE_ERROR: f64 = 0.1;
+/// Share of the target that other processes cannot take.
+const MIN_TARGET_SHARE: f64 = 0.5;
+/// Minimum share of the rate while a backlog drains.
+const MIN_DRAIN_RATIO: f64 = 0.2;
+/// A backlog below this share of a second's rate is noise.
+const BACKLOG_NOISE: f64 = 0.2;
+/// Weight of one calm interval in the unloaded time.
 const CALM_WEIGHT: f64 = 0.1;
-/// So far below the target, and for so long, the guard is not needed whatever it refuses.
-const WELL_BELOW: f64 = 0.15;
-const WELL_BELOW_FOR: Duration = Duration::from_secs(2);
-/// A reading that has stayed the same for so long is one.
-const UNCHANGED: Duration = Duration::from_secs(1);
+/// Margin below the target, and duration, after which the limit ends in any case.
+const EXIT_MARGIN: f64 = 0.15;
+const EXIT_DELAY: Duration = Duration::from_secs(2);
+/// An unchanged reading counts as new after this time.
+const MAX_READING_AGE: Duration = Duration::from_secs(1);
 
-/// The law of a [`CpuGuard`].
+/// Control law of a [`CpuGuard`].
 #[derive(Debug)]
-pub struct CpuLaw {
+pub struct CpuLimiter {
     rule: CpuGuard,
-    costs: Costs,
-    last: Option<(Timestamp, f64)>,
+    costs: CostTracker,
+    last_reading: Option<(Timestamp, f64)>,
     trim: f64,
-    state: State,
-    /// The response time while there is CPU to spare, in seconds.
-    calm_time: Option<f64>,
-    /// The cores used in the last tick.
-    used: Option<f64>,
+    state: CpuLimiterState,
+    /// Response time with spare CPU, in seconds.
+    unloaded_time: Option<f64>,
+    /// Cores used in the last interval.
+    used_cores: Option<f64>,
 }
 
-/// A rate and what it was worked out from.
+/// A rate and the estimate it is based on.
 #[derive(Clone, Copy, Debug)]
-struct Worked {
+struct RateEstimate {
     per_second: f64,
-    /// Requests inside that piled up, in parts of a second's rate.
-    piled_up: f64,
-    from: Option<(Told, f64)>,
+    /// Backlog of requests in flight, in seconds of the rate.
+    backlog: f64,
+    basis: Option<(CostEstimate, f64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
-    /// Nothing holds.
+enum CpuLimiterState {
+    /// No limit applies.
     Closed,
-    /// A rate holds; `below`: since when much less than the target has been used.
-    Limited { below: Option<Timestamp> },
+    /// A rate applies; `below_since` is the time since which CPU use is far below the target.
+    Limited { below_since: Option<Timestamp> },
 }
 
-/// What the signals say.
+/// CPU signals of one reading.
 #[derive(Clone, Copy, Debug)]
-struct Signs {
+struct CpuSignals {
     cpu: Option<f64>,
     pressure: Option<f64>,
     throttled: Option<f64>,
 }
 
-impl Signs {
+impl CpuSignals {
     fn of(readings: &Readings) -> Self {
         Self {
             cpu: readings.get(Signal::Cpu),
@@ -123,176 +124,195 @@ impl Signs {
         }
     }
 
-    /// Work waits for a CPU or a quota runs out; `entering`: by the higher values.
-    fn is_short(&self, entering: bool) -> bool {
+    /// True if work waits for a CPU or a quota is exhausted; `entering` selects the higher thresholds.
+    fn is_cpu_short(&self, entering: bool) -> bool {
         let beyond = |reading: Option<f64>, (enter, exit): (f64, f64)| {
             reading.is_some_and(|reading| reading > if entering { enter } else { exit })
         };
-        beyond(self.pressure, PRESSED) || beyond(self.throttled, THROTTLED)
+        beyond(self.pressure, PRESSURE_THRESHOLDS) || beyond(self.throttled, THROTTLED_THRESHOLDS)
     }
 }
 
-impl CpuLaw {
-    /// The law of this guard.
+impl CpuLimiter {
+    /// Creates the law of this guard.
     pub fn new(rule: CpuGuard) -> Self {
-        Self { rule, costs: Costs::default(), last: None, trim: 1.0, state: State::Closed, calm_time: None, used: None }
+        Self {
+            rule,
+            costs: CostTracker::default(),
+            last_reading: None,
+            trim: 1.0,
+            state: CpuLimiterState::Closed,
+            unloaded_time: None,
+            used_cores: None,
+        }
     }
 
-    /// Whether the time that was used has been read anew. Where nothing is used it stays the same.
-    fn is_news(&self, seen: &Seen<'_>) -> bool {
-        let Some((at, seconds)) = self.last else { return true };
-        seen.machine.cpu_seconds != Some(seconds) || seen.now - at >= UNCHANGED
+    /// True if the CPU time is a new reading. It stays the same if no CPU is used.
+    fn is_new_reading(&self, observation: &Observation<'_>) -> bool {
+        let Some((at, seconds)) = self.last_reading else { return true };
+        observation.host.cpu_seconds != Some(seconds) || observation.now - at >= MAX_READING_AGE
     }
 
-    /// Notes what was used and done since the last reading. Answers how long that was, in seconds.
-    fn note(&mut self, seen: &Seen<'_>, cpu: Option<f64>, lap: &Lap) -> f64 {
-        let Seen { now, machine, passing, .. } = *seen;
-        let last = self.last;
-        self.used = None;
-        self.last = machine.cpu_seconds.map(|seconds| (now, seconds));
-        let lasted = lap.lasted.as_secs_f64();
-        let (Some((before, used_before)), Some(used)) = (last, machine.cpu_seconds) else { return lasted };
+    /// Records CPU time and completions since the last reading. Returns the duration in seconds.
+    fn record(&mut self, observation: &Observation<'_>, cpu: Option<f64>, interval: &Interval) -> f64 {
+        let Observation { now, host, throughput, .. } = *observation;
+        let last = self.last_reading;
+        self.used_cores = None;
+        self.last_reading = host.cpu_seconds.map(|seconds| (now, seconds));
+        let interval_seconds = interval.duration.as_secs_f64();
+        let (Some((before, used_before)), Some(used)) = (last, host.cpu_seconds) else { return interval_seconds };
         let seconds = (now - before).as_secs_f64();
         if seconds <= 0.0 || used < used_before {
-            return lasted;
+            return interval_seconds;
         }
-        let finished = lap.answered + lap.failed;
-        // Of requests that nobody tells the end of, those that were let in are all that is known. They are never inside.
-        let untimed = finished == 0 && passing.in_flight == 0;
-        let done = if untimed { lap.arrived.saturating_sub(lap.refused) } else { finished };
+        let completed = interval.completed + interval.failed;
+        // If completions are not reported, admitted requests are used instead. They are never in flight.
+        let unreported = completed == 0 && throughput.in_flight == 0;
+        let completed = if unreported { interval.arrived.saturating_sub(interval.refused) } else { completed };
         let used = used - used_before;
-        self.used = Some(used / seconds);
-        let all = cpu.zip(machine.cores).map(|(share, cores)| share * cores);
-        let others = all.map_or(0.0, |all| all - used / seconds);
-        let tick = Tick { lasted: seconds, cpu: used, done: done as f64, others };
-        self.costs.note(tick, passing.in_flight as f64);
+        self.used_cores = Some(used / seconds);
+        let used_by_all = cpu.zip(host.cores).map(|(share, cores)| share * cores);
+        let other_cores = used_by_all.map_or(0.0, |all| all - used / seconds);
+        let sample = CostSample { seconds, cpu: used, completed: completed as f64, other_cores };
+        self.costs.record(sample, throughput.in_flight as f64);
         seconds
     }
 
-    /// Whether the last tick was full, and more arrives than all cores can do.
-    fn is_overrun(&self, machine: MachineFacts, passing: &Passing) -> bool {
-        let (Some(used), Some(cores), Some(told)) = (self.used, machine.cores, self.costs.told()) else { return false };
-        used > self.rule.above * cores && passing.arrivals * told.cost > cores
+    /// True if the last interval was saturated and arrivals exceed the capacity of all cores.
+    fn is_overrun(&self, host: HostInfo, throughput: &Throughput) -> bool {
+        let (Some(used), Some(cores), Some(estimate)) = (self.used_cores, host.cores, self.costs.estimate()) else {
+            return false;
+        };
+        used > self.rule.threshold * cores && throughput.arrivals * estimate.cost > cores
     }
 
-    fn next_state(&self, seen: &Seen<'_>, signs: Signs) -> State {
-        let Seen { now, passing, machine, .. } = *seen;
-        let above = signs.cpu.is_some_and(|cpu| cpu > self.rule.above);
+    fn next_state(&self, observation: &Observation<'_>, signals: CpuSignals) -> CpuLimiterState {
+        let Observation { now, throughput, host, .. } = *observation;
+        let above = signals.cpu.is_some_and(|cpu| cpu > self.rule.threshold);
         match self.state {
-            State::Closed if above || signs.is_short(true) || self.is_overrun(machine, &passing) => {
-                State::Limited { below: None }
+            CpuLimiterState::Closed if above || signals.is_cpu_short(true) || self.is_overrun(host, &throughput) => {
+                CpuLimiterState::Limited { below_since: None }
             }
-            State::Closed => State::Closed,
-            State::Limited { below } => {
-                let well_below = signs.cpu.is_some_and(|cpu| cpu < self.rule.target - WELL_BELOW);
-                let below = (well_below && !signs.is_short(false)).then(|| below.unwrap_or(now));
-                let idle = passing.refusals <= 0.0 && !above && !signs.is_short(false);
-                if idle || below.is_some_and(|since| now - since >= WELL_BELOW_FOR) {
-                    State::Closed
+            CpuLimiterState::Closed => CpuLimiterState::Closed,
+            CpuLimiterState::Limited { below_since } => {
+                let well_below = signals.cpu.is_some_and(|cpu| cpu < self.rule.target - EXIT_MARGIN);
+                let below_since = (well_below && !signals.is_cpu_short(false)).then(|| below_since.unwrap_or(now));
+                let idle = throughput.refusals <= 0.0 && !above && !signals.is_cpu_short(false);
+                if idle || below_since.is_some_and(|since| now - since >= EXIT_DELAY) {
+                    CpuLimiterState::Closed
                 } else {
-                    State::Limited { below }
+                    CpuLimiterState::Limited { below_since }
                 }
             }
         }
     }
 
-    /// Moves the correction a little towards the target.
-    fn correct(&mut self, signs: Signs, refuses: bool, seconds: f64) {
-        let Some(cpu) = signs.cpu else { return };
-        let mut off = self.rule.target - cpu;
-        if signs.is_short(false) {
-            off = off.min(-SHORT);
+    /// Moves the correction towards the target.
+    fn adjust_trim(&mut self, signals: CpuSignals, is_refusing: bool, seconds: f64) {
+        let Some(cpu) = signals.cpu else { return };
+        let mut error = self.rule.target - cpu;
+        if signals.is_cpu_short(false) {
+            error = error.min(-SHORTAGE_ERROR);
         }
-        // What is used while nobody is refused says nothing about a rate that is too low.
-        if off > 0.0 && !refuses {
+        // CPU use without refusals does not show that the rate is too low.
+        if error > 0.0 && !is_refusing {
             return;
         }
-        self.trim = (self.trim + GAIN * off * seconds.min(1.0)).clamp(LEAST_TRIM, MOST_TRIM);
+        self.trim = (self.trim + CORRECTION_GAIN * error * seconds.min(1.0)).clamp(MIN_TRIM, MAX_TRIM);
     }
 
-    /// Remembers how long requests take while there is CPU to spare. While a rate holds, only what is shorter: some
-    /// of those that are answered then had piled up.
-    fn remember_calm(&mut self, signs: Signs, passing: &Passing) {
-        let Some(time) = passing.average.filter(|_| signs.cpu.is_some_and(|cpu| cpu < self.rule.above)) else { return };
-        let calm = self.calm_time.unwrap_or(time);
-        self.calm_time = Some(match self.state {
-            State::Closed => calm + (time - calm) * CALM_WEIGHT,
-            State::Limited { .. } => calm.min(time),
+    /// Records the response time with spare CPU. While a rate applies, only lower values: some completed
+    /// requests come from the backlog.
+    fn record_unloaded_time(&mut self, signals: CpuSignals, throughput: &Throughput) {
+        let Some(time) = throughput.average.filter(|_| signals.cpu.is_some_and(|cpu| cpu < self.rule.threshold)) else {
+            return;
+        };
+        let calm = self.unloaded_time.unwrap_or(time);
+        self.unloaded_time = Some(match self.state {
+            CpuLimiterState::Closed => calm + (time - calm) * CALM_WEIGHT,
+            CpuLimiterState::Limited { .. } => calm.min(time),
         });
     }
 
-    /// The rate that fills the CPU up to the target.
-    fn work_out(&self, machine: MachineFacts, signs: Signs, passing: &Passing) -> Option<Worked> {
-        let measured = self.costs.told().zip(machine.cores).filter(|(_, cores)| *cores > 0.0);
-        let Some((told, cores)) = measured else {
-            let cpu = signs.cpu.filter(|cpu| *cpu > 0.0)?;
-            let per_second = passing.answers * self.rule.target / cpu * self.trim;
-            return (per_second > 0.0).then_some(Worked { per_second, piled_up: 0.0, from: None });
+    /// Computes the rate for the target.
+    fn compute_rate(&self, host: HostInfo, signals: CpuSignals, throughput: &Throughput) -> Option<RateEstimate> {
+        let measured = self.costs.estimate().zip(host.cores).filter(|(_, cores)| *cores > 0.0);
+        let Some((estimate, cores)) = measured else {
+            let cpu = signals.cpu.filter(|cpu| *cpu > 0.0)?;
+            let per_second = throughput.responses * self.rule.target / cpu * self.trim;
+            return (per_second > 0.0).then_some(RateEstimate { per_second, backlog: 0.0, basis: None });
         };
         let target = cores * self.rule.target;
-        let room = (target - told.others).max(target * LEAST_SHARE);
-        let per_second = room / told.cost * self.trim;
-        let usual = self.calm_time.map(|time| per_second * time);
-        let more = usual.map_or(0.0, |usual| (passing.in_flight as f64 - usual) / per_second);
-        // Who is inside while there is CPU to spare waits for something else.
-        let full = signs.cpu.is_some_and(|cpu| cpu > self.rule.above) || self.is_overrun(machine, passing);
-        let piled_up = if full && more > BY_CHANCE { more } else { 0.0 };
-        let per_second = per_second * (1.0 - piled_up).max(LEAST_WHILE_DRAINING);
-        Some(Worked { per_second, piled_up, from: Some((told, cores)) })
+        let available = (target - estimate.other_cores).max(target * MIN_TARGET_SHARE);
+        let per_second = available / estimate.cost * self.trim;
+        let expected_in_flight = self.unloaded_time.map(|time| per_second * time);
+        let excess = expected_in_flight.map_or(0.0, |usual| (throughput.in_flight as f64 - usual) / per_second);
+        // With spare CPU, requests in flight wait for something else.
+        let saturated = signals.cpu.is_some_and(|cpu| cpu > self.rule.threshold) || self.is_overrun(host, throughput);
+        let backlog = if saturated && excess > BACKLOG_NOISE { excess } else { 0.0 };
+        let per_second = per_second * (1.0 - backlog).max(MIN_DRAIN_RATIO);
+        Some(RateEstimate { per_second, backlog, basis: Some((estimate, cores)) })
     }
 
-    fn why(&self, signs: Signs) -> String {
-        let limits = [self.rule.above, PRESSED.0, THROTTLED.0];
-        let values = [signs.cpu, signs.pressure, signs.throttled];
-        let mut told = Vec::new();
+    fn describe_signals(&self, signals: CpuSignals) -> String {
+        let limits = [self.rule.threshold, PRESSURE_THRESHOLDS.0, THROTTLED_THRESHOLDS.0];
+        let values = [signals.cpu, signals.pressure, signals.throttled];
+        let mut parts = Vec::new();
         for ((signal, value), limit) in SIGNALS.into_iter().zip(values).zip(limits) {
             if let Some(value) = value.filter(|value| *value > limit || signal == Signal::Cpu) {
-                let sign = if value > limit { format!(" > {}", signal.written(limit)) } else { String::new() };
-                told.push(format!("{} {}{sign}", signal.name(), signal.written(value)));
+                let comparison = if value > limit { format!(" > {}", signal.format(limit)) } else { String::new() };
+                parts.push(format!("{} {}{comparison}", signal.name(), signal.format(value)));
             }
         }
-        told.join(", ")
+        parts.join(", ")
     }
 }
 
-impl Law for CpuLaw {
-    fn turn(&mut self, seen: &Seen<'_>, laps: &mut dyn Laps) -> Turn {
-        let Seen { passing, readings, machine, .. } = *seen;
-        let signs = Signs::of(readings);
-        // The machine is read less often than this is asked: what was used is only told by two readings.
-        let seconds = if self.is_news(seen) { self.note(seen, signs.cpu, &laps.take()) } else { 0.0 };
-        self.remember_calm(signs, &passing);
-        let was = self.state;
-        self.state = self.next_state(seen, signs);
-        let worked = match self.state {
-            State::Limited { .. } => self.work_out(machine, signs, &passing),
-            State::Closed => None,
+impl ControlLaw for CpuLimiter {
+    fn step(&mut self, observation: &Observation<'_>, intervals: &mut dyn IntervalSource) -> Adjustment {
+        let Observation { throughput, readings, host, .. } = *observation;
+        let signals = CpuSignals::of(readings);
+        // The host is read less often than this runs: CPU use is the difference of two readings.
+        let seconds = if self.is_new_reading(observation) {
+            self.record(observation, signals.cpu, &intervals.take())
+        } else {
+            0.0
         };
-        if was == State::Closed {
-            // Others' work of an hour ago is no reason to begin low.
+        self.record_unloaded_time(signals, &throughput);
+        let previous_state = self.state;
+        self.state = self.next_state(observation, signals);
+        let estimate = match self.state {
+            CpuLimiterState::Limited { .. } => self.compute_rate(host, signals, &throughput),
+            CpuLimiterState::Closed => None,
+        };
+        if previous_state == CpuLimiterState::Closed {
+            // Earlier CPU use by other processes does not lower the initial rate.
             self.trim = 1.0;
-        } else if worked.is_none_or(|worked| worked.piled_up <= 0.0) {
-            self.correct(signs, passing.refusals > 0.0, seconds);
+        } else if estimate.is_none_or(|estimate| estimate.backlog <= 0.0) {
+            self.adjust_trim(signals, throughput.refusals > 0.0, seconds);
         }
-        let height = worked.map(|worked| Height { count: worked.per_second.max(1.0), window: Duration::from_secs(1) });
+        let rate = estimate
+            .map(|estimate| VariableRate { count: estimate.per_second.max(1.0), window: Duration::from_secs(1) });
         let values = SIGNALS.map(|signal| (signal, readings.get(signal)));
-        let (state, reason) = match (self.state, height, worked) {
-            (State::Closed, ..) if readings.is_unreadable(Signal::Cpu) => ("closed", "cpu cannot be read".to_owned()),
-            (State::Closed, ..) => ("closed", String::new()),
-            (State::Limited { .. }, Some(height), Some(Worked { from: Some((told, cores)), .. })) => {
-                let cost = SignalUnit::Seconds.written(told.cost);
-                let of = format!("a request takes {cost} of {} cores", SignalUnit::Number.written(cores));
-                ("limited", format!("{}, {of}: {}", self.why(signs), words::at_most(height)))
+        let (state, reason) = match (self.state, rate, estimate) {
+            (CpuLimiterState::Closed, ..) if readings.is_unreadable(Signal::Cpu) => {
+                ("closed", "cpu cannot be read".to_owned())
             }
-            (State::Limited { .. }, Some(height), _) => {
-                ("limited", format!("{}: {}", self.why(signs), words::at_most(height)))
+            (CpuLimiterState::Closed, ..) => ("closed", String::new()),
+            (CpuLimiterState::Limited { .. }, Some(rate), Some(RateEstimate { basis: Some((cost, cores)), .. })) => {
+                let cost = SignalUnit::Seconds.format(cost.cost);
+                let basis = format!("{cost} CPU per request, {} cores", SignalUnit::Number.format(cores));
+                ("limited", format!("{}, {basis}: {}", self.describe_signals(signals), display::format_rate(rate)))
             }
-            // Nobody is held back by a rate that is not known.
-            (State::Limited { .. }, None, _) => {
-                ("learning", format!("{}, but nothing is known yet of what requests cost", self.why(signs)))
+            (CpuLimiterState::Limited { .. }, Some(rate), _) => {
+                ("limited", format!("{}: {}", self.describe_signals(signals), display::format_rate(rate)))
+            }
+            // An unknown rate does not limit.
+            (CpuLimiterState::Limited { .. }, None, _) => {
+                ("learning", format!("{}, CPU cost per request not known yet", self.describe_signals(signals)))
             }
         };
-        let notice = Notice { state, reason, readings: values.into() };
-        Turn { orders: Orders { rate: height, ..Orders::OPEN }, notice }
+        let notice = OverloadNotice { state, reason, readings: values.into() };
+        Adjustment { limits: GateLimits { rate, ..GateLimits::OPEN }, notice }
     }
 }

@@ -1,6 +1,6 @@
-//! Lists of CPUs as the kernel writes them: `0-3,8,10-11`.
+//! CPU lists in kernel format: `0-3,8,10-11`.
 
-/// How many CPUs a list names. `None`: it names none, or is no list.
+/// Number of CPUs in a list. `None` if it is empty or invalid.
 pub(super) fn count(text: &str) -> Option<usize> {
     let mut all = 0usize;
     for part in text.trim().split(',') {
@@ -11,7 +11,8 @@ pub(super) fn count(text: &str) -> Option<usize> {
     Some(all)
 }
 
-/// The list a process may run on, of its cpuset and its affinity: `Cpus_allowed_list:` in `/proc/self/status`.
+/// Number of CPUs the process may run on, by cpuset and affinity: `Cpus_allowed_list:` in
+/// `/proc/self/status`.
 pub(super) fn allowed(status: &str) -> Option<usize> {
     count(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)
 }
@@ -21,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_and_single_ones_add_up() {
+    fn ranges_and_single_cpus_are_counted() {
         for (text, cpus) in [("0\n", 1), ("0-3\n", 4), ("0-3,8,10-11", 7), ("0-4294967295", 4_294_967_296)] {
             assert_eq!(count(text), Some(cpus), "{text}");
         }

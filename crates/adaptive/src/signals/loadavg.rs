@@ -1,11 +1,11 @@
-//! `/proc/loadavg`: how many tasks run, wait to, or wait for a disk, on average.
+//! `/proc/loadavg`: average number of tasks that run, wait for a CPU or wait for a disk.
 //!
-//! It is always the whole machine's, inside of a container too. So a rule for containers rather looks at
-//! `load_per_core` with care, at `cpu`, or at `cpu_pressure`.
+//! It always covers the host, also inside a container. So a rule for containers should use
+//! `load_per_core` with care, or `cpu` or `cpu_pressure` instead.
 
-use super::fields::finite;
+use super::parse::finite_number;
 
-/// The load over one and over five minutes.
+/// Load average over one and five minutes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
     /// Over one minute.
@@ -14,10 +14,10 @@ pub(super) struct Load {
     pub(super) five: f64,
 }
 
-/// Reads `0.52 0.58 0.59 1/389 12345`.
+/// Parses `0.52 0.58 0.59 1/389 12345`.
 pub(super) fn parse(text: &str) -> Option<Load> {
     let mut fields = text.split_ascii_whitespace();
-    let mut next = || finite(fields.next()?).filter(|load| *load >= 0.0);
+    let mut next = || finite_number(fields.next()?).filter(|load| *load >= 0.0);
     Some(Load { one: next()?, five: next()? })
 }
 

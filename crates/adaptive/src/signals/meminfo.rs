@@ -1,19 +1,19 @@
-//! `/proc/meminfo`: the machine's memory.
+//! `/proc/meminfo`: memory of the host.
 
-use super::fields::after_word;
+use super::parse::field_value;
 
-/// The machine's memory, in bytes.
+/// Memory of the host, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// All of it.
+    /// Total memory.
     pub(super) total: u64,
-    /// What can still be had without swapping: more than what is free, since caches give way.
+    /// Memory available without swapping: more than free memory, since caches can be reclaimed.
     pub(super) available: u64,
 }
 
-/// Reads `MemTotal` and `MemAvailable`.
+/// Parses `MemTotal` and `MemAvailable`.
 pub(super) fn parse(text: &str) -> Option<Memory> {
-    let bytes = |word| after_word(text, word)?.checked_mul(1_024);
+    let bytes = |word| field_value(text, word)?.checked_mul(1_024);
     let total = bytes("MemTotal:").filter(|total| *total > 0)?;
     Some(Memory { total, available: bytes("MemAvailable:")?.min(total) })
 }

@@ -1,23 +1,23 @@
-//! Reading the machine: load, CPU, memory, connections and traffic.
+//! Host signals: load, CPU, memory, connections and network traffic.
 //!
-//! [`Machine::read`] reads everything in one go, so that all conditions of a tick look at the same moment. Files are
-//! kept open, and a look at all of them takes some tens of microseconds. One file here per source; each parser is a
-//! pure function of the text, and answers `None` to anything that it does not understand.
+//! [`Machine::read`] reads all signals at once, so that all conditions of a tick see the same time. Files are
+//! kept open, and reading all of them takes some tens of microseconds. There is one module per source; each
+//! parser is a pure function of the text, and returns `None` for invalid text.
 //!
-//! | signal | in a control group | otherwise |
+//! | signal | in a cgroup | otherwise |
 //! |---|---|---|
 //! | `load1`, `load5` | `/proc/loadavg` | the same |
-//! | `load_per_core` | `load1`, by the cores this process may use | the same |
+//! | `load_per_core` | `load1` per core this process may use | the same |
 //! | `cpu` | `cpu.stat` or `cpuacct.usage`, of the cores this process may use | `/proc/stat` |
 //! | `host_cpu` | `/proc/stat` | the same |
 //! | `cpu_pressure` | `cpu.pressure` | `/proc/pressure/cpu` |
 //! | `cpu_throttled` | `cpu.stat` | never |
-//! | `memory` | `memory.current` without files read long ago, of `memory.max` | `/proc/meminfo` |
-//! | `connections` | what the program says, else TCP sockets of `/proc/net/sockstat` | the same |
-//! | `traffic` | `/proc/net/dev` without the loopback | the same |
+//! | `memory` | `memory.current` without inactive page cache, of `memory.max` | `/proc/meminfo` |
+//! | `connections` | reported by the program, else TCP sockets in `/proc/net/sockstat` | the same |
+//! | `traffic` | `/proc/net/dev` without loopback | the same |
 //!
-//! The cores this process may use are the fewest of: those online, those it may run on, and the quotas of its control
-//! group and all above it.
+//! The cores this process may use are the minimum of: CPUs online, its CPU affinity, and the quotas of its
+//! cgroup and all cgroups above it.
 //!
 //! ```
 //! use sluicegate_adaptive::signals::Machine;
@@ -25,24 +25,24 @@
 //!
 //! let mut machine = Machine::new();
 //! let readings = machine.read(Timestamp::ZERO);
-//! assert_eq!(readings.get(Signal::Cpu), None); // a difference of two looks: not known yet
+//! assert_eq!(readings.get(Signal::Cpu), None); // needs two samples: not known yet
 //! ```
 
+mod availability;
 mod cgroup;
 mod cpu_list;
-mod fields;
 mod loadavg;
 mod meminfo;
 mod net_dev;
+mod parse;
+mod proc_file;
 mod proc_stat;
 mod psi;
 mod rate;
 mod self_stat;
 mod sockstat;
-mod source;
 #[cfg(test)]
 mod tests;
-mod watch;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -51,132 +51,133 @@ use std::time::Duration;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::Signal;
 
-use crate::law::MachineFacts;
+use crate::control_law::HostInfo;
 use crate::readings::{Reading, Readings};
-use cgroup::{CpuUse, Groups};
+use availability::AvailabilityLog;
+use cgroup::{CpuUsage, Groups};
+use proc_file::ProcFile;
 use rate::Rate;
-use source::Source;
-use watch::Watch;
 
-/// How often it is looked whether limits have changed. They seldom do.
-const LIMITS_EVERY: Duration = Duration::from_secs(5);
+/// Interval at which limits are read again. They rarely change.
+const LIMITS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The machine this process runs on, as far as it may use it.
+/// The host this process runs on, within its cgroup limits.
 pub struct Machine {
     root: PathBuf,
-    loadavg: Source,
-    stat: Source,
-    pressure: Source,
-    meminfo: Source,
-    sockstat: Source,
-    sockstat6: Source,
-    net_dev: Source,
-    self_stat: Source,
+    loadavg: ProcFile,
+    stat: ProcFile,
+    pressure: ProcFile,
+    meminfo: ProcFile,
+    sockstat: ProcFile,
+    sockstat6: ProcFile,
+    net_dev: ProcFile,
+    self_stat: ProcFile,
     groups: Groups,
-    limits_read: Option<Timestamp>,
+    limits_read_at: Option<Timestamp>,
     host_used: Rate,
-    pressed: Rate,
-    moved: Rate,
+    cpu_pressure: Rate,
+    network_bytes: Rate,
     connections: Option<Box<dyn Fn() -> usize + Send + Sync>>,
-    facts: MachineFacts,
-    watch: Watch,
+    host_info: HostInfo,
+    availability: AvailabilityLog,
     buffer: Vec<u8>,
 }
 
 impl Machine {
-    /// This machine.
+    /// Reads this host.
     pub fn new() -> Self {
-        Self::at("/")
+        Self::with_root("/")
     }
 
-    /// A machine whose `proc` and `sys` are in this folder.
-    pub fn at(root: impl Into<PathBuf>) -> Self {
+    /// Reads `proc` and `sys` below this directory.
+    pub fn with_root(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
-        let source = |path: &str| Source::new(root.join(path));
+        let file = |path: &str| ProcFile::new(root.join(path));
         Self {
-            loadavg: source("proc/loadavg"),
-            stat: source("proc/stat"),
-            pressure: source("proc/pressure/cpu"),
-            meminfo: source("proc/meminfo"),
-            sockstat: source("proc/net/sockstat"),
-            sockstat6: source("proc/net/sockstat6"),
-            net_dev: source("proc/net/dev"),
-            self_stat: source("proc/self/stat"),
+            loadavg: file("proc/loadavg"),
+            stat: file("proc/stat"),
+            pressure: file("proc/pressure/cpu"),
+            meminfo: file("proc/meminfo"),
+            sockstat: file("proc/net/sockstat"),
+            sockstat6: file("proc/net/sockstat6"),
+            net_dev: file("proc/net/dev"),
+            self_stat: file("proc/self/stat"),
             root,
             groups: Groups::default(),
-            limits_read: None,
+            limits_read_at: None,
             host_used: Rate::default(),
-            pressed: Rate::default(),
-            moved: Rate::default(),
+            cpu_pressure: Rate::default(),
+            network_bytes: Rate::default(),
             connections: None,
-            facts: MachineFacts::default(),
-            watch: Watch::default(),
+            host_info: HostInfo::default(),
+            availability: AvailabilityLog::default(),
             buffer: Vec::with_capacity(8_192),
         }
     }
 
-    /// Asks the program how many connections are open, instead of counting the sockets of its network namespace.
+    /// Takes the number of open connections from the program instead of counting sockets of its network
+    /// namespace.
     #[must_use]
     pub fn with_connections(mut self, open: impl Fn() -> usize + Send + Sync + 'static) -> Self {
         self.connections = Some(Box::new(open));
         self
     }
 
-    /// The cores this process may use, when it was last read.
+    /// Cores this process may use, as of the last reading.
     pub const fn cores(&self) -> Option<f64> {
-        self.facts.cores
+        self.host_info.cores
     }
 
-    /// The CPU time used so far by this process's control group, or by the process where it is in none, when it was
-    /// last read.
+    /// CPU time used so far by the process's cgroup, or by the process if it is in none, as of the last
+    /// reading.
     pub const fn cpu_seconds(&self) -> Option<f64> {
-        self.facts.cpu_seconds
+        self.host_info.cpu_seconds
     }
 
-    /// What laws want to know besides signals, when it was last read.
-    pub const fn facts(&self) -> MachineFacts {
-        self.facts
+    /// Host information for control laws, as of the last reading.
+    pub const fn host_info(&self) -> HostInfo {
+        self.host_info
     }
 
-    /// Reads all signals. Those of requests are unknown: see [`Readings::with_requests`].
+    /// Reads all signals. Request signals stay unknown: see [`Readings::with_requests`].
     pub fn read(&mut self, now: Timestamp) -> Readings {
-        let due = self.limits_read.is_none_or(|read| now < read || now - read >= LIMITS_EVERY);
+        let due = self.limits_read_at.is_none_or(|read| now < read || now - read >= LIMITS_INTERVAL);
         if due {
             self.read_limits(now);
         }
-        let cores = self.facts.cores;
+        let cores = self.host_info.cores;
         let load = self.loadavg.read_head(&mut self.buffer).and_then(loadavg::parse);
         let host = self.read_host_cpu(now);
         let cpu = self.read_cpu(now, host);
-        self.facts.cpu_seconds = cpu.seconds;
+        self.host_info.cpu_seconds = cpu.seconds;
         let load_per_core = load.zip(cores).map(|(load, cores)| load.one / cores);
         let connections = self.read_connections();
         let memory = self.read_memory();
-        let known = [
-            (Signal::Load1, Reading::at_once(load.map(|load| load.one))),
-            (Signal::Load5, Reading::at_once(load.map(|load| load.five))),
-            (Signal::LoadPerCore, Reading::at_once(load_per_core)),
+        let all = [
+            (Signal::Load1, Reading::from_option(load.map(|load| load.one))),
+            (Signal::Load5, Reading::from_option(load.map(|load| load.five))),
+            (Signal::LoadPerCore, Reading::from_option(load_per_core)),
             (Signal::Cpu, cpu.share),
             (Signal::HostCpu, host),
             (Signal::CpuPressure, self.read_pressure(now)),
             (Signal::CpuThrottled, cpu.throttled),
-            (Signal::Memory, Reading::at_once(memory)),
-            (Signal::Connections, Reading::at_once(connections)),
+            (Signal::Memory, Reading::from_option(memory)),
+            (Signal::Connections, Reading::from_option(connections)),
             (Signal::Traffic, self.read_traffic(now)),
         ];
         let mut readings = Readings::UNKNOWN;
-        for (signal, known) in known {
-            readings.note(signal, known);
-            self.watch.see(signal, known);
+        for (signal, reading) in all {
+            readings.record(signal, reading);
+            self.availability.record(signal, reading);
         }
         readings
     }
 
-    /// Finds the process's control groups and counts the cores it may use.
+    /// Finds the process's cgroups and counts the cores it may use.
     fn read_limits(&mut self, now: Timestamp) {
-        self.limits_read = Some(now);
+        self.limits_read_at = Some(now);
         let buffer = &mut self.buffer;
-        let mut read = |path: &str| Source::new(self.root.join(path)).read(buffer).map(str::to_owned);
+        let mut read = |path: &str| ProcFile::new(self.root.join(path)).read(buffer).map(str::to_owned);
         let (membership, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
         let allowed = read("proc/self/status").and_then(|status| cpu_list::allowed(&status));
         let online = read("sys/devices/system/cpu/online")
@@ -185,37 +186,37 @@ impl Machine {
         let memory = read("proc/meminfo").and_then(|text| meminfo::parse(&text)).map(|memory| memory.total);
         let (membership, mounts) = (membership.unwrap_or_default(), mounts.unwrap_or_default());
         let mut groups = Groups::find(&self.root, &membership, &mounts, memory, buffer);
-        groups.keep_rates_of(&self.groups);
+        groups.inherit_rates(&self.groups);
         self.groups = groups;
         let counted = [allowed, online].into_iter().flatten().map(|cpus| cpus as f64);
-        self.facts.cores = counted.chain(self.groups.cores()).reduce(f64::min);
+        self.host_info.cores = counted.chain(self.groups.cores()).reduce(f64::min);
     }
 
     fn read_host_cpu(&mut self, now: Timestamp) -> Reading {
-        // Only the first line is wanted of a file that has one for every interrupt.
+        // Only the first line is needed of a file with one line per interrupt.
         let time = self.stat.read_head(&mut self.buffer).and_then(proc_stat::parse);
         self.host_used.share(now, time.map(|time| (time.busy as f64, time.idle as f64)), None)
     }
 
-    fn read_cpu(&mut self, now: Timestamp, host: Reading) -> CpuUse {
-        if self.groups.count_cpu() {
-            return self.groups.cpu(now, self.facts.cores, &mut self.buffer);
+    fn read_cpu(&mut self, now: Timestamp, host: Reading) -> CpuUsage {
+        if self.groups.has_cpu_accounting() {
+            return self.groups.cpu(now, self.host_info.cores, &mut self.buffer);
         }
         let seconds = self.self_stat.read(&mut self.buffer).and_then(self_stat::parse);
-        // Without a quota there is nothing to run out of.
-        CpuUse { seconds, share: host, throttled: Reading::Value(0.0) }
+        // Without a quota nothing is throttled.
+        CpuUsage { seconds, share: host, throttled: Reading::Value(0.0) }
     }
 
     fn read_pressure(&mut self, now: Timestamp) -> Reading {
         let buffer = &mut self.buffer;
-        let of_group = self.groups.pressure(buffer);
-        let micros = of_group.unwrap_or_else(|| self.pressure.read(buffer).and_then(psi::parse));
-        let share = self.pressed.per_second(now, micros.map(|micros| micros as f64 / 1e6));
+        let group_micros = self.groups.pressure(buffer);
+        let micros = group_micros.unwrap_or_else(|| self.pressure.read(buffer).and_then(psi::parse));
+        let share = self.cpu_pressure.per_second(now, micros.map(|micros| micros as f64 / 1e6));
         share.map(|share| share.clamp(0.0, 1.0))
     }
 
     fn read_memory(&mut self) -> Option<f64> {
-        if self.groups.limit_memory() {
+        if self.groups.has_memory_limit() {
             return self.groups.memory(&mut self.buffer);
         }
         let memory = self.meminfo.read(&mut self.buffer).and_then(meminfo::parse)?;
@@ -227,17 +228,17 @@ impl Machine {
             return Some(open() as f64);
         }
         let four = self.sockstat.read(&mut self.buffer).and_then(sockstat::parse)?;
-        // A machine without the newer protocol has no such file.
+        // A host without IPv6 has no such file.
         let six = self.sockstat6.read(&mut self.buffer).and_then(sockstat::parse).unwrap_or(0);
         Some(four.saturating_add(six) as f64)
     }
 
     fn read_traffic(&mut self, now: Timestamp) -> Reading {
         let bytes = self.net_dev.read(&mut self.buffer).and_then(net_dev::parse);
-        self.moved.per_second(now, bytes.map(|bytes| bytes as f64))
+        self.network_bytes.per_second(now, bytes.map(|bytes| bytes as f64))
     }
 
-    /// Where `proc` and `sys` are looked for.
+    /// Root directory of `proc` and `sys`.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -251,6 +252,6 @@ impl Default for Machine {
 
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machine").field("root", &self.root).field("facts", &self.facts).finish_non_exhaustive()
+        f.debug_struct("Machine").field("root", &self.root).field("host_info", &self.host_info).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,12 @@
-//! `/proc/net/dev`: bytes on every network interface.
+//! `/proc/net/dev`: bytes of every network interface.
 //!
-//! All interfaces but the loopback count, in and out. On a machine that is a bridge for its own containers a byte may
-//! therefore count once per interface it passes; inside of a container there is usually one.
+//! All interfaces except loopback count, in both directions. On a host that bridges its own containers a byte
+//! may therefore count once per interface; inside a container there is usually one interface.
 
-/// Bytes received and sent so far on all interfaces but the loopback.
+/// Bytes received and sent so far on all interfaces except loopback.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let mut all = None;
-    // Two lines of heading, which have no colon.
+    // Skips the two heading lines, which have no colon.
     for line in text.lines() {
         let Some((name, numbers)) = line.split_once(':') else { continue };
         let mut numbers = numbers.split_ascii_whitespace();

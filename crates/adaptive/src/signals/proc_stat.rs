@@ -1,29 +1,29 @@
-//! `/proc/stat`: where the machine's CPU time went.
+//! `/proc/stat`: CPU time of the host.
 //!
-//! What counts as used:
+//! Accounting rules:
 //!
-//! - **iowait** does not. A CPU that waits for a disk would run anything else that came.
-//! - **steal** does. It is time in which a virtual CPU had something to run and the host ran somebody else: there is
-//!   no more to be had, so a machine of which a third is stolen is full at two thirds of its own work.
-//! - **guest** is contained in user, and guest_nice in nice: they are not counted twice.
+//! - **iowait** is idle. A CPU that waits for a disk could run other tasks.
+//! - **steal** is busy. In that time a virtual CPU had work and the host ran another guest: no more is
+//!   available, so a machine with a third stolen is saturated at two thirds of its own work.
+//! - **guest** is included in user, and guest_nice in nice: they are not counted twice.
 
-/// Time since the machine was started, summed up over its CPUs, in ticks.
+/// CPU time since boot, summed over all CPUs, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HostTime {
-    /// Used.
+    /// Busy time.
     pub(super) busy: u64,
-    /// Not used.
+    /// Idle time.
     pub(super) idle: u64,
 }
 
-/// Reads the line `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. Old kernels have fewer
-/// fields.
+/// Parses the line `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. Old kernels have
+/// fewer fields.
 pub(super) fn parse(text: &str) -> Option<HostTime> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let mut ticks = [0u64; 8];
     let mut known = 0;
-    for (place, field) in ticks.iter_mut().zip(line.split_ascii_whitespace()) {
-        *place = field.parse().ok()?;
+    for (tick, field) in ticks.iter_mut().zip(line.split_ascii_whitespace()) {
+        *tick = field.parse().ok()?;
         known += 1;
     }
     let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks;
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Option<HostTime> {
     (known >= 4).then_some(HostTime { busy, idle: idle.saturating_add(iowait) })
 }
 
-/// How many CPUs are online: those with a line of their own.
+/// Number of CPUs online: those with a line of their own.
 pub(super) fn cpus(text: &str) -> Option<usize> {
     let numbered =
         |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));

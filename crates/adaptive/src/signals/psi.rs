@@ -1,10 +1,9 @@
-//! Pressure (PSI): for how long work had to wait for something. `/proc/pressure/cpu` for the machine, `cpu.pressure`
-//! for a control group.
+//! Pressure stall information (PSI): `/proc/pressure/cpu` for the host, `cpu.pressure` for a cgroup.
 //!
-//! The averages in these files go back ten seconds and more, which is late. Their `total` is exact to the microsecond
-//! and turned into a share of the time since the last look.
+//! The averages in these files cover ten seconds and more, which is too slow. `total` is exact to the
+//! microsecond and is converted to a share of the time since the last sample.
 
-/// Microseconds in which at least one task waited, so far: `total=` of the line `some`.
+/// Microseconds in which at least one task waited, so far: `total=` in the line `some`.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     some.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()

@@ -1,13 +1,13 @@
-//! From counters to rates.
+//! Rates from kernel counters.
 //!
-//! Counters of the kernel only ever grow, so what happened in a tick is the difference to the tick before. Where there
-//! is none yet, or a counter went backwards because whatever it belonged to was replaced, the rate is not known for
-//! one tick. Where no time has passed since the last look, what was known then still is.
+//! Kernel counters only grow, so the change in a tick is the difference to the previous sample. Without one, or
+//! after a counter went backwards because its owner was replaced, the rate is unknown for one tick. If no time
+//! has passed since the last sample, the last value is returned.
 //!
-//! **Smoothing.** A tick is short: a quarter of a second holds 25 ticks of `/proc/stat` per core, and two or three
-//! periods of a quota. One such number jumps by several points under a steady load. A moving average with a time
-//! constant of half a second evens that out, and still shows four fifths of a step within 0.8 s. More would be late:
-//! by the time a slow average has noticed, the queue is there.
+//! **Smoothing.** A tick is short: a quarter of a second holds 25 ticks of `/proc/stat` per core, and two or
+//! three quota periods. Such a value jumps by several points under a steady load. A moving average with a time
+//! constant of half a second smooths that, and still shows four fifths of a step within 0.8 s. A slower average
+//! would notice an overload only after the queue has built up.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use sluicegate_engine::Timestamp;
 
 use crate::readings::Reading;
 
-const SMOOTHED_OVER: Duration = Duration::from_millis(500);
+const SMOOTHING_TIME: Duration = Duration::from_millis(500);
 
 impl Reading {
-    /// Of what is there at once, or cannot be read.
-    pub(super) fn at_once(value: Option<f64>) -> Self {
+    /// Converts a value that is known at once or unreadable.
+    pub(super) fn from_option(value: Option<f64>) -> Self {
         value.map_or(Self::Unreadable, Self::Value)
     }
 
@@ -30,8 +30,8 @@ impl Reading {
         }
     }
 
-    /// The higher of two, which is known once both are.
-    pub(super) fn highest(self, other: Self) -> Self {
+    /// Returns the higher of two readings, known once both are.
+    pub(super) fn max(self, other: Self) -> Self {
         match (self, other) {
             (Self::Value(one), Self::Value(other)) => Self::Value(one.max(other)),
             (Self::Unreadable, _) | (_, Self::Unreadable) => Self::Unreadable,
@@ -40,57 +40,67 @@ impl Reading {
     }
 }
 
-/// A pair of counters and how they grow.
+/// Rate of change of a pair of counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
-    last: Option<Look>,
+    last: Option<CounterSample>,
     value: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct CounterSample {
     at: Timestamp,
     part: f64,
-    rest: f64,
+    other: f64,
 }
 
 impl Rate {
-    /// How much a counter grows per second.
+    /// Growth of a counter per second.
     pub(super) fn per_second(&mut self, now: Timestamp, count: Option<f64>) -> Reading {
-        let look = count.map(|part| Look { at: now, part, rest: 0.0 });
-        self.turn(now, look, |grown, _, seconds| Some(grown / seconds))
+        let sample = count.map(|part| CounterSample { at: now, part, other: 0.0 });
+        self.update(now, sample, |grown, _, seconds| Some(grown / seconds))
     }
 
-    /// How much a counter grows in proportion to itself and another. While neither grows: `at_rest`, or what it was.
-    pub(super) fn share(&mut self, now: Timestamp, part_and_rest: Option<(f64, f64)>, at_rest: Option<f64>) -> Reading {
-        let look = part_and_rest.map(|(part, rest)| Look { at: now, part, rest });
-        self.turn(now, look, |part, rest, _| {
-            // The time spent waiting for disks is known to step back a little on real kernels.
+    /// Growth of a counter relative to itself and another. If neither grows: `idle_value`, or the last value.
+    pub(super) fn share(
+        &mut self,
+        now: Timestamp,
+        part_and_other: Option<(f64, f64)>,
+        idle_value: Option<f64>,
+    ) -> Reading {
+        let sample = part_and_other.map(|(part, rest)| CounterSample { at: now, part, other: rest });
+        self.update(now, sample, |part, rest, _| {
+            // On real kernels iowait is known to step back slightly.
             let all = part + rest.max(0.0);
-            if all > 0.0 { Some(part / all) } else { at_rest }
+            if all > 0.0 { Some(part / all) } else { idle_value }
         })
     }
 
-    fn turn(&mut self, now: Timestamp, look: Option<Look>, of: impl FnOnce(f64, f64, f64) -> Option<f64>) -> Reading {
-        let Some(look) = look else {
+    fn update(
+        &mut self,
+        now: Timestamp,
+        sample: Option<CounterSample>,
+        compute: impl FnOnce(f64, f64, f64) -> Option<f64>,
+    ) -> Reading {
+        let Some(sample) = sample else {
             *self = Self::default();
             return Reading::Unreadable;
         };
         let Some(last) = self.last else {
-            self.last = Some(look);
+            self.last = Some(sample);
             return Reading::NotYet;
         };
         let seconds = now.saturating_since(last.at).as_secs_f64();
         if seconds <= 0.0 {
-            // A clock that stepped back begins anew from there.
-            self.last = if now < last.at { Some(look) } else { self.last };
+            // After the clock stepped back, restart from there.
+            self.last = if now < last.at { Some(sample) } else { self.last };
         } else {
-            self.last = Some(look);
-            if look.part < last.part {
+            self.last = Some(sample);
+            if sample.part < last.part {
                 self.value = None;
-            } else if let Some(fresh) = of(look.part - last.part, look.rest - last.rest, seconds) {
-                let weight = 1.0 - (-seconds / SMOOTHED_OVER.as_secs_f64()).exp();
-                self.value = Some(self.value.map_or(fresh, |value| value + (fresh - value) * weight));
+            } else if let Some(current) = compute(sample.part - last.part, sample.other - last.other, seconds) {
+                let weight = 1.0 - (-seconds / SMOOTHING_TIME.as_secs_f64()).exp();
+                self.value = Some(self.value.map_or(current, |value| value + (current - value) * weight));
             }
         }
         self.value.map_or(Reading::NotYet, Reading::Value)
@@ -106,27 +116,27 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_the_difference_of_two_looks() {
+    fn a_rate_is_the_difference_of_two_samples() {
         let mut rate = Rate::default();
         assert_eq!(rate.per_second(at(1_000), Some(10.0)), Reading::NotYet);
         assert_eq!(rate.per_second(at(1_250), Some(35.0)), Reading::Value(100.0));
         assert_eq!(rate.per_second(at(1_250), Some(99.0)), Reading::Value(100.0), "no time has passed");
-        assert_eq!(rate.per_second(at(1_500), Some(60.0)), Reading::Value(100.0), "and the count is not lost");
+        assert_eq!(rate.per_second(at(1_500), Some(60.0)), Reading::Value(100.0), "the count is not lost");
     }
 
     #[test]
-    fn a_counter_that_went_back_is_unknown_once() {
+    fn a_counter_reset_is_unknown_for_one_sample() {
         let mut rate = Rate::default();
         rate.per_second(at(0), Some(1_000.0));
         assert_eq!(rate.per_second(at(250), Some(1_025.0)), Reading::Value(100.0));
         assert_eq!(rate.per_second(at(500), Some(5.0)), Reading::NotYet);
-        assert_eq!(rate.per_second(at(750), Some(10.0)), Reading::Value(20.0), "nothing of the old one is left");
+        assert_eq!(rate.per_second(at(750), Some(10.0)), Reading::Value(20.0), "the old counter does not count");
         assert_eq!(rate.per_second(at(1_000), None), Reading::Unreadable);
         assert_eq!(rate.per_second(at(1_250), Some(20.0)), Reading::NotYet);
     }
 
     #[test]
-    fn a_clock_that_steps_back_begins_anew() {
+    fn a_clock_step_back_restarts_from_there() {
         let mut rate = Rate::default();
         rate.per_second(at(9_000), Some(0.0));
         assert_eq!(rate.per_second(at(10_000), Some(50.0)), Reading::Value(50.0));
@@ -139,15 +149,15 @@ mod tests {
         let mut rate = Rate::default();
         rate.per_second(at(0), Some(0.0));
         assert_eq!(rate.per_second(at(250), Some(0.0)), Reading::Value(0.0));
-        let mut seen = 0.0;
+        let mut value = 0.0;
         for tick in 2..=4 {
-            seen = rate.per_second(at(tick * 250), Some((tick - 1) as f64 * 0.25)).value().unwrap();
+            value = rate.per_second(at(tick * 250), Some((tick - 1) as f64 * 0.25)).value().unwrap();
         }
-        assert!((0.75..0.85).contains(&seen), "{seen}");
+        assert!((0.75..0.85).contains(&value), "{value}");
     }
 
     #[test]
-    fn shares_rest_as_they_are_told() {
+    fn an_idle_share_uses_the_idle_value() {
         let mut used = Rate::default();
         used.share(at(0), Some((0.0, 0.0)), None);
         assert_eq!(used.share(at(250), Some((5.0, 15.0)), None), Reading::Value(0.25));

@@ -1,7 +1,7 @@
 //! `/proc/net/sockstat` and `sockstat6`: sockets in use in this network namespace.
 
-/// TCP sockets in use: `TCP: inuse 27 orphan 0 ...`, or `TCP6:` in the file of the newer protocol. Those that listen
-/// are among them.
+/// TCP sockets in use: `TCP: inuse 27 orphan 0 ...`, or `TCP6:` in the IPv6 file. Listening sockets are
+/// included.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP: ").or_else(|| line.strip_prefix("TCP6: ")))?;
     let mut fields = line.split_ascii_whitespace();

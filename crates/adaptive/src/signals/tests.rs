@@ -1,10 +1,10 @@
-//! No parser may panic, whatever the kernel or a fake of it writes.
+//! No parser may panic on any text.
 
 use proptest::prelude::*;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::Signal;
 
-use super::cgroup::{self, place};
+use super::cgroup::{self, path};
 use super::{Machine, cpu_list, loadavg, meminfo, net_dev, proc_stat, psi, self_stat, sockstat};
 
 fn parse_all(text: &str) {
@@ -21,18 +21,18 @@ fn parse_all(text: &str) {
     let _ = cgroup::periods(text);
     let _ = cgroup::v2::cpu_stat(text);
     let _ = cgroup::v2::cores(text);
-    let _ = cgroup::v2::most_memory(text);
+    let _ = cgroup::v2::memory_limit(text);
     let _ = cgroup::v2::reclaimable(text);
     let _ = cgroup::v1::cores(text, text);
     let _ = cgroup::v1::usage(text);
-    let _ = cgroup::v1::most_memory(text);
+    let _ = cgroup::v1::memory_limit(text);
     let _ = cgroup::v1::reclaimable(text);
-    let _ = place::of_controller("cpu", text, text).map(|place| place.folders());
-    let _ = place::unified(text, text);
+    let _ = path::for_controller("cpu", text, text).map(|path| path.dirs());
+    let _ = path::unified(text, text);
 }
 
-/// Texts that are nearly right: the words of these files, numbers of every size, and bytes in between.
-fn nearly_right() -> impl Strategy<Value = String> {
+/// Almost valid texts: field names of these files, numbers of every size, and random bytes.
+fn almost_valid_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("cpu ".to_owned()),
         Just("some ".to_owned()),
@@ -68,14 +68,14 @@ proptest! {
     }
 
     #[test]
-    fn no_parser_panics_on_what_is_nearly_right(text in nearly_right()) {
+    fn no_parser_panics_on_almost_valid_text(text in almost_valid_text()) {
         parse_all(&text);
     }
 }
 
 #[test]
-fn a_machine_that_is_not_there_is_unknown() {
-    let mut machine = Machine::at("/there/is/no/such/folder").with_connections(|| 7);
+fn a_missing_proc_gives_unknown_signals() {
+    let mut machine = Machine::with_root("/no/such/directory").with_connections(|| 7);
     for tick in 0..3 {
         let readings = machine.read(Timestamp::from_nanos(tick * 250_000_000));
         for signal in Signal::ALL {

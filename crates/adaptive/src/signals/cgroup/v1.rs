@@ -1,26 +1,26 @@
-//! Files of a control group, version 1.
+//! Parsers for cgroup v1 files.
 
-use crate::signals::fields::{after_word, only_number};
+use crate::signals::parse::{field_value, single_number};
 
-/// The cores that `cpu.cfs_quota_us` and `cpu.cfs_period_us` allow. `None`: as many as there are, a quota of -1.
+/// Cores allowed by `cpu.cfs_quota_us` and `cpu.cfs_period_us`. `None` if unlimited, a quota of -1.
 pub(in crate::signals) fn cores(quota: &str, period: &str) -> Option<f64> {
-    let (quota, period) = (only_number(quota)?, only_number(period)?);
+    let (quota, period) = (single_number(quota)?, single_number(period)?);
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// CPU time used so far, in nanoseconds: `cpuacct.usage`.
+/// CPU time so far in nanoseconds, from `cpuacct.usage`.
 pub(in crate::signals) fn usage(text: &str) -> Option<u64> {
-    only_number(text)
+    single_number(text)
 }
 
-/// The bytes that `memory.limit_in_bytes` allows. Without a limit it is a number beyond every machine's memory.
-pub(in crate::signals) fn most_memory(text: &str) -> Option<u64> {
-    only_number(text).filter(|bytes| *bytes < 1 << 60)
+/// Bytes allowed by `memory.limit_in_bytes`. Without a limit the file holds a huge number.
+pub(in crate::signals) fn memory_limit(text: &str) -> Option<u64> {
+    single_number(text).filter(|bytes| *bytes < 1 << 60)
 }
 
-/// The bytes of `memory.stat` that are only there because nobody else wanted them, those of groups below included.
+/// Reclaimable bytes in `memory.stat` (inactive page cache), including child cgroups.
 pub(in crate::signals) fn reclaimable(text: &str) -> Option<u64> {
-    after_word(text, "total_inactive_file").or_else(|| after_word(text, "inactive_file"))
+    field_value(text, "total_inactive_file").or_else(|| field_value(text, "inactive_file"))
 }
 
 #[cfg(test)]
@@ -33,8 +33,8 @@ mod tests {
         assert_eq!(cores("-1\n", "100000\n"), None);
         assert_eq!(cores("1\n", "0\n"), None);
         assert_eq!(usage("123456789\n"), Some(123_456_789));
-        assert_eq!(most_memory("9223372036854771712\n"), None);
-        assert_eq!(most_memory("1073741824\n"), Some(1 << 30));
+        assert_eq!(memory_limit("9223372036854771712\n"), None);
+        assert_eq!(memory_limit("1073741824\n"), Some(1 << 30));
         assert_eq!(reclaimable("inactive_file 1\ntotal_inactive_file 3\n"), Some(3));
     }
 }

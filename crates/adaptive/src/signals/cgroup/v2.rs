@@ -1,36 +1,36 @@
-//! Files of a control group, version 2.
+//! Parsers for cgroup v2 files.
 
-use crate::signals::fields::{after_word, only_number};
+use crate::signals::parse::{field_value, single_number};
 
-/// What `cpu.stat` tells.
+/// Contents of `cpu.stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::signals) struct CpuStat {
-    /// CPU time used so far, in microseconds.
+    /// CPU time so far, in microseconds.
     pub(in crate::signals) usage_usec: u64,
-    /// Periods of the quota so far; `None`: there is no quota.
+    /// Quota periods so far; `None` without a quota.
     pub(in crate::signals) periods: Option<super::Periods>,
 }
 
-/// Reads `cpu.stat`.
+/// Parses `cpu.stat`.
 pub(in crate::signals) fn cpu_stat(text: &str) -> Option<CpuStat> {
-    Some(CpuStat { usage_usec: after_word(text, "usage_usec")?, periods: super::periods(text) })
+    Some(CpuStat { usage_usec: field_value(text, "usage_usec")?, periods: super::periods(text) })
 }
 
-/// The cores that `cpu.max` allows: quota and period, `150000 100000`. `None`: as many as there are, `max 100000`.
+/// Cores allowed by `cpu.max`: quota and period, `150000 100000`. `None` if unlimited, `max 100000`.
 pub(in crate::signals) fn cores(text: &str) -> Option<f64> {
     let mut fields = text.split_ascii_whitespace();
     let (quota, period): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// The bytes that `memory.max` allows. `None`: as many as there are, `max`.
-pub(in crate::signals) fn most_memory(text: &str) -> Option<u64> {
-    only_number(text)
+/// Bytes allowed by `memory.max`. `None` if unlimited, `max`.
+pub(in crate::signals) fn memory_limit(text: &str) -> Option<u64> {
+    single_number(text)
 }
 
-/// The bytes of `memory.stat` that are only there because nobody else wanted them: files read long ago.
+/// Reclaimable bytes in `memory.stat`: inactive page cache.
 pub(in crate::signals) fn reclaimable(text: &str) -> Option<u64> {
-    after_word(text, "inactive_file")
+    field_value(text, "inactive_file")
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
     fn cpu() {
         let text =
             "usage_usec 5000\nuser_usec 4000\nsystem_usec 1000\nnr_periods 40\nnr_throttled 10\nthrottled_usec 7\n";
-        let periods = Some(Periods { all: 40, throttled: 10 });
+        let periods = Some(Periods { total: 40, throttled: 10 });
         assert_eq!(cpu_stat(text), Some(CpuStat { usage_usec: 5_000, periods }));
         assert_eq!(cpu_stat("usage_usec 5\n"), Some(CpuStat { usage_usec: 5, periods: None }));
         assert_eq!(cpu_stat("user_usec 5\n"), None);
@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn memory() {
-        assert_eq!(most_memory("536870912\n"), Some(536_870_912));
-        assert_eq!(most_memory("max\n"), None);
+        assert_eq!(memory_limit("536870912\n"), Some(536_870_912));
+        assert_eq!(memory_limit("max\n"), None);
         assert_eq!(reclaimable("anon 1\nfile 5\ninactive_anon 2\ninactive_file 3\n"), Some(3));
     }
 }

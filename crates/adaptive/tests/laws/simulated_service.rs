@@ -1,32 +1,33 @@
-//! A service that shares its cores among all requests inside, behind a real gate, in simulated time.
+//! Simulated service with processor sharing behind a real gate, in simulated time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use sluicegate_adaptive::law::{Law, MachineFacts, Seen, Turn};
+use sluicegate_adaptive::control_law::{Adjustment, ControlLaw, HostInfo, Observation};
 use sluicegate_adaptive::readings::Readings;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::{Clock, ClockHandle, ManualClock};
-use sluicegate_engine::gate::{Gate, Pass, Passing};
+use sluicegate_engine::overload::{Gate, GatePermit, Throughput};
 use sluicegate_engine::rule::{Priority, Signal};
 
 const STEP: Duration = Duration::from_millis(1);
 const STEPS_PER_TICK: u64 = 250;
 
-/// The service. Every request takes `cost` of a core; those inside share the cores evenly, one core each at most.
-pub(crate) struct Plant {
+/// The service. Every request takes `cost` core seconds; requests in flight share the cores evenly, at most
+/// one core each.
+pub(crate) struct SimulatedService {
     pub(crate) clock: ManualClock,
     pub(crate) gate: Gate,
     pub(crate) cores: f64,
-    /// Seconds of a core that a request takes.
+    /// Core seconds per request.
     pub(crate) cost: f64,
-    /// Requests per second that come.
+    /// Arrivals per second.
     pub(crate) offered: f64,
-    /// Cores that somebody else uses.
-    pub(crate) others: f64,
-    inside: BinaryHeap<Reverse<Job>>,
-    /// What a request that was there from the start would have got.
+    /// Cores used by other processes.
+    pub(crate) other_cores: f64,
+    in_flight: BinaryHeap<Reverse<Job>>,
+    /// Service attained so far by a request present from the start.
     attained: f64,
     random: u64,
     next: f64,
@@ -34,15 +35,15 @@ pub(crate) struct Plant {
     used_before: f64,
     cpu: Option<f64>,
     steps: u64,
-    pub(crate) answered: u64,
+    pub(crate) completed: u64,
     pub(crate) refused: u64,
-    /// Of the last tick, without smoothing.
+    /// CPU use of the last tick, without smoothing.
     pub(crate) cpu_of_tick: f64,
 }
 
 struct Job {
     done_at: f64,
-    pass: Pass,
+    permit: GatePermit,
 }
 
 impl PartialEq for Job {
@@ -62,7 +63,7 @@ impl Ord for Job {
     }
 }
 
-impl Plant {
+impl SimulatedService {
     pub(crate) fn new(cores: f64, cost: f64, seed: u64) -> Self {
         let clock = ManualClock::new();
         clock.advance(Duration::from_secs(1_000));
@@ -72,8 +73,8 @@ impl Plant {
             cores,
             cost,
             offered: 0.0,
-            others: 0.0,
-            inside: BinaryHeap::new(),
+            other_cores: 0.0,
+            in_flight: BinaryHeap::new(),
             attained: 0.0,
             random: seed,
             next: 0.0,
@@ -81,13 +82,13 @@ impl Plant {
             used_before: 0.0,
             cpu: None,
             steps: 0,
-            answered: 0,
+            completed: 0,
             refused: 0,
             cpu_of_tick: 0.0,
         }
     }
 
-    fn chance(&mut self) -> f64 {
+    fn random_f64(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -96,7 +97,7 @@ impl Plant {
     }
 
     fn exponential(&mut self) -> f64 {
-        -(1.0 - self.chance()).ln()
+        -(1.0 - self.random_f64()).ln()
     }
 
     fn step(&mut self) {
@@ -105,61 +106,65 @@ impl Plant {
         self.next -= seconds * self.offered;
         while self.next <= 0.0 {
             self.next += self.exponential();
-            // Half of what a request takes is the same for all, half is chance.
+            // Half of the work is constant, half is random.
             let work = self.cost * (0.5 + 0.5 * self.exponential());
             match self.gate.try_enter(Priority::Normal) {
-                Ok(pass) => self.inside.push(Reverse(Job { done_at: self.attained + work, pass })),
+                Ok(permit) => self.in_flight.push(Reverse(Job { done_at: self.attained + work, permit })),
                 Err(_) => self.refused += 1,
             }
         }
-        let cores = (self.cores - self.others).max(0.0);
-        let mut left = seconds;
-        while left > 0.0
-            && let Some(Reverse(first)) = self.inside.peek()
+        let cores = (self.cores - self.other_cores).max(0.0);
+        let mut remaining = seconds;
+        while remaining > 0.0
+            && let Some(Reverse(first)) = self.in_flight.peek()
         {
-            let each = (cores / self.inside.len() as f64).min(1.0);
-            let needs = (first.done_at - self.attained) / each;
-            let spent = needs.min(left);
+            let each = (cores / self.in_flight.len() as f64).min(1.0);
+            let required = (first.done_at - self.attained) / each;
+            let spent = required.min(remaining);
             self.attained += spent * each;
-            self.cpu_seconds += spent * each * self.inside.len() as f64;
-            left -= spent;
-            if needs <= spent {
-                if let Some(Reverse(job)) = self.inside.pop() {
-                    drop(job.pass);
+            self.cpu_seconds += spent * each * self.in_flight.len() as f64;
+            remaining -= spent;
+            if required <= spent {
+                if let Some(Reverse(job)) = self.in_flight.pop() {
+                    drop(job.permit);
                 }
-                self.answered += 1;
+                self.completed += 1;
             }
         }
         self.steps += 1;
     }
 
-    /// Lets a quarter of a second pass and asks the law; `also` sets further signals.
-    pub(crate) fn tick(&mut self, law: &mut dyn Law, also: &[(Signal, f64)]) -> (Turn, Passing) {
+    /// Advances by 250 ms and runs the law; `extra_signals` sets further signals.
+    pub(crate) fn tick(
+        &mut self,
+        law: &mut dyn ControlLaw,
+        extra_signals: &[(Signal, f64)],
+    ) -> (Adjustment, Throughput) {
         (0..STEPS_PER_TICK).for_each(|_| self.step());
         let tick = STEPS_PER_TICK as f64 * STEP.as_secs_f64();
-        let used = self.cpu_seconds - self.used_before + self.others * tick;
+        let used = self.cpu_seconds - self.used_before + self.other_cores * tick;
         self.used_before = self.cpu_seconds;
         self.cpu_of_tick = used / tick / self.cores;
-        // As the machine is read: a moving average over half a second.
+        // Smoothed as in production: a moving average over half a second.
         let weight = 1.0 - (-tick / 0.5).exp();
         self.cpu = Some(self.cpu.map_or(self.cpu_of_tick, |cpu| cpu + (self.cpu_of_tick - cpu) * weight));
-        let passing = self.gate.passing();
-        let mut readings = Readings::UNKNOWN.with_requests(&passing);
+        let throughput = self.gate.throughput();
+        let mut readings = Readings::UNKNOWN.with_requests(&throughput);
         readings.set(Signal::Cpu, self.cpu);
-        also.iter().for_each(|(signal, value)| readings.set(*signal, Some(*value)));
-        let machine = MachineFacts { cores: Some(self.cores), cpu_seconds: Some(self.cpu_seconds) };
+        extra_signals.iter().for_each(|(signal, value)| readings.set(*signal, Some(*value)));
+        let host = HostInfo { cores: Some(self.cores), cpu_seconds: Some(self.cpu_seconds) };
         let mut gate = self.gate.clone();
-        let turn = law.turn(&Seen { now: self.now(), passing, readings: &readings, machine }, &mut gate);
-        self.gate.order(turn.orders);
-        self.gate.post(turn.notice.clone());
-        (turn, passing)
+        let adjustment = law.step(&Observation { now: self.now(), throughput, readings: &readings, host }, &mut gate);
+        self.gate.set_limits(adjustment.limits);
+        self.gate.set_notice(adjustment.notice.clone());
+        (adjustment, throughput)
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    pub(crate) fn inside(&self) -> usize {
-        self.inside.len()
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.len()
     }
 }
