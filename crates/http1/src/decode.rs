@@ -1,89 +1,89 @@
-//! Bodies as they come.
+//! Incremental body decoder.
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 
-use crate::chunked::Chunked;
+use crate::chunked::ChunkedDecoder;
+use crate::error::ParseError;
 use crate::framing::Framing;
-use crate::malformed::Malformed;
 
-/// Takes a body off what was read, part by part.
+/// Splits a body off the bytes that were read, part by part.
 #[derive(Clone, Copy, Debug)]
-pub struct Decoder(State);
+pub struct Decoder(DecoderState);
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum DecoderState {
     Length(u64),
-    Chunked(Chunked),
+    Chunked(ChunkedDecoder),
     UntilClose,
     Done,
 }
 
-/// What has come of a body.
+/// Result of one decoding step.
 #[derive(Debug)]
 pub enum Decoded {
-    /// The next part.
+    /// The next part of the body.
     Data(Bytes),
-    /// The end, with trailers.
+    /// The end of the body, with trailers.
     Trailers(HeaderMap),
-    /// The end.
+    /// The end of the body.
     End,
-    /// Nothing: more has to be read.
-    More,
+    /// More input is needed.
+    NeedMore,
 }
 
 impl Decoder {
-    /// A body of this framing, before its first byte.
+    /// Creates a decoder for a body with this framing.
     pub const fn new(framing: Framing) -> Self {
         Self(match framing {
-            Framing::Empty | Framing::Length(0) => State::Done,
-            Framing::Length(length) => State::Length(length),
-            Framing::Chunked => State::Chunked(Chunked::new()),
-            Framing::UntilClose => State::UntilClose,
+            Framing::Empty | Framing::Length(0) => DecoderState::Done,
+            Framing::Length(length) => DecoderState::Length(length),
+            Framing::Chunked => DecoderState::Chunked(ChunkedDecoder::new()),
+            Framing::UntilClose => DecoderState::UntilClose,
         })
     }
 
-    /// Whether all of it has been taken.
+    /// True if the whole body was decoded.
     pub const fn is_done(&self) -> bool {
-        matches!(self.0, State::Done)
+        matches!(self.0, DecoderState::Done)
     }
 
-    /// How many bytes are still to come, if that is known.
+    /// Bytes still to come, if known.
     pub const fn remaining(&self) -> Option<u64> {
         match self.0 {
-            State::Length(left) => Some(left),
-            State::Done => Some(0),
-            State::Chunked(_) | State::UntilClose => None,
+            DecoderState::Length(remaining) => Some(remaining),
+            DecoderState::Done => Some(0),
+            DecoderState::Chunked(_) | DecoderState::UntilClose => None,
         }
     }
 
-    /// Takes the next part off the front of what was read.
-    pub fn decode(&mut self, input: &mut BytesMut) -> Result<Decoded, Malformed> {
+    /// Splits the next part off the front of `input`.
+    pub fn decode(&mut self, input: &mut BytesMut) -> Result<Decoded, ParseError> {
         let decoded = match &mut self.0 {
-            State::Length(_) | State::UntilClose if input.is_empty() => return Ok(Decoded::More),
-            State::UntilClose => return Ok(Decoded::Data(input.split().freeze())),
-            State::Length(left) => {
-                let part = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                *left -= part as u64;
-                if *left == 0 {
-                    self.0 = State::Done;
+            DecoderState::Length(_) | DecoderState::UntilClose if input.is_empty() => return Ok(Decoded::NeedMore),
+            DecoderState::UntilClose => return Ok(Decoded::Data(input.split().freeze())),
+            DecoderState::Length(remaining) => {
+                let part = input.len().min(usize::try_from(*remaining).unwrap_or(usize::MAX));
+                *remaining -= part as u64;
+                if *remaining == 0 {
+                    self.0 = DecoderState::Done;
                 }
                 return Ok(Decoded::Data(input.split_to(part).freeze()));
             }
-            State::Chunked(chunked) => chunked.decode(input)?,
-            State::Done => Decoded::End,
+            DecoderState::Chunked(chunked) => chunked.decode(input)?,
+            DecoderState::Done => Decoded::End,
         };
         if matches!(decoded, Decoded::Trailers(_) | Decoded::End) {
-            self.0 = State::Done;
+            self.0 = DecoderState::Done;
         }
         Ok(decoded)
     }
 
-    /// The connection has ended. That is the end of a body that has no other; any other has broken off.
-    pub fn close(&mut self) -> Result<(), Malformed> {
-        match std::mem::replace(&mut self.0, State::Done) {
-            State::Done | State::UntilClose => Ok(()),
-            State::Length(_) | State::Chunked(_) => Err(Malformed::BrokenOff),
+    /// Handles the end of the connection. It ends a body that is framed by it; any other body is incomplete.
+    pub fn close(&mut self) -> Result<(), ParseError> {
+        match std::mem::replace(&mut self.0, DecoderState::Done) {
+            DecoderState::Done | DecoderState::UntilClose => Ok(()),
+            DecoderState::Length(_) | DecoderState::Chunked(_) => Err(ParseError::UnexpectedEof),
         }
     }
 }
@@ -92,8 +92,8 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    /// What comes of bytes that arrive in pieces.
-    fn decoded(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, HeaderMap, BytesMut), Malformed> {
+    /// Decodes bytes that arrive in these pieces.
+    fn decoded(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, HeaderMap, BytesMut), ParseError> {
         let (mut decoder, mut input) = (Decoder::new(framing), BytesMut::new());
         let (mut body, mut trailers) = (Vec::new(), HeaderMap::new());
         for piece in pieces {
@@ -101,8 +101,8 @@ mod tests {
             loop {
                 match decoder.decode(&mut input)? {
                     Decoded::Data(data) => body.extend_from_slice(&data),
-                    Decoded::Trailers(told) => trailers = told,
-                    Decoded::End | Decoded::More => break,
+                    Decoded::Trailers(received) => trailers = received,
+                    Decoded::End | Decoded::NeedMore => break,
                 }
             }
         }
@@ -112,20 +112,20 @@ mod tests {
 
     #[test]
     fn a_body_ends_where_its_framing_says() {
-        let (body, _, rest) = decoded(Framing::Length(5), &[b"hel", b"loGET"]).unwrap();
-        assert_eq!((&body[..], &rest[..]), (&b"hello"[..], &b"GET"[..]));
-        assert_eq!(decoded(Framing::Length(5), &[b"hell"]).unwrap_err(), Malformed::BrokenOff);
+        let (body, _, remaining) = decoded(Framing::Length(5), &[b"hel", b"loGET"]).unwrap();
+        assert_eq!((&body[..], &remaining[..]), (&b"hello"[..], &b"GET"[..]));
+        assert_eq!(decoded(Framing::Length(5), &[b"hell"]).unwrap_err(), ParseError::UnexpectedEof);
         assert_eq!(decoded(Framing::UntilClose, &[b"hel", b"lo"]).unwrap().0, b"hello");
-        let (body, _, rest) = decoded(Framing::Empty, &[b"GET"]).unwrap();
-        assert_eq!((&body[..], &rest[..]), (&b""[..], &b"GET"[..]));
+        let (body, _, remaining) = decoded(Framing::Empty, &[b"GET"]).unwrap();
+        assert_eq!((&body[..], &remaining[..]), (&b""[..], &b"GET"[..]));
     }
 
     #[test]
     fn chunks_may_be_cut_anywhere() {
         let whole = b"5;a=b\r\nhello\r\n00a \r\n0123456789\r\n0\r\nX-Sum: 5\r\n\r\nGET";
         for cut in 0..whole.len() {
-            let (body, trailers, rest) = decoded(Framing::Chunked, &[&whole[..cut], &whole[cut..]]).unwrap();
-            assert_eq!((&body[..], &rest[..]), (&b"hello0123456789"[..], &b"GET"[..]), "{cut}");
+            let (body, trailers, remaining) = decoded(Framing::Chunked, &[&whole[..cut], &whole[cut..]]).unwrap();
+            assert_eq!((&body[..], &remaining[..]), (&b"hello0123456789"[..], &b"GET"[..]), "{cut}");
             assert_eq!(trailers["x-sum"], "5");
         }
         let bytes: Vec<&[u8]> = whole.chunks(1).collect();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_the_end() {
+    fn invalid_chunks_are_errors() {
         for text in [
             "-5\r\n",
             "10000000000000005\r\n",
@@ -150,22 +150,26 @@ mod tests {
             " 5\r\n",
             "5\rhello",
         ] {
-            assert_eq!(decoded(Framing::Chunked, &[text.as_bytes()]).unwrap_err(), Malformed::Chunk, "{text:?}");
+            assert_eq!(decoded(Framing::Chunked, &[text.as_bytes()]).unwrap_err(), ParseError::Chunk, "{text:?}");
         }
         for text in ["", "5", "5\r\nhel", "5\r\nhello\r\n", "0\r\n", "0\r\na: b\r\n"] {
-            assert_eq!(decoded(Framing::Chunked, &[text.as_bytes()]).unwrap_err(), Malformed::BrokenOff, "{text:?}");
+            assert_eq!(
+                decoded(Framing::Chunked, &[text.as_bytes()]).unwrap_err(),
+                ParseError::UnexpectedEof,
+                "{text:?}"
+            );
         }
     }
 
     #[test]
-    fn nothing_goes_on_without_end() {
+    fn extensions_and_trailers_are_bounded() {
         let long = format!("5;{}", "a".repeat(64 << 10));
-        assert_eq!(decoded(Framing::Chunked, &[long.as_bytes()]).unwrap_err(), Malformed::Chunk);
+        assert_eq!(decoded(Framing::Chunked, &[long.as_bytes()]).unwrap_err(), ParseError::Chunk);
         let many = format!("1;{}\r\na\r\n", "a".repeat(1_000)).repeat(100);
-        assert_eq!(decoded(Framing::Chunked, &[many.as_bytes()]).unwrap_err(), Malformed::Chunk);
+        assert_eq!(decoded(Framing::Chunked, &[many.as_bytes()]).unwrap_err(), ParseError::Chunk);
         for trailers in ["a: b\r\n".repeat(101), format!("a: {}", "b".repeat(64 << 10))] {
             let text = format!("0\r\n{trailers}\r\n");
-            assert_eq!(decoded(Framing::Chunked, &[text.as_bytes()]).unwrap_err(), Malformed::Trailers);
+            assert_eq!(decoded(Framing::Chunked, &[text.as_bytes()]).unwrap_err(), ParseError::Trailers);
         }
     }
 }

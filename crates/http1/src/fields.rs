@@ -1,27 +1,27 @@
-//! Header lines, from where they stand among the bytes to a map.
+//! Header fields: from byte spans in the input to a header map.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 
-use crate::framing::Signs;
-use crate::malformed::Malformed;
+use crate::error::ParseError;
+use crate::framing::FramingHeaders;
 
-/// The most header lines of a head.
-pub(crate) const MOST: usize = 100;
+/// Maximum number of header lines per head.
+pub(crate) const MAX_HEADERS: usize = 100;
 
-/// Room for what a gateway adds to a head: growing the map costs more than the adding.
-const ADDED: usize = 4;
+/// Extra capacity of the map for headers that a gateway adds; growing the map later costs more.
+const EXTRA_HEADERS: usize = 4;
 
-/// From where to where something stands.
+/// A range of bytes in a buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct ByteSpan {
     start: u32,
     end: u32,
 }
 
-impl Span {
+impl ByteSpan {
     pub(crate) const fn new(start: usize, end: usize) -> Self {
         Self { start: start as u32, end: end as u32 }
     }
@@ -34,13 +34,13 @@ impl Span {
         self.end as usize
     }
 
-    /// Of a part of `whole`.
+    /// Computes the span of `part`, which must lie within `whole`.
     pub(crate) fn of(part: &[u8], whole: &[u8]) -> Self {
         let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
         Self::new(start, start + part.len())
     }
 
-    /// The part, of the same bytes in shared hands.
+    /// The span as a shared slice of `whole`.
     pub(crate) fn in_bytes(self, whole: &Bytes) -> Bytes {
         whole.slice(self.start as usize..self.end as usize)
     }
@@ -50,39 +50,39 @@ impl Span {
     }
 }
 
-/// Where the names and values of a head stand.
-pub(crate) type Spans = SmallVec<[(Span, Span); 16]>;
+/// Spans of the header names and values of a head.
+pub(crate) type Spans = SmallVec<[(ByteSpan, ByteSpan); 16]>;
 
 pub(crate) fn spans(lines: &[httparse::Header<'_>], whole: &[u8]) -> Spans {
-    lines.iter().map(|line| (Span::of(line.name.as_bytes(), whole), Span::of(line.value, whole))).collect()
+    lines.iter().map(|line| (ByteSpan::of(line.name.as_bytes(), whole), ByteSpan::of(line.value, whole))).collect()
 }
 
-/// The map of a head's lines, and what they say about its body.
-pub(crate) fn gather(spans: &Spans, head: &Bytes) -> Result<(HeaderMap, Signs), Malformed> {
-    let mut headers = HeaderMap::with_capacity(spans.len() + ADDED);
-    let mut signs = Signs::default();
+/// Builds the header map of a head and collects its framing headers.
+pub(crate) fn parse_headers(spans: &Spans, head: &Bytes) -> Result<(HeaderMap, FramingHeaders), ParseError> {
+    let mut headers = HeaderMap::with_capacity(spans.len() + EXTRA_HEADERS);
+    let mut framing = FramingHeaders::default();
     for (name, value) in spans {
-        let name = HeaderName::from_bytes(name.in_slice(head)).map_err(|_| Malformed::Field)?;
-        let value = HeaderValue::from_maybe_shared(value.in_bytes(head)).map_err(|_| Malformed::Field)?;
+        let name = HeaderName::from_bytes(name.in_slice(head)).map_err(|_| ParseError::Header)?;
+        let value = HeaderValue::from_maybe_shared(value.in_bytes(head)).map_err(|_| ParseError::Header)?;
         match name {
-            CONTENT_LENGTH if !signs.length(value.as_bytes())? => continue,
-            TRANSFER_ENCODING => signs.coding(value.as_bytes()),
-            CONNECTION => signs.connection(value.as_bytes()),
-            TE => signs.te(&value),
-            EXPECT => signs.expects_continue |= value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
+            CONTENT_LENGTH if !framing.add_content_length(value.as_bytes())? => continue,
+            TRANSFER_ENCODING => framing.add_transfer_encoding(value.as_bytes()),
+            CONNECTION => framing.add_connection(value.as_bytes()),
+            TE => framing.add_te(&value),
+            EXPECT => framing.expects_continue |= value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
             _ => {}
         }
-        headers.try_append(name, value).map_err(|_| Malformed::TooLarge)?;
+        headers.try_append(name, value).map_err(|_| ParseError::TooLarge)?;
     }
-    Ok((headers, signs))
+    Ok((headers, framing))
 }
 
-/// The map of lines alone, up to the empty one behind them.
-pub(crate) fn map(text: Bytes) -> Result<HeaderMap, Malformed> {
-    let mut lines = [httparse::EMPTY_HEADER; MOST];
+/// Parses header lines without a start line, up to the empty line, into a map.
+pub(crate) fn parse_map(text: Bytes) -> Result<HeaderMap, ParseError> {
+    let mut lines = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let spans = match httparse::parse_headers(&text, &mut lines) {
         Ok(httparse::Status::Complete((_, lines))) => spans(lines, &text),
-        _ => return Err(Malformed::Field),
+        _ => return Err(ParseError::Header),
     };
-    gather(&spans, &text).map(|(map, _)| map)
+    parse_headers(&spans, &text).map(|(map, _)| map)
 }

@@ -1,34 +1,34 @@
-//! Where a body ends (RFC 9112, 6).
+//! Message framing: how the end of a body is determined (RFC 9112, section 6).
 
 use http::HeaderValue;
 
-use crate::malformed::Malformed;
+use crate::error::ParseError;
 
-/// How a body is framed.
+/// Framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is none.
+    /// There is no body.
     Empty,
-    /// So many bytes. Zero is a body too, though nothing comes of it.
+    /// A body of this many bytes. Zero is an explicit empty body.
     Length(u64),
-    /// In chunks, each with its length.
+    /// The chunked transfer coding.
     Chunked,
-    /// Up to the end of the connection. Answers only.
+    /// The body ends with the connection. Responses only.
     UntilClose,
 }
 
-/// The longest body that is taken for one. What is longer is no length that anybody means.
-const LONGEST: u64 = u64::MAX - 2;
+/// Largest accepted `Content-Length`; larger values are treated as errors.
+const MAX_CONTENT_LENGTH: u64 = u64::MAX - 2;
 
-/// What the header lines of a message say about its body and its connection, gathered as they are read.
+/// Header values that determine framing and connection reuse, collected while the head is parsed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Signs {
+pub(crate) struct FramingHeaders {
     length: Option<u64>,
-    /// Whether there are several lengths, and they differ.
-    contradicts: bool,
+    /// Set if there are several lengths that differ.
+    is_contradictory: bool,
     pub(crate) coding: Option<Coding>,
-    /// Whether there are codings besides chunks.
-    pub(crate) is_coded: bool,
+    /// Set if there are transfer codings other than chunked.
+    pub(crate) has_other_coding: bool,
     /// `Connection: close`.
     pub(crate) close: bool,
     /// `Connection: keep-alive`.
@@ -36,77 +36,77 @@ pub(crate) struct Signs {
     /// `Expect: 100-continue`.
     pub(crate) expects_continue: bool,
     /// `TE: trailers`.
-    pub(crate) takes_trailers: bool,
+    pub(crate) accepts_trailers: bool,
 }
 
-/// What the last transfer coding is.
+/// The last transfer coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Chunked,
     Other,
 }
 
-impl Signs {
-    /// A line of `Content-Length`. Answers whether it is the first of its kind; the same once more adds nothing.
-    pub(crate) fn length(&mut self, value: &[u8]) -> Result<bool, Malformed> {
-        let length = length_of(value)?;
+impl FramingHeaders {
+    /// Adds a `Content-Length` value. Returns true if it is the first; an identical repetition adds nothing.
+    pub(crate) fn add_content_length(&mut self, value: &[u8]) -> Result<bool, ParseError> {
+        let length = parse_length(value)?;
         let known = self.length.replace(length);
-        self.contradicts |= known.is_some_and(|known| known != length);
+        self.is_contradictory |= known.is_some_and(|known| known != length);
         Ok(known.is_none())
     }
 
-    /// The length, if there is one, and it is one.
-    pub(crate) const fn told_length(&self) -> Result<Option<u64>, Malformed> {
-        if self.contradicts { Err(Malformed::Length) } else { Ok(self.length) }
+    /// The content length, if there is one; an error if there are several that differ.
+    pub(crate) const fn content_length(&self) -> Result<Option<u64>, ParseError> {
+        if self.is_contradictory { Err(ParseError::Length) } else { Ok(self.length) }
     }
 
-    /// Whether a length is told at all.
-    pub(crate) const fn tells_length(&self) -> bool {
+    /// True if there is a `Content-Length`.
+    pub(crate) const fn has_content_length(&self) -> bool {
         self.length.is_some()
     }
 
-    /// A line of `Transfer-Encoding`. What comes last counts: codings are applied in their order.
-    pub(crate) fn coding(&mut self, value: &[u8]) {
+    /// Adds a `Transfer-Encoding` value. The last coding counts, because codings are applied in order.
+    pub(crate) fn add_transfer_encoding(&mut self, value: &[u8]) {
         let last = value.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
         let is_chunked = last.eq_ignore_ascii_case(b"chunked");
         self.coding = Some(if is_chunked { Coding::Chunked } else { Coding::Other });
         let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        self.is_coded |= codings.any(|coding| !coding.eq_ignore_ascii_case(b"chunked"));
+        self.has_other_coding |= codings.any(|coding| !coding.eq_ignore_ascii_case(b"chunked"));
     }
 
-    /// A line of `TE`.
-    pub(crate) fn te(&mut self, value: &HeaderValue) {
+    /// Adds a `TE` value.
+    pub(crate) fn add_te(&mut self, value: &HeaderValue) {
         let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        self.takes_trailers |= codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
+        self.accepts_trailers |= codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
     }
 
-    /// A line of `Connection`.
-    pub(crate) fn connection(&mut self, value: &[u8]) {
+    /// Adds a `Connection` value.
+    pub(crate) fn add_connection(&mut self, value: &[u8]) {
         for token in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             self.close |= token.eq_ignore_ascii_case(b"close");
             self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
         }
     }
 
-    /// Whether another message may follow in the connection, as far as these lines say.
-    pub(crate) const fn goes_on(&self, is_1_1: bool) -> bool {
-        !self.close && (is_1_1 || self.keep_alive)
+    /// True if these headers allow another message on the connection.
+    pub(crate) const fn is_persistent(&self, is_http11: bool) -> bool {
+        !self.close && (is_http11 || self.keep_alive)
     }
 }
 
-/// Digits, and nothing else.
-fn length_of(text: &[u8]) -> Result<u64, Malformed> {
+/// Parses a decimal number that consists of digits only.
+fn parse_length(text: &[u8]) -> Result<u64, ParseError> {
     if text.is_empty() {
-        return Err(Malformed::Length);
+        return Err(ParseError::Length);
     }
     let length = text.iter().try_fold(0u64, |length, byte| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         length.checked_mul(10)?.checked_add(digit)
     });
     match length {
-        Some(length) if length <= LONGEST => Ok(length),
-        Some(_) => Err(Malformed::TooLarge),
-        None => Err(Malformed::Length),
+        Some(length) if length <= MAX_CONTENT_LENGTH => Ok(length),
+        Some(_) => Err(ParseError::TooLarge),
+        None => Err(ParseError::Length),
     }
 }
 
@@ -115,28 +115,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_digits_are_a_length() {
+    fn a_content_length_is_digits_only() {
         for (text, expected) in [
             ("0", Ok(0)),
             ("5", Ok(5)),
             ("0005", Ok(5)),
-            ("18446744073709551613", Ok(LONGEST)),
-            ("18446744073709551615", Err(Malformed::TooLarge)),
-            ("18446744073709551616", Err(Malformed::Length)),
-            ("", Err(Malformed::Length)),
-            ("+5", Err(Malformed::Length)),
-            ("-5", Err(Malformed::Length)),
-            ("5, 5", Err(Malformed::Length)),
-            ("0x5", Err(Malformed::Length)),
-            ("5.0", Err(Malformed::Length)),
-            ("5 ", Err(Malformed::Length)),
+            ("18446744073709551613", Ok(MAX_CONTENT_LENGTH)),
+            ("18446744073709551615", Err(ParseError::TooLarge)),
+            ("18446744073709551616", Err(ParseError::Length)),
+            ("", Err(ParseError::Length)),
+            ("+5", Err(ParseError::Length)),
+            ("-5", Err(ParseError::Length)),
+            ("5, 5", Err(ParseError::Length)),
+            ("0x5", Err(ParseError::Length)),
+            ("5.0", Err(ParseError::Length)),
+            ("5 ", Err(ParseError::Length)),
         ] {
-            assert_eq!(length_of(text.as_bytes()), expected, "{text:?}");
+            assert_eq!(parse_length(text.as_bytes()), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn the_last_coding_counts() {
+    fn the_last_transfer_coding_counts() {
         for (lines, expected) in [
             (&["chunked"][..], Coding::Chunked),
             (&["Chunked"], Coding::Chunked),
@@ -150,9 +150,9 @@ mod tests {
             (&["xchunked"], Coding::Other),
             (&[""], Coding::Other),
         ] {
-            let mut signs = Signs::default();
-            lines.iter().for_each(|line| signs.coding(line.as_bytes()));
-            assert_eq!(signs.coding, Some(expected), "{lines:?}");
+            let mut framing = FramingHeaders::default();
+            lines.iter().for_each(|line| framing.add_transfer_encoding(line.as_bytes()));
+            assert_eq!(framing.coding, Some(expected), "{lines:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading the head of an answer.
+//! Parser for the head of a response.
 
 use std::mem::MaybeUninit;
 
@@ -6,139 +6,144 @@ use bytes::BytesMut;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
 
+use crate::error::ParseError;
 use crate::fields;
-use crate::framing::{Coding, Framing, Signs};
-use crate::lines::{self, Lines};
-use crate::malformed::Malformed;
+use crate::framing::{Coding, Framing, FramingHeaders};
+use crate::raw_headers::{self, RawHeaders};
 
-/// An answer's head, and what comes behind it.
+/// A parsed response head and the properties of its message.
 #[derive(Debug)]
 pub struct ReadResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
-    pub head: Head,
-    /// How the body is framed.
+    pub head: ResponseHead,
+    /// Framing of the body.
     pub framing: Framing,
-    /// Whether the connection can carry another request.
-    pub goes_on: bool,
+    /// True if the connection can carry another request.
+    pub keep_alive: bool,
 }
 
-/// The headers of an answer: those that are passed on, as lines, or all of them in a map.
+/// The headers of a response: either the end-to-end headers as raw lines, or all headers as a map.
 #[derive(Debug, Default)]
-pub struct Head {
-    lines: Option<Lines>,
-    /// Empty as long as there are lines.
+pub struct ResponseHead {
+    raw: Option<RawHeaders>,
+    /// Empty while the headers are raw.
     map: HeaderMap,
 }
 
-impl From<HeaderMap> for Head {
+impl From<HeaderMap> for ResponseHead {
     fn from(map: HeaderMap) -> Self {
-        Self { lines: None, map }
+        Self { raw: None, map }
     }
 }
 
-impl From<Lines> for Head {
-    fn from(lines: Lines) -> Self {
-        Self { lines: Some(lines), map: HeaderMap::new() }
+impl From<RawHeaders> for ResponseHead {
+    fn from(raw: RawHeaders) -> Self {
+        Self { raw: Some(raw), map: HeaderMap::new() }
     }
 }
 
-impl Head {
-    /// Those that are passed on as they stand, if any are.
-    pub const fn lines(&self) -> Option<&Lines> {
-        self.lines.as_ref()
+impl ResponseHead {
+    /// The raw header lines, if the headers are kept raw.
+    pub const fn raw(&self) -> Option<&RawHeaders> {
+        self.raw.as_ref()
     }
 
-    /// All of them, unless they are [lines](Self::lines).
+    /// All headers, unless they are [raw](Self::raw).
     pub const fn map(&self) -> &HeaderMap {
         &self.map
     }
 
-    /// All of them in a map, to be looked at and changed.
+    /// All headers as a map that can be changed; converts raw headers.
     pub fn map_mut(&mut self) -> &mut HeaderMap {
-        if let Some(lines) = self.lines.take() {
-            // They were lines of a head when they were read, and are so still.
-            self.map = lines.into_map().unwrap_or_default();
+        if let Some(raw) = self.raw.take() {
+            // The lines were parsed as headers before, so parsing succeeds again.
+            self.map = raw.into_map().unwrap_or_default();
         }
         &mut self.map
     }
 }
 
-/// What the headers of an answer are wanted for.
+/// Representation of the response headers that the caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// To be looked at.
+pub enum HeaderMode {
+    /// A map, to inspect the headers.
     Map,
-    /// To be passed on, if that is all there is to it.
-    Lines,
+    /// Raw lines to forward, if the head allows it.
+    Raw,
 }
 
-/// Takes the head of the answer to a request of this method off the front of what was read; `None` if it is not
-/// there whole. A head may be `longest` bytes long.
+/// Splits the head of the response to a request with this method off the front of `input`; `None` if it is
+/// incomplete. A head may have at most `max_header_size` bytes.
 pub fn read_response(
     input: &mut BytesMut,
     method: &Method,
-    longest: usize,
-    wanted: Wanted,
-) -> Result<Option<ReadResponse>, Malformed> {
-    let mut lines = [MaybeUninit::uninit(); fields::MOST];
+    max_header_size: usize,
+    mode: HeaderMode,
+) -> Result<Option<ReadResponse>, ParseError> {
+    let mut lines = [MaybeUninit::uninit(); fields::MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let length = match config.parse_response_with_uninit_headers(&mut parsed, input, &mut lines) {
-        Ok(httparse::Status::Complete(length)) if length <= longest => length,
-        Ok(httparse::Status::Partial) if input.len() < longest => return Ok(None),
-        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(Malformed::TooLarge),
-        Err(httparse::Error::HeaderName | httparse::Error::HeaderValue) => return Err(Malformed::Field),
-        Err(_) => return Err(Malformed::FirstLine),
+        Ok(httparse::Status::Complete(length)) if length <= max_header_size => length,
+        Ok(httparse::Status::Partial) if input.len() < max_header_size => return Ok(None),
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(ParseError::TooLarge),
+        Err(httparse::Error::HeaderName | httparse::Error::HeaderValue) => return Err(ParseError::Header),
+        Err(_) => return Err(ParseError::StartLine),
     };
-    let (Some(version), Some(status)) = (parsed.version, parsed.code) else { return Err(Malformed::FirstLine) };
-    let status = StatusCode::from_u16(status).map_err(|_| Malformed::FirstLine)?;
-    let is_1_1 = version == 1;
-    let found = match wanted {
-        Wanted::Lines if may_be_lines(status) => lines::find(parsed.headers, input, length)?,
+    let (Some(version), Some(status)) = (parsed.version, parsed.code) else { return Err(ParseError::StartLine) };
+    let status = StatusCode::from_u16(status).map_err(|_| ParseError::StartLine)?;
+    let is_http11 = version == 1;
+    let scan = match mode {
+        HeaderMode::Raw if can_stay_raw(status) => raw_headers::scan(parsed.headers, input, length)?,
         _ => None,
     };
-    if let Some(found) = found {
-        let framing = framing(&found.signs, is_1_1, status, method)?;
-        let goes_on = found.signs.goes_on(is_1_1) && framing != Framing::UntilClose;
-        let lines = found.in_bytes(input.split_to(length).freeze())?;
-        return Ok(Some(ReadResponse { status, head: lines.into(), framing, goes_on }));
+    if let Some(scan) = scan {
+        let framing = framing(&scan.framing, is_http11, status, method)?;
+        let keep_alive = scan.framing.is_persistent(is_http11) && framing != Framing::UntilClose;
+        let raw = scan.into_raw_headers(input.split_to(length).freeze())?;
+        return Ok(Some(ReadResponse { status, head: raw.into(), framing, keep_alive }));
     }
     let spans = fields::spans(parsed.headers, input);
     let bytes = input.split_to(length).freeze();
-    let (mut headers, signs) = fields::gather(&spans, &bytes)?;
-    let framing = framing(&signs, is_1_1, status, method)?;
-    let mut goes_on = signs.goes_on(is_1_1);
-    if framing == Framing::Chunked && signs.tells_length() {
+    let (mut headers, framing_headers) = fields::parse_headers(&spans, &bytes)?;
+    let framing = framing(&framing_headers, is_http11, status, method)?;
+    let mut keep_alive = framing_headers.is_persistent(is_http11);
+    if framing == Framing::Chunked && framing_headers.has_content_length() {
         headers.remove(CONTENT_LENGTH);
-        goes_on = false;
+        keep_alive = false;
     }
-    // Behind a switch of protocols there is no HTTP any more, whether anybody asked for it or not.
-    goes_on &= framing != Framing::UntilClose && status != StatusCode::SWITCHING_PROTOCOLS;
-    Ok(Some(ReadResponse { status, head: headers.into(), framing, goes_on }))
+    // After a protocol switch the connection no longer carries HTTP, whether the switch was requested or not.
+    keep_alive &= framing != Framing::UntilClose && status != StatusCode::SWITCHING_PROTOCOLS;
+    Ok(Some(ReadResponse { status, head: headers.into(), framing, keep_alive }))
 }
 
-/// How the body behind a head with these signs is framed (RFC 9112, 6.3).
-fn framing(signs: &Signs, is_1_1: bool, status: StatusCode, method: &Method) -> Result<Framing, Malformed> {
-    Ok(match signs.coding {
-        Some(_) if !is_1_1 => return Err(Malformed::Coding),
+/// Determines the framing of the response body (RFC 9112, section 6.3).
+fn framing(
+    headers: &FramingHeaders,
+    is_http11: bool,
+    status: StatusCode,
+    method: &Method,
+) -> Result<Framing, ParseError> {
+    Ok(match headers.coding {
+        Some(_) if !is_http11 => return Err(ParseError::TransferCoding),
         _ if has_no_body(status, method) => Framing::Empty,
-        // Nobody asked for it, and to pass its bytes on as if they were not coded would be a lie.
-        Some(_) if signs.is_coded => return Err(Malformed::Coding),
+        // The client did not ask for the coding; forwarding the bytes as if they were not encoded would be wrong.
+        Some(_) if headers.has_other_coding => return Err(ParseError::TransferCoding),
         Some(Coding::Other) => Framing::UntilClose,
         Some(Coding::Chunked) => Framing::Chunked,
-        None => signs.told_length()?.map_or(Framing::UntilClose, Framing::Length),
+        None => headers.content_length()?.map_or(Framing::UntilClose, Framing::Length),
     })
 }
 
-/// Whether an answer of this status may be passed on as it stands. What comes before an answer is not, and where there is
-/// no content, its length is not told.
-fn may_be_lines(status: StatusCode) -> bool {
+/// True if the headers of a response with this status may stay raw. Interim responses are not forwarded, and
+/// 204 must not have a length.
+fn can_stay_raw(status: StatusCode) -> bool {
     !status.is_informational() && status != StatusCode::NO_CONTENT
 }
 
-/// Answers that have no body, whatever their head says (RFC 9112, 6.3).
+/// True for responses that have no body, regardless of their headers (RFC 9112, section 6.3).
 fn has_no_body(status: StatusCode, method: &Method) -> bool {
     *method == Method::HEAD
         || status.is_informational()
@@ -149,23 +154,23 @@ fn has_no_body(status: StatusCode, method: &Method) -> bool {
 mod tests {
     use super::*;
 
-    /// Both ways of reading agree.
-    fn read(method: &Method, text: &str) -> Result<ReadResponse, Malformed> {
-        let [map, lines] = [Wanted::Map, Wanted::Lines].map(|wanted| {
+    /// Reads in both header modes and checks that they agree.
+    fn read(method: &Method, text: &str) -> Result<ReadResponse, ParseError> {
+        let [map, raw] = [HeaderMode::Map, HeaderMode::Raw].map(|mode| {
             let mut input = BytesMut::from(text);
-            read_response(&mut input, method, 1_000, wanted).map(|read| read.unwrap())
+            read_response(&mut input, method, 1_000, mode).map(|read| read.unwrap())
         });
-        let known = |read: &Result<ReadResponse, Malformed>| {
-            read.as_ref().map(|read| (read.status, read.framing, read.goes_on)).map_err(|malformed| *malformed)
+        let known = |read: &Result<ReadResponse, ParseError>| {
+            read.as_ref().map(|read| (read.status, read.framing, read.keep_alive)).map_err(|malformed| *malformed)
         };
-        assert_eq!(known(&map), known(&lines), "{text}");
+        assert_eq!(known(&map), known(&raw), "{text}");
         map
     }
 
     #[test]
-    fn what_follows_a_head_is_known() {
+    fn response_framing_follows_the_rfc() {
         use Framing::{Chunked, Empty, Length, UntilClose};
-        for (method, first, lines, framing, goes_on) in [
+        for (method, first, lines, framing, keep_alive) in [
             ("GET", "HTTP/1.1 200 OK", "Content-Length: 5", Length(5), true),
             ("GET", "HTTP/1.1 200", "Content-Length: 5", Length(5), true),
             ("HEAD", "HTTP/1.1 200 OK", "Content-Length: 5", Empty, true),
@@ -183,21 +188,21 @@ mod tests {
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             let read = read(&method, &format!("{first}\r\n{lines}\r\n\r\n")).unwrap();
-            assert_eq!((read.framing, read.goes_on), (framing, goes_on), "{method} {first} {lines}");
+            assert_eq!((read.framing, read.keep_alive), (framing, keep_alive), "{method} {first} {lines}");
         }
     }
 
     #[test]
-    fn no_name_is_too_long_for_one_reader_and_not_for_the_other() {
+    fn both_header_modes_have_the_same_name_limit() {
         let text = format!("HTTP/1.1 200 OK\r\n{}: 1\r\nContent-Length: 0\r\n\r\n", "n".repeat(65_536));
-        for wanted in [Wanted::Map, Wanted::Lines] {
-            let read = read_response(&mut BytesMut::from(text.as_str()), &Method::GET, 256 << 10, wanted);
-            assert_eq!(read.unwrap_err(), Malformed::Field);
+        for mode in [HeaderMode::Map, HeaderMode::Raw] {
+            let read = read_response(&mut BytesMut::from(text.as_str()), &Method::GET, 256 << 10, mode);
+            assert_eq!(read.unwrap_err(), ParseError::Header);
         }
     }
 
     #[test]
-    fn what_is_no_answer_is_none() {
+    fn invalid_responses_are_rejected() {
         for text in [
             "nonsense\r\n\r\n",
             "HTTP/1.1 2000 OK\r\n\r\n",

@@ -1,8 +1,8 @@
-//! Writing messages.
+//! Serializer for HTTP/1.1 messages.
 
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 
-/// The first line of a request.
+/// Writes a request line.
 pub fn write_request_line(output: &mut Vec<u8>, method: &Method, target: &str) {
     output.extend_from_slice(method.as_str().as_bytes());
     output.push(b' ');
@@ -10,7 +10,7 @@ pub fn write_request_line(output: &mut Vec<u8>, method: &Method, target: &str) {
     output.extend_from_slice(b" HTTP/1.1\r\n");
 }
 
-/// The first line of an answer.
+/// Writes a status line.
 pub fn write_status_line(output: &mut Vec<u8>, status: StatusCode) {
     if status == StatusCode::OK {
         output.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
@@ -23,14 +23,14 @@ pub fn write_status_line(output: &mut Vec<u8>, status: StatusCode) {
     output.extend_from_slice(b"\r\n");
 }
 
-/// Header lines, without the empty line behind them.
+/// Writes header lines, without the empty line after them.
 pub(crate) fn write_fields(output: &mut Vec<u8>, headers: &HeaderMap) {
     for (name, value) in headers {
         write_field(output, name, value.as_bytes());
     }
 }
 
-/// A header line.
+/// Writes a header line.
 pub fn write_field(output: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     let name = name.as_str().as_bytes();
     output.reserve(name.len() + value.len() + 4);
@@ -40,23 +40,23 @@ pub fn write_field(output: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     output.extend_from_slice(b"\r\n");
 }
 
-/// The line before a chunk of so many bytes. Behind the chunk comes `\r\n`.
+/// Writes the size line of a chunk with this many bytes. The caller writes `\r\n` after the data.
 ///
-/// A chunk of nothing would be the last one: whoever has nothing to say writes none.
+/// The length must not be zero: an empty chunk ends the body.
 pub fn write_chunk(output: &mut Vec<u8>, length: usize) {
-    debug_assert!(length > 0, "it would be the last one");
+    debug_assert!(length > 0, "an empty chunk ends the body");
     let mut digits = [0; usize::BITS as usize / 4];
-    let (mut left, mut first) = (length, digits.len());
-    while left > 0 {
+    let (mut remaining, mut first) = (length, digits.len());
+    while remaining > 0 {
         first -= 1;
-        digits[first] = b"0123456789ABCDEF"[left & 0xf];
-        left >>= 4;
+        digits[first] = b"0123456789ABCDEF"[remaining & 0xf];
+        remaining >>= 4;
     }
     output.extend_from_slice(&digits[first..]);
     output.extend_from_slice(b"\r\n");
 }
 
-/// The end of a body in chunks.
+/// Writes the last chunk and the trailers.
 pub fn write_last_chunk(output: &mut Vec<u8>, trailers: Option<&HeaderMap>) {
     output.extend_from_slice(b"0\r\n");
     if let Some(trailers) = trailers {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_as_the_standard_says() {
+    fn written_messages_follow_the_rfc() {
         let mut output = Vec::new();
         write_request_line(&mut output, &Method::GET, "/a?b");
         write_status_line(&mut output, StatusCode::OK);

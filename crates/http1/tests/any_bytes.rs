@@ -1,16 +1,16 @@
-//! Whatever comes, and however it is cut.
+//! Property tests of the parser: arbitrary input in arbitrary segments.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use bytes::BytesMut;
 use http::Method;
 use proptest::prelude::*;
 use sluicegate_http1::{
-    Decoded, Decoder, Framing, Malformed, Wanted, read_request, read_response, write_chunk, write_last_chunk,
+    Decoded, Decoder, Framing, HeaderMode, ParseError, read_request, read_response, write_chunk, write_last_chunk,
 };
 
-const LONGEST: usize = 2_000;
+const MAX_HEAD: usize = 2_000;
 
-/// A request as it was read.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     line: String,
@@ -19,40 +19,40 @@ struct Request {
     body: Vec<u8>,
 }
 
-/// What is read of a connection: requests with their bodies, and how it ended.
+/// Result of reading a connection: requests with bodies, and the error that ended it.
 #[derive(Debug, PartialEq, Eq)]
-struct Read {
+struct ReadConnection {
     requests: Vec<Request>,
-    fault: Option<Malformed>,
-    /// What is left that is not a whole request.
-    rest: Vec<u8>,
+    error: Option<ParseError>,
+    /// Remaining input that is not a complete request.
+    remaining: Vec<u8>,
 }
 
-/// Reads a connection whose bytes come in these pieces.
-fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
-    let mut read = Read { requests: Vec::new(), fault: None, rest: Vec::new() };
+/// Reads a connection whose bytes arrive in these pieces.
+fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> ReadConnection {
+    let mut read = ReadConnection { requests: Vec::new(), error: None, remaining: Vec::new() };
     let (mut input, mut body) = (BytesMut::new(), Decoder::new(Framing::Empty));
     for piece in pieces {
         input.extend_from_slice(piece);
-        if let Err(fault) = read_on(&mut read, &mut input, &mut body) {
-            read.fault = Some(fault);
+        if let Err(error) = read_available(&mut read, &mut input, &mut body) {
+            read.error = Some(error);
             return read;
         }
     }
-    read.rest = input.to_vec();
+    read.remaining = input.to_vec();
     read
 }
 
-fn read_on(read: &mut Read, input: &mut BytesMut, body: &mut Decoder) -> Result<(), Malformed> {
+fn read_available(read: &mut ReadConnection, input: &mut BytesMut, body: &mut Decoder) -> Result<(), ParseError> {
     loop {
         while !body.is_done() {
             match body.decode(input)? {
                 Decoded::Data(data) => read.requests.last_mut().unwrap().body.extend_from_slice(&data),
-                Decoded::More => return Ok(()),
+                Decoded::NeedMore => return Ok(()),
                 Decoded::Trailers(_) | Decoded::End => {}
             }
         }
-        let Some(request) = read_request(input, LONGEST)? else { return Ok(()) };
+        let Some(request) = read_request(input, MAX_HEAD)? else { return Ok(()) };
         let head = request.head;
         let fields = head.headers().iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
         let line = format!("{} {} {:?}", head.method(), head.uri(), head.version());
@@ -61,12 +61,12 @@ fn read_on(read: &mut Read, input: &mut BytesMut, body: &mut Decoder) -> Result<
     }
 }
 
-/// What is never passed on.
-const OF_HOP: [&str; 6] =
+/// Headers that are never forwarded.
+const HOP_BY_HOP: [&str; 6] =
     ["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "http2-settings", "transfer-encoding"];
 
-/// Bytes that look like an answer, more or less.
-fn almost_answers() -> impl Strategy<Value = Vec<u8>> {
+/// Byte strings that resemble a response.
+fn near_responses() -> impl Strategy<Value = Vec<u8>> {
     let line = |text: &'static str| Just(text.as_bytes().to_vec());
     let first = prop_oneof![
         6 => line("HTTP/1.1 200 OK\r\n"),
@@ -98,8 +98,8 @@ fn almost_answers() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(first, parts, end, body)| [first, parts.concat(), end, body].concat())
 }
 
-/// Bytes that look like requests, more or less.
-fn almost_requests() -> impl Strategy<Value = Vec<u8>> {
+/// Byte strings that resemble requests.
+fn near_requests() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         4 => Just(b"GET / HTTP/1.1\r\n".to_vec()),
         2 => Just(b"POST /a?b HTTP/1.1\r\n".to_vec()),
@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn what_is_read_does_not_depend_on_how_it_is_cut(bytes in almost_requests(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+    fn parsing_does_not_depend_on_segmentation(bytes in near_requests(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         cuts.sort_unstable();
         let ends = cuts.iter().copied().chain([bytes.len()]);
@@ -132,27 +132,27 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_much(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         read([&bytes[..]]);
         let mut input = BytesMut::from(&bytes[..]);
-        drop(read_response(&mut input, &Method::GET, LONGEST, Wanted::Map));
+        drop(read_response(&mut input, &Method::GET, MAX_HEAD, HeaderMode::Map));
     }
 
     #[test]
-    fn an_answer_is_the_same_whatever_it_is_wanted_for(bytes in almost_answers(), is_head in any::<bool>()) {
+    fn both_header_modes_agree(bytes in near_responses(), is_head in any::<bool>()) {
         let method = if is_head { Method::HEAD } else { Method::GET };
-        let [(map, map_rest), (lines, lines_rest)] = [Wanted::Map, Wanted::Lines].map(|wanted| {
+        let [(map, map_rest), (lines, lines_rest)] = [HeaderMode::Map, HeaderMode::Raw].map(|wanted| {
             let mut input = BytesMut::from(&bytes[..]);
-            (read_response(&mut input, &method, LONGEST, wanted), input)
+            (read_response(&mut input, &method, MAX_HEAD, wanted), input)
         });
         match (map, lines) {
             (Ok(Some(map)), Ok(Some(lines))) => {
                 prop_assert_eq!(map_rest, lines_rest);
-                prop_assert_eq!((map.status, map.framing, map.goes_on), (lines.status, lines.framing, lines.goes_on));
-                prop_assert!(map.head.lines().is_none());
+                prop_assert_eq!((map.status, map.framing, map.keep_alive), (lines.status, lines.framing, lines.keep_alive));
+                prop_assert!(map.head.raw().is_none());
                 let (mut all, mut passed_on) = (map.head.map().clone(), lines.head);
-                if let Some(lines) = passed_on.lines() {
-                    for name in OF_HOP {
+                if let Some(lines) = passed_on.raw() {
+                    for name in HOP_BY_HOP {
                         all.remove(name);
                     }
                     prop_assert_eq!(lines.has_date(), all.contains_key("date"));
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_again(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8)) {
+    fn written_chunks_round_trip(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8)) {
         let mut output = Vec::new();
         for part in &parts {
             write_chunk(&mut output, part.len());
