@@ -1,29 +1,28 @@
-//! Calling another function instead, with the same arguments.
+//! Code generation for `on_limit`: calls another function with the same arguments.
 //!
-//! An argument that is taken apart by its pattern has no name to be passed on by. It gets one: key, cost
-//! and attributes then see the parts by reference, the other function gets the whole, and the body takes
-//! it apart as before.
+//! An argument that is a pattern has no name to forward. It gets one: key, cost and attributes then see the parts
+//! by reference, the fallback gets the value itself, and the body destructures it as before.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::visit_mut::{self, VisitMut};
 use syn::{FnArg, Pat, PatIdent, PatType};
 
-use crate::function::{Function, name_of};
+use crate::function::{Function, argument_name};
 
-/// The arguments of a function whose fallback gets them too.
+/// Function arguments that are also forwarded to the fallback.
 #[derive(Default)]
-pub(crate) struct Arguments {
+pub(crate) struct ForwardedArguments {
     names: Vec<Ident>,
     patterns: Vec<(Pat, Ident)>,
 }
 
-impl Arguments {
+impl ForwardedArguments {
     /// Gives every argument a name.
-    pub(crate) fn name(function: &mut Function) -> Self {
+    pub(crate) fn name_all(function: &mut Function) -> Self {
         let mut arguments = Self::default();
         for (position, argument) in function.0.sig.inputs.iter_mut().enumerate() {
-            let name = name_of(argument).unwrap_or_else(|| {
+            let name = argument_name(argument).unwrap_or_else(|| {
                 let name = format_ident!("argument_{position}", span = Span::mixed_site());
                 if let FnArg::Typed(PatType { pat, .. }) = argument {
                     let named = Pat::Ident(PatIdent {
@@ -43,35 +42,35 @@ impl Arguments {
         arguments
     }
 
-    /// The arguments, to be passed on.
-    pub(crate) fn passed_on(&self) -> TokenStream {
+    /// The arguments of the fallback call.
+    pub(crate) fn forwarded(&self) -> TokenStream {
         let names = &self.names;
         quote!(#(#names),*)
     }
 
-    /// Statements that let the parts be looked at.
-    pub(crate) fn looked_at(&self) -> TokenStream {
-        let looks = self.patterns.iter().map(|(pattern, name)| {
+    /// Generates statements that borrow the parts of destructured arguments.
+    pub(crate) fn borrow_statements(&self) -> TokenStream {
+        let borrows = self.patterns.iter().map(|(pattern, name)| {
             let mut pattern = pattern.clone();
-            ByReference.visit_pat_mut(&mut pattern);
+            RefPatterns.visit_pat_mut(&mut pattern);
             quote!(#[allow(unused_variables)] let #pattern = &#name;)
         });
-        quote!(#(#looks)*)
+        quote!(#(#borrows)*)
     }
 
-    /// Statements that take the arguments apart as the function said.
-    pub(crate) fn taken_apart(&self) -> TokenStream {
-        // Parts that only a key looks at are not used again.
-        let takes =
+    /// Generates statements that destructure the arguments with their original patterns.
+    pub(crate) fn destructure_statements(&self) -> TokenStream {
+        // Parts that only a key uses are unused afterwards.
+        let bindings =
             self.patterns.iter().map(|(pattern, name)| quote!(#[allow(unused_variables)] let #pattern = #name;));
-        quote!(#(#takes)*)
+        quote!(#(#bindings)*)
     }
 }
 
-/// Makes a pattern fit a reference: its variables are references then, and say nothing of `mut` and `ref`.
-struct ByReference;
+/// Makes a pattern match a reference: its bindings become references, without `mut` and `ref`.
+struct RefPatterns;
 
-impl VisitMut for ByReference {
+impl VisitMut for RefPatterns {
     fn visit_pat_ident_mut(&mut self, pattern: &mut PatIdent) {
         pattern.by_ref = None;
         pattern.mutability = None;

@@ -1,4 +1,4 @@
-//! What is to be limited.
+//! The function under the attribute.
 
 use proc_macro2::TokenStream;
 use syn::{
@@ -9,22 +9,24 @@ use syn::{
 pub(crate) struct Function(pub(crate) ItemFn);
 
 impl Function {
-    /// Reads the item under the attribute, and refuses what cannot be limited.
-    pub(crate) fn read(item: TokenStream) -> Result<Self> {
+    /// Parses the item under the attribute; rejects items that cannot be limited.
+    pub(crate) fn parse(item: TokenStream) -> Result<Self> {
         let function: ItemFn = match syn::parse2(item.clone()) {
             Ok(function) => function,
-            Err(error) => return Err(syn::parse2::<Item>(item).map_or(no_body(&error), |item| no_function(&item))),
+            Err(error) => {
+                return Err(syn::parse2::<Item>(item).map_or(missing_body(&error), |item| not_a_function(&item)));
+            }
         };
         if let Some(constness) = &function.sig.constness {
-            let message = "a const fn cannot be limited: it may run while the program is compiled, where nothing is \
-                           counted; remove `const`, or limit the function that calls it";
+            let message = "a const fn cannot be limited, since it may run at compile time: remove `const`, or limit the \
+                           function that calls it";
             return Err(Error::new_spanned(constness, message));
         }
         let function = Self(function);
-        match function.returns() {
+        match function.return_type() {
             Some(returned) if !function.is_async() && is_future(returned) => Err(Error::new_spanned(
                 returned,
-                "a function that returns a future would be limited only while it makes it, and wait on its thread: \
+                "the limit would apply to creating the future, not to running it, and would block the thread: \
                  write `async fn`, or put `#[limit]` on an `async fn` that it calls",
             )),
             _ => Ok(function),
@@ -35,8 +37,8 @@ impl Function {
         self.0.sig.asyncness.is_some()
     }
 
-    /// The type it returns, if it says one.
-    pub(crate) const fn returns(&self) -> Option<&syn::Type> {
+    /// Return type, if it is written.
+    pub(crate) const fn return_type(&self) -> Option<&syn::Type> {
         match &self.0.sig.output {
             ReturnType::Default => None,
             ReturnType::Type(_, returned) => Some(returned),
@@ -44,8 +46,8 @@ impl Function {
     }
 }
 
-/// The name an argument goes by as a whole, if it has one.
-pub(crate) fn name_of(argument: &FnArg) -> Option<Ident> {
+/// Name of an argument that is a plain identifier.
+pub(crate) fn argument_name(argument: &FnArg) -> Option<Ident> {
     match argument {
         FnArg::Receiver(receiver) => Some(Ident::from(receiver.self_token)),
         FnArg::Typed(typed) => match &*typed.pat {
@@ -55,15 +57,15 @@ pub(crate) fn name_of(argument: &FnArg) -> Option<Ident> {
     }
 }
 
-/// Whether a type is written as a future: `impl Future`, or one in a box, as `#[async_trait]` makes them.
+/// True if the type is written as a future: `impl Future`, or a boxed one as `#[async_trait]` generates.
 fn is_future(returned: &Type) -> bool {
-    let named_so = |bound: &TypeParamBound| match bound {
+    let is_future_bound = |bound: &TypeParamBound| match bound {
         TypeParamBound::Trait(bound) => bound.path.segments.last().is_some_and(|last| last.ident == "Future"),
         _ => false,
     };
     match returned {
-        Type::ImplTrait(some) => some.bounds.iter().any(named_so),
-        Type::TraitObject(some) => some.bounds.iter().any(named_so),
+        Type::ImplTrait(some) => some.bounds.iter().any(is_future_bound),
+        Type::TraitObject(some) => some.bounds.iter().any(is_future_bound),
         Type::Paren(inner) => is_future(&inner.elem),
         Type::Group(inner) => is_future(&inner.elem),
         Type::Path(path) => path.path.segments.last().is_some_and(|last| match &last.arguments {
@@ -76,20 +78,20 @@ fn is_future(returned: &Type) -> bool {
     }
 }
 
-fn no_body(error: &Error) -> Error {
-    Error::new(error.span(), WITH_A_BODY)
+fn missing_body(error: &Error) -> Error {
+    Error::new(error.span(), NEEDS_BODY)
 }
 
-const WITH_A_BODY: &str = "`#[limit]` goes on a function or method with a body: in a trait, put it on the methods of \
-                           each `impl`";
+const NEEDS_BODY: &str = "`#[limit]` applies to a function or method with a body: in a trait, put it on the methods \
+                           of each `impl`";
 
-fn no_function(item: &Item) -> Error {
+fn not_a_function(item: &Item) -> Error {
     let message = match item {
         Item::Impl(_) | Item::Trait(_) | Item::Mod(_) => {
-            "`#[limit]` goes on a function or method: put it on each of those in here that is to be limited"
+            "`#[limit]` applies to a function or method: put it on each function or method in this item"
         }
-        Item::Verbatim(_) => WITH_A_BODY,
-        _ => "`#[limit]` goes on a function or method",
+        Item::Verbatim(_) => NEEDS_BODY,
+        _ => "`#[limit]` applies to a function or method",
     };
     Error::new(proc_macro2::Span::call_site(), message)
 }

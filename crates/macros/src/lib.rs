@@ -1,21 +1,30 @@
-//! The `#[limit]` attribute of Sluicegate.
+//! The `#[limit]` attribute macro of Sluicegate.
 //!
-//! An attribute passes through in one straight line: `function` looks at what is to be limited,
-//! `arguments` reads what stands in the brackets, `long_form` makes the limits with the engine's own
-//! constructors, and `expand` writes the function anew. Nothing is decided in here: the expansion calls
-//! `sluicegate::attribute::expansion`.
+//! - `function`: the function under the attribute.
+//! - `arguments`: parser for the attribute's arguments.
+//! - `limit_syntax`: limits such as `token_bucket("10/s", burst = 20)`, built with the engine's own constructors.
+//! - `attributes`: parser for `with(...)`, the attributes that are passed to a rule.
+//! - `once`: options that may be set only once.
+//! - `errors`: literals and "did you mean" errors.
+//! - `expand`: writes the function with its check.
+//! - `check`: code generation for the check.
+//! - `completion`: code generation for the body and for the completion that is reported to a rule.
+//! - `fallback`: code generation for `on_limit`.
+//! - `limits`: limits as expressions in the expansion.
+//!
+//! The macro decides nothing: the expansion calls `sluicegate::attribute::expansion`.
 
 mod arguments;
-mod ending;
+mod attributes;
+mod check;
+mod completion;
+mod errors;
 mod expand;
 mod fallback;
 mod function;
-mod given;
+mod limit_syntax;
 mod limits;
-mod long_form;
-mod question;
-mod with;
-mod written;
+mod once;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -23,21 +32,20 @@ use quote::quote;
 use arguments::Arguments;
 use function::Function;
 
-/// Limits how often a function or method may run. It is described where it is used from: at
-/// `sluicegate::limit`.
+/// Rate limit on a function or method. Documented at `sluicegate::limit`.
 #[proc_macro_attribute]
 pub fn limit(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let item = TokenStream::from(item);
-    let limited = limited(arguments.into(), item.clone()).unwrap_or_else(|error| {
-        // The item goes on as it is, so that the mistake is the only error there is.
+    let limited = expand_limit(arguments.into(), item.clone()).unwrap_or_else(|error| {
+        // The item is emitted unchanged, so that this is the only compile error.
         let error = error.to_compile_error();
         quote!(#error #item)
     });
     limited.into()
 }
 
-fn limited(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let function = Function::read(item)?;
+fn expand_limit(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let function = Function::parse(item)?;
     let arguments: Arguments = syn::parse2(arguments)?;
     expand::expand(function, &arguments)
 }
@@ -47,11 +55,11 @@ mod tests {
     use super::*;
 
     fn expanded(arguments: TokenStream, item: TokenStream) -> String {
-        limited(arguments, item).unwrap().to_string()
+        expand_limit(arguments, item).unwrap().to_string()
     }
 
     #[test]
-    fn a_plain_limit_is_one_static_and_one_check() {
+    fn a_plain_limit_expands_to_one_static_and_one_check() {
         let expanded = expanded(
             quote!("2/3s"),
             quote!(
@@ -63,7 +71,7 @@ mod tests {
         for (piece, times) in [("static", 1), (". check (cost)", 1), ("admitted", 0), ("blocking", 0), ("match", 0)] {
             assert_eq!(expanded.matches(piece).count(), times, "{piece} in {expanded}");
         }
-        assert!(expanded.ends_with("{ Ok (item) } }"), "the body stays as it was: {expanded}");
+        assert!(expanded.ends_with("{ Ok (item) } }"), "the body is unchanged: {expanded}");
     }
 
     #[test]

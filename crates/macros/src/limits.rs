@@ -1,4 +1,4 @@
-//! Limits written into the expansion.
+//! Code generation for limits.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use quote::quote;
 use sluicegate_engine::algorithm::Alignment;
 use sluicegate_engine::{Limit, Rate};
 
-/// An expression that makes this limit again, where `?` answers a `LimitError`. `expansion` is the path of
-/// what expansions call.
-pub(crate) fn made_again(limit: &Limit, expansion: &TokenStream) -> TokenStream {
+/// Generates an expression that builds this limit, in a context that returns `LimitError` with `?`. `expansion`
+/// is the path of the runtime module.
+pub(crate) fn limit_expr(limit: &Limit, expansion: &TokenStream) -> TokenStream {
     let rate = |rate: Rate| {
-        let (count, period) = (rate.count(), duration(rate.period(), expansion));
+        let (count, period) = (rate.count(), duration_expr(rate.period(), expansion));
         quote!(#expansion::Rate::new(#count, #period)?)
     };
     let call = match limit {
@@ -28,7 +28,7 @@ pub(crate) fn made_again(limit: &Limit, expansion: &TokenStream) -> TokenStream 
             quote!(leaky_bucket(#rate, #queue))
         }
         Limit::FixedWindow(limit) => {
-            let (count, window) = (limit.limit(), duration(limit.window(), expansion));
+            let (count, window) = (limit.limit(), duration_expr(limit.window(), expansion));
             let alignment = match limit.alignment() {
                 Alignment::Epoch => quote!(Epoch),
                 Alignment::FirstUse => quote!(FirstUse),
@@ -36,15 +36,15 @@ pub(crate) fn made_again(limit: &Limit, expansion: &TokenStream) -> TokenStream 
             quote!(fixed_window(#count, #window, #expansion::Alignment::#alignment))
         }
         Limit::SlidingWindow(limit) => {
-            let (count, window, cells) = (limit.limit(), duration(limit.window(), expansion), limit.cells());
+            let (count, window, cells) = (limit.limit(), duration_expr(limit.window(), expansion), limit.cells());
             quote!(sliding_window(#count, #window, #cells))
         }
         Limit::InterpolatedWindow(limit) => {
-            let (count, window) = (limit.limit(), duration(limit.window(), expansion));
+            let (count, window) = (limit.limit(), duration_expr(limit.window(), expansion));
             quote!(interpolated_window(#count, #window))
         }
         Limit::SlidingLog(limit) => {
-            let (count, window) = (limit.limit(), duration(limit.window(), expansion));
+            let (count, window) = (limit.limit(), duration_expr(limit.window(), expansion));
             quote!(sliding_log(#count, #window))
         }
         Limit::Concurrency(limit) => {
@@ -52,16 +52,17 @@ pub(crate) fn made_again(limit: &Limit, expansion: &TokenStream) -> TokenStream 
             quote!(concurrency(#permits))
         }
         Limit::WarmUp(limit) => {
-            let (rate, over, factor) = (rate(limit.rate()), duration(limit.warm_up(), expansion), limit.cold_factor());
+            let (rate, over, factor) =
+                (rate(limit.rate()), duration_expr(limit.warm_up(), expansion), limit.cold_factor());
             quote!(warm_up(#rate, #over, #factor))
         }
-        _ => return quote!(::core::compile_error!("this limit has no form in an attribute yet")),
+        _ => return quote!(::core::compile_error!("this limit is not supported in an attribute")),
     };
     quote!(#expansion::Limit::#call?)
 }
 
-/// An expression for a duration.
-pub(crate) fn duration(duration: Duration, expansion: &TokenStream) -> TokenStream {
+/// Generates an expression for a duration.
+pub(crate) fn duration_expr(duration: Duration, expansion: &TokenStream) -> TokenStream {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     quote!(#expansion::Duration::new(#seconds, #nanos))
 }

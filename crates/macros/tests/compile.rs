@@ -1,9 +1,9 @@
-//! What the attribute takes, and what it says to those who use it wrongly.
+//! Compile tests: valid uses of the attribute, and the error messages for invalid ones.
 //!
-//! `TRYBUILD=overwrite cargo test -p sluicegate-macros --test compile` writes the messages anew.
+//! `TRYBUILD=overwrite cargo test -p sluicegate-macros --test compile` updates the messages.
 
 #[test]
-fn right_use_compiles_and_wrong_use_says_how_to_do_it_right() {
+fn valid_use_compiles_and_misuse_is_explained() {
     let cases = trybuild::TestCases::new();
     cases.pass("tests/pass/*.rs");
     cases.compile_fail("tests/fail/*.rs");

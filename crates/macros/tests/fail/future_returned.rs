@@ -7,7 +7,7 @@ use sluicegate::limit;
 
 type Handled = Pin<Box<dyn Future<Output = u32> + Send>>;
 
-// What `#[async_trait]` makes of an `async fn`.
+// The form that `#[async_trait]` generates for an `async fn`.
 #[limit(concurrency(1), on_limit = busy)]
 fn handle() -> Pin<Box<dyn Future<Output = u32> + Send>> {
     Box::pin(async { 1 })

@@ -12,7 +12,7 @@ fn described(account: u32) -> Result<(), Limited> {
     Ok(())
 }
 
-#[limit("10/s", strain = is_overload)]
+#[limit("10/s", overload = is_overload)]
 fn judged() -> Result<(), Limited> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Bodies of functions that a rule decides about run within the function, and must be free to do what they did there.
+//! Bodies of functions with a rule run inside the function and keep all their freedoms.
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs, unused, unused_qualifications, unreachable_pub)]
 #![deny(clippy::all, clippy::pedantic)]
@@ -8,13 +8,13 @@ use std::fmt::Display;
 
 use sluicegate::{Limited, limit};
 
-/// Something with parts.
+/// A type with parts.
 pub struct Shelf {
     items: Vec<String>,
 }
 
 impl Shelf {
-    /// Hands out a part of itself.
+    /// Returns a mutable borrow of `self`.
     #[limit(rule = "shelf")]
     pub fn last(&mut self) -> Result<&mut String, Limited> {
         if self.items.is_empty() {
@@ -24,14 +24,14 @@ impl Shelf {
         Ok(&mut self.items[last])
     }
 
-    /// Hands out a part of itself, later.
+    /// Returns a borrow of `self` from an `async fn`.
     #[limit(rule = "shelf")]
     pub async fn first(&self) -> Result<&str, Limited> {
         std::future::ready(()).await;
         Ok(self.items.first().map_or("", String::as_str))
     }
 
-    /// Is used up, or an argument is.
+    /// Consumes `self`, or an argument.
     #[limit(rule = "shelf", on_limit = Self::kept)]
     pub fn emptied(mut self, into: &mut Vec<String>) -> usize {
         into.append(&mut self.items);
@@ -43,7 +43,7 @@ impl Shelf {
     }
 }
 
-/// Ends early in both ways, with errors that are made from others.
+/// Returns early with `return` and with `?`, with converted errors.
 #[limit(rule = "read", with("account" = text))]
 pub fn read(text: &str) -> Result<u32, Box<dyn Error>> {
     if text.is_empty() {
@@ -53,7 +53,7 @@ pub fn read(text: &str) -> Result<u32, Box<dyn Error>> {
     Err(format!("{number} is not it").into())
 }
 
-/// The same, later.
+/// The same in an `async fn`.
 #[limit(rule = "read")]
 pub async fn read_later(text: &str) -> Result<u32, Box<dyn Error>> {
     if text.is_empty() {
@@ -62,7 +62,7 @@ pub async fn read_later(text: &str) -> Result<u32, Box<dyn Error>> {
     Ok(std::future::ready(text.parse()?).await)
 }
 
-/// Says only what it returns can do.
+/// Returns `impl Trait`.
 #[limit(rule = "shown", on_limit = unshown)]
 pub fn shown<T: Display + Clone>(it: &T) -> impl Display + use<T> {
     it.clone()
@@ -72,7 +72,7 @@ fn unshown<T: Display + Clone>(it: &T) -> T {
     it.clone()
 }
 
-/// Returns nothing at all.
+/// Returns nothing.
 #[limit(rule = "quiet", on_limit = quieter)]
 pub fn quiet(_loud: bool) {
     println!("quiet");
@@ -80,7 +80,7 @@ pub fn quiet(_loud: bool) {
 
 fn quieter(_loud: bool) {}
 
-/// Is no `Result`, and yet ends early.
+/// Returns early from a function that does not return a `Result`.
 #[limit(rule = "perhaps", on_limit = never)]
 pub fn perhaps(letter: Option<char>, (_x, y): (u32, u32)) -> Option<u32> {
     let letter = letter?;
@@ -91,14 +91,14 @@ fn never(_: Option<char>, _: (u32, u32)) -> Option<u32> {
     None
 }
 
-/// Never comes back.
+/// Never returns.
 #[limit(rule = "gone", on_limit = std::process::exit)]
 pub fn gone(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Says which errors are signs of strain.
-#[limit(rule = "read", strain = |error: &Box<dyn Error>| error.is::<std::io::Error>())]
+/// Classifies errors that signal overload.
+#[limit(rule = "read", overload = |error: &Box<dyn Error>| error.is::<std::io::Error>())]
 pub async fn judged(text: &str) -> Result<u32, Box<dyn Error>> {
     Ok(text.parse()?)
 }

@@ -1,4 +1,4 @@
-//! The expansion passes where a program forbids nearly everything.
+//! The expansion compiles under strict lints.
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs, unused, unused_qualifications, unreachable_pub)]
 #![deny(clippy::all, clippy::pedantic, clippy::unwrap_used, clippy::panic)]
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use sluicegate::{Limited, limit};
 
-/// Keyed, with a fallback and an argument that nobody looks at.
+/// Keyed, with a fallback and an unused argument.
 #[limit("2/3s", key = ip, on_limit = busy)]
 pub fn create(ip: IpAddr, _item: u32) -> u32 {
     1
@@ -23,11 +23,11 @@ pub async fn mail(to: &str) -> Result<usize, Limited> {
     Ok(to.len())
 }
 
-/// A body on one line, and a cost that is a bare number.
+/// A one-line body, and a cost that is a bare number.
 #[limit("10/s", cost = 2)]
 pub fn brief() -> Result<u32, Limited> { Ok(1) }
 
-/// A body that begins with what holds for all of it.
+/// A body with inner attributes.
 #[limit("10/s", key = tenant, on_limit = counted)]
 pub fn annotated((tenant, item): (u32, u32)) -> u32 {
     #![allow(clippy::let_and_return)]
@@ -39,23 +39,23 @@ fn counted((tenant, item): (u32, u32)) -> u32 {
     tenant + item
 }
 
-/// Comes back neither way.
+/// Never returns; neither does its fallback.
 #[limit("10/s", on_limit = std::process::exit)]
 pub fn leave(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// A type of the prelude may have been given another meaning.
+/// Prelude types may be shadowed.
 pub mod shadowed {
-    /// Not the usual one.
+    /// Shadows the prelude's type.
     pub enum Option {
-        /// Nothing else.
+        /// The only variant.
         None,
     }
-    /// Nor is this.
+    /// Shadows the prelude's type.
     pub struct Vec;
 
-    /// Limited all the same.
+    /// A limited function among shadowed types.
     #[sluicegate::limit]
     pub fn shadowed() -> Result<(Option, Vec), sluicegate::Limited> {
         Ok((Option::None, Vec))

@@ -1,22 +1,22 @@
-//! Options that may be given once.
+//! Options that may be set only once.
 
 use proc_macro2::{Ident, Span};
 use syn::{Error, Result};
 
-/// An option that was given, or not.
-pub(crate) struct Given<T>(Option<(Ident, T)>);
+/// An option with the name and value it was set to, if it was set.
+pub(crate) struct SetOnce<T>(Option<(Ident, T)>);
 
-impl<T> Default for Given<T> {
+impl<T> Default for SetOnce<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> Given<T> {
-    /// Takes a value; a second one is a mistake.
+impl<T> SetOnce<T> {
+    /// Sets the value; a second value is an error.
     pub(crate) fn set(&mut self, name: Ident, value: T) -> Result<()> {
         if self.0.is_some() {
-            return Err(Error::new(name.span(), format!("`{name}` is given twice: keep one of them")));
+            return Err(Error::new(name.span(), format!("`{name}` is set twice: keep one of them")));
         }
         self.0 = Some((name, value));
         Ok(())
@@ -26,11 +26,11 @@ impl<T> Given<T> {
         self.0.as_ref().map(|(_, value)| value)
     }
 
-    pub(crate) const fn is_given(&self) -> bool {
+    pub(crate) const fn is_set(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Where its name stands, if it was given.
+    /// Span of the option's name, if it is set.
     pub(crate) fn span(&self) -> Option<Span> {
         self.0.as_ref().map(|(name, _)| name.span())
     }
