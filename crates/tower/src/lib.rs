@@ -1,12 +1,18 @@
-//! Tower layers that enforce rules.
+//! Tower layers that enforce rate-limit rules on incoming and outgoing requests.
 //!
 //! | side | layer |
 //! |---|---|
-//! | requests that come in | [`LimitLayer`] |
-//! | requests that go out | [`outgoing`], and around reqwest `reqwest_middleware` (feature `reqwest`) |
+//! | incoming requests | [`LimitLayer`] |
+//! | outgoing requests | [`client`], and for reqwest `reqwest_middleware` (feature `reqwest`) |
+//!
+//! Modules:
+//!
+//! - `incoming`: server-side layer: decides, queues, refuses, and holds permits until the response is sent.
+//! - [`client`]: client-side limits: outbound rules, `Retry-After` and `RateLimit` headers, adaptive throttle.
+//! - `reqwest_middleware`: the client side as `reqwest-middleware` middlewares.
 
+pub mod client;
 mod incoming;
-pub mod outgoing;
 #[cfg(feature = "reqwest")]
 pub mod reqwest_middleware;
 

@@ -1,19 +1,19 @@
-//! The calling side around reqwest: [`Outgoing`] and [`ThrottleLayer`] are middlewares of `reqwest-middleware`.
+//! Client-side limits for reqwest: [`ClientLimit`] and [`ThrottleLayer`] as `reqwest-middleware` middlewares.
 //!
-//! What holds calls, and what is heard from answers, is the same as in the tower layer. reqwest follows
-//! redirects beneath its middlewares: a call and the redirects it is sent on count as one.
+//! Holds and server hints work as in the tower layer. reqwest follows
+//! redirects below its middlewares: a call and its redirects count as one.
 //!
 //! ```no_run
 //! use reqwest_middleware::ClientBuilder;
 //! use sluicegate_engine::Sluice;
-//! use sluicegate_tower::{outgoing::Outgoing, reqwest_middleware::limited};
+//! use sluicegate_tower::{client::ClientLimit, reqwest_middleware::limited};
 //!
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
-//! let outgoing = Outgoing::builder(Sluice::builder().build()?).host("api.bank.example", "bank").build();
-//! let client = ClientBuilder::new(reqwest::Client::new()).with(outgoing).build();
+//! let limit = ClientLimit::builder(Sluice::builder().build()?).host("api.bank.example", "bank").build();
+//! let client = ClientBuilder::new(reqwest::Client::new()).with(limit).build();
 //!
 //! match client.get("http://api.bank.example/rates").send().await {
-//!     Ok(answer) => drop(answer.text().await?),
+//!     Ok(response) => drop(response.text().await?),
 //!     Err(error) => match limited(&error) {
 //!         Some(limited) => drop(limited.retry_after()), // not sent; the exact wait
 //!         None => return Err(error.into()),
@@ -30,9 +30,9 @@ use http::{Extensions, response};
 use reqwest::{Body, Request, Response, ResponseBuilderExt};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 
-use crate::outgoing::{Answer, Call, Held, Limited, Outgoing, OutgoingBody, ThrottleLayer};
+use crate::client::{Call, CallResult, ClientLimit, Limited, OutgoingBody, ResponseGuard, ThrottleLayer};
 
-/// Why a call was not made, if that is what the error says.
+/// The [`Limited`] in an error, if the call was not made.
 pub fn limited(error: &Error) -> Option<&Limited> {
     match error {
         Error::Middleware(error) => error.downcast_ref(),
@@ -55,7 +55,7 @@ impl<'a> From<&'a Request> for Call<'a> {
     }
 }
 
-impl Middleware for Outgoing {
+impl Middleware for ClientLimit {
     fn handle<'s, 'e, 'n, 'f>(
         &'s self,
         request: Request,
@@ -70,10 +70,10 @@ impl Middleware for Outgoing {
     {
         Box::pin(async move {
             let ready = || std::future::ready(Ok::<(), Limited>(()));
-            let (departed, ()) = self.depart(&Call::from(&request), ready).await.map_err(Error::middleware)?;
+            let (sent, ()) = self.acquire(&Call::from(&request), ready).await.map_err(Error::middleware)?;
             let response = next.run(request, extensions).await?;
-            let held = departed.answered(response.status(), response.headers());
-            Ok(holding(response, held))
+            let held = sent.on_response(response.status(), response.headers());
+            Ok(with_guard(response, held))
         })
     }
 }
@@ -92,22 +92,22 @@ impl Middleware for ThrottleLayer {
         Self: 'f,
     {
         Box::pin(async move {
-            let attempt = self.ask(&Call::from(&request)).map_err(Error::middleware)?;
-            let answer = next.run(request, extensions).await;
-            let heard = match &answer {
-                Ok(response) => Answer::Head(response.status(), response.headers()),
-                Err(Error::Middleware(error)) => Answer::Failed(&**error),
-                Err(Error::Reqwest(error)) => Answer::Failed(error),
+            let attempt = self.check(&Call::from(&request)).map_err(Error::middleware)?;
+            let response = next.run(request, extensions).await;
+            let result = match &response {
+                Ok(response) => CallResult::Head(response.status(), response.headers()),
+                Err(Error::Middleware(error)) => CallResult::Failed(&**error),
+                Err(Error::Reqwest(error)) => CallResult::Failed(error),
             };
-            self.hear(attempt, heard);
-            answer
+            self.record(attempt, result);
+            response
         })
     }
 }
 
-/// The same answer, whose body holds the call's permits until it has been read.
-fn holding(response: Response, held: Held) -> Response {
-    // reqwest keeps the address beside the answer, and takes it back from the extensions only.
+/// The same response with a body that holds the call's permits until it has been read.
+fn with_guard(response: Response, held: ResponseGuard) -> Response {
+    // reqwest stores the URL next to the response, and restores it from the extensions only.
     let url = response::Builder::new().url(response.url().clone()).body(());
     let (mut parts, body) = http::Response::<Body>::from(response).into_parts();
     if let Ok(url) = url {

@@ -1,4 +1,4 @@
-//! The called side: one state for all clones, queues, permits held to the end of the body, replies.
+//! Server side: state shared by all clones, queues, permits held to the end of the body, replies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use http_body_util::{BodyExt, Full};
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Attribute, Cost, Lists, Mode, Queue, Reply, ReplyBody, Rule};
 use sluicegate_engine::{Limit, Rate, Sluice};
-use sluicegate_http::HeaderStyle;
+use sluicegate_http_adapter::HeaderStyle;
 use sluicegate_tower::{ActualCost, LimitLayer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -62,7 +62,7 @@ fn from(peer: &str) -> Request<()> {
     request
 }
 
-/// A service that answers everybody.
+/// A service that responds to every request.
 fn hello() -> impl Service<
     Request<()>,
     Response = Response<Full<Bytes>>,
@@ -91,7 +91,7 @@ where
     statuses
 }
 
-/// Polls once, with nobody to be woken.
+/// Polls once with a no-op waker.
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -106,7 +106,7 @@ async fn all_clones_and_all_services_share_one_state() {
 }
 
 #[tokio::test]
-async fn clients_are_told_apart_by_their_peer() {
+async fn clients_are_identified_by_their_peer() {
     let (layer, _) = layer([per_ip("1/1h")]);
     let service = layer.layer(hello());
     let peers =
@@ -116,7 +116,7 @@ async fn clients_are_told_apart_by_their_peer() {
 }
 
 #[tokio::test]
-async fn peers_nobody_tells_count_as_one_client() {
+async fn unknown_peers_count_as_one_client() {
     let (layer, _) = layer([per_ip("2/1h")]);
     let service = layer.layer(hello());
     assert_eq!(statuses(&service, [get("/"), get("/"), get("/")]).await, [200, 200, 429]);
@@ -124,13 +124,13 @@ async fn peers_nobody_tells_count_as_one_client() {
 }
 
 #[tokio::test]
-async fn answers_are_dressed_and_refusals_explained() {
+async fn responses_carry_headers_and_refusals_are_explained() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [rule("total", "1/10s")]);
     let service = LimitLayer::builder(sluice).headers(HeaderStyle::X).build().layer(hello());
-    let answer = service.clone().oneshot(get("/")).await.unwrap();
-    assert_eq!(answer.headers()["x-ratelimit-limit"], "1");
-    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
+    let response = service.clone().oneshot(get("/")).await.unwrap();
+    assert_eq!(response.headers()["x-ratelimit-limit"], "1");
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
     let refused = service.oneshot(get("/")).await.unwrap();
     assert_eq!(refused.headers()["x-ratelimit-remaining"], "0");
     assert_eq!(refused.headers()["retry-after"], "11");
@@ -139,7 +139,7 @@ async fn answers_are_dressed_and_refusals_explained() {
     assert!(String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).contains("over the limit"));
 }
 
-/// A body in the answer to HEAD breaks a stream of HTTP/2, and hyper does not leave it out there.
+/// A body in the response to HEAD breaks an HTTP/2 stream, and hyper does not remove it there.
 #[tokio::test]
 async fn a_refused_head_request_is_answered_without_a_body() {
     let (layer, _) = layer([rule("total", "1/10s")]);
@@ -156,7 +156,7 @@ async fn a_refused_head_request_is_answered_without_a_body() {
 }
 
 #[tokio::test]
-async fn the_service_never_hears_of_refused_requests() {
+async fn the_service_is_not_called_for_refused_requests() {
     let (layer, _) = layer([rule("total", "2/1h")]);
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
@@ -169,7 +169,7 @@ async fn the_service_never_hears_of_refused_requests() {
 }
 
 #[tokio::test]
-async fn paths_are_matched_by_what_they_mean() {
+async fn paths_are_normalized_before_matching() {
     let mut orders = rule("orders", "1/1h");
     orders.target = sluicegate_engine::rule::Target::parse("/api/orders").unwrap();
     let (layer, _) = layer([orders]);
@@ -179,7 +179,7 @@ async fn paths_are_matched_by_what_they_mean() {
 }
 
 #[tokio::test]
-async fn a_queued_request_waits_its_turn_and_nobody_else_does() {
+async fn a_queued_request_does_not_block_others() {
     let mut paced = queued(rule("paced", "1/10s"), 60, 1);
     paced.target = sluicegate_engine::rule::Target::parse("/paced").unwrap();
     let (layer, clock) = layer([paced]);
@@ -194,7 +194,7 @@ async fn a_queued_request_waits_its_turn_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn whoever_gives_up_leaves_the_line() {
+async fn a_cancelled_request_leaves_the_queue() {
     let (layer, clock) = layer([queued(rule("paced", "1/10s"), 60, 1)]);
     let service = layer.layer(hello());
     assert_eq!(status(&service, get("/")).await, 200);
@@ -203,7 +203,7 @@ async fn whoever_gives_up_leaves_the_line() {
         assert!(poll(waiting.as_mut()).is_pending());
     }
     assert_eq!(layer.sluice().counts()[0].waiting, 0);
-    assert_eq!(clock.alarms(), 0);
+    assert_eq!(clock.pending_timers(), 0);
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn permits_are_held_until_the_body_has_ended_or_is_dropped() {
 }
 
 #[tokio::test]
-async fn permits_come_back_from_errors_panics_and_calls_given_up() {
+async fn permits_are_released_on_errors_panics_and_cancellation() {
     let (layer, _) = layer([permits(1)]);
     let failing = layer.layer(service_fn(async |_: Request<()>| Err::<Response<Full<Bytes>>, _>("no")));
     for _ in 0..3 {
@@ -267,7 +267,7 @@ async fn permits_come_back_from_errors_panics_and_calls_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_fails_gives_its_permit_back() {
+async fn a_failing_body_releases_its_permit() {
     struct Broken;
     impl Body for Broken {
         type Data = Bytes;
@@ -279,35 +279,35 @@ async fn a_body_that_fails_gives_its_permit_back() {
     let (layer, _) = layer([permits(1)]);
     let broken = layer.layer(service_fn(async |_: Request<()>| Ok::<_, Infallible>(Response::new(Broken))));
     for _ in 0..3 {
-        let answer = broken.clone().oneshot(get("/")).await.unwrap();
-        assert_eq!(answer.status(), 200);
-        assert!(answer.into_body().collect().await.is_err());
+        let response = broken.clone().oneshot(get("/")).await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(response.into_body().collect().await.is_err());
     }
 }
 
 #[tokio::test]
-async fn an_estimate_is_settled_to_what_the_answer_cost() {
+async fn an_estimate_is_settled_to_the_actual_cost() {
     let mut tokens = Rule::new("tokens", [Limit::token_bucket(Rate::per_minute(1).unwrap(), 100).unwrap()]);
     tokens.cost = Cost::estimate(60);
     let (layer, _) = layer([tokens]);
     let costing = |cost: Option<u64>| {
         layer.layer(service_fn(move |_: Request<()>| async move {
-            let mut answer = Response::new(Full::<Bytes>::from("text"));
+            let mut response = Response::new(Full::<Bytes>::from("text"));
             if let Some(cost) = cost {
-                answer.extensions_mut().insert(ActualCost(cost));
+                response.extensions_mut().insert(ActualCost(cost));
             }
-            Ok::<_, Infallible>(answer)
+            Ok::<_, Infallible>(response)
         }))
     };
     let small = costing(Some(10)).oneshot(get("/")).await.unwrap();
     assert_eq!(status(&costing(Some(10)), get("/")).await, 429, "60 are reserved");
     small.into_body().collect().await.unwrap();
     assert_eq!(status(&costing(None), get("/")).await, 200, "10 were taken");
-    assert_eq!(status(&costing(None), get("/")).await, 429, "10 and the estimate, as nobody said better");
+    assert_eq!(status(&costing(None), get("/")).await, 429, "10 and the estimate, since no cost was reported");
 }
 
 #[tokio::test]
-async fn rules_degrade_redirect_watch_and_change_live() {
+async fn rules_degrade_redirect_shadow_and_reload() {
     let json = Some(ReplyBody::Json("[]".to_owned()));
     let degrade = Reply::Degrade { status: 200, body: json, headers: Vec::new() };
     let (layer, _) = layer([replying(rule("search", "1/1h"), degrade)]);
@@ -345,7 +345,7 @@ async fn a_service_that_is_not_ready_is_not_called() {
             if self.mine { Poll::Ready(Ok(())) } else { Poll::Pending }
         }
         fn call(&mut self, _: Request<()>) -> Self::Future {
-            assert!(std::mem::take(&mut self.mine), "called without having been asked whether it is ready");
+            assert!(std::mem::take(&mut self.mine), "called before it was polled for readiness");
             std::future::ready(Ok(Response::new(Full::default())))
         }
     }
@@ -353,7 +353,7 @@ async fn a_service_that_is_not_ready_is_not_called() {
     let (layer, clock) = layer([queued(rule("paced", "1/10s"), 60, 10)]);
     let mut service = layer.layer(OneAtATime { busy: Arc::clone(&busy), mine: false });
     assert_eq!(service.ready().await.unwrap().call(get("/")).await.unwrap().status(), 200);
-    // The second waits in line: the instance that was ready for it waits with it.
+    // The second is queued: the instance that was ready for it waits with it.
     let waiting = service.ready().await.unwrap().call(get("/"));
     let mut third = pin!(service.ready());
     busy.store(1, Ordering::Relaxed);

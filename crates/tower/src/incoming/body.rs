@@ -1,4 +1,4 @@
-//! The body of an answer, which keeps what the request holds until it has been sent.
+//! Response body that keeps the request's permits until it has been sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,29 +7,29 @@ use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use sluicegate_http::Paced;
+use sluicegate_http_adapter::PacedBody;
 
-use super::held::Held;
+use super::guard::RequestGuard;
 
-/// What a request really cost, put by the service among its answer's extensions. Rules with an estimated
-/// cost are settled to it when the answer has been sent.
+/// The actual cost of a request, set by the service as a response extension. Rules with an estimated
+/// cost are settled to it once the response has been sent.
 ///
 /// ```
 /// use sluicegate_tower::ActualCost;
 ///
-/// let mut answer = http::Response::new("...");
-/// answer.extensions_mut().insert(ActualCost(420)); // tokens, rows, bytes: whatever the rule counts
+/// let mut response = http::Response::new("...");
+/// response.extensions_mut().insert(ActualCost(420)); // tokens, rows, bytes: the unit of the rule
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActualCost(pub u64);
 
 pin_project! {
-    /// The body of an answer: the service's own, or that of a refusal.
+    /// Response body: the service's own, or that of a refusal.
     #[derive(Debug)]
     pub struct LimitBody<B> {
         #[pin]
         kind: Kind<B>,
-        held: Option<Box<Held>>,
+        held: Option<Box<RequestGuard>>,
     }
 }
 
@@ -38,29 +38,29 @@ pin_project! {
     #[derive(Debug)]
     enum Kind<B> {
         Served { #[pin] body: B },
-        // Few are: it must not make all others larger.
-        Paced { body: Pin<Box<Paced<B>>> },
+        // Boxed: paced bodies are rare and must not enlarge the others.
+        Paced { body: Pin<Box<PacedBody<B>>> },
         Own { body: Option<Bytes> },
     }
 }
 
 impl<B> LimitBody<B> {
     /// The body of a refusal.
-    pub(super) fn own(body: Bytes) -> Self {
+    pub(super) fn refusal(body: Bytes) -> Self {
         Self { kind: Kind::Own { body: Some(body).filter(|body| !body.is_empty()) }, held: None }
     }
 
-    /// The service's answer, with what is to be kept until its body ends.
-    pub(super) fn answer(answer: Response<B>, held: Option<Box<Held>>) -> Response<Self> {
+    /// Wraps the service's response; the guard is kept until the body ends.
+    pub(super) fn response(response: Response<B>, held: Option<Box<RequestGuard>>) -> Response<Self> {
         let Some(mut held) = held else {
-            return answer.map(|body| Self { kind: Kind::Served { body }, held: None });
+            return response.map(|body| Self { kind: Kind::Served { body }, held: None });
         };
-        held.answered(&answer);
+        held.on_response(&response);
         let meters = held.meters();
-        answer.map(|body| {
+        response.map(|body| {
             let kind = match meters.is_empty() {
                 true => Kind::Served { body },
-                false => Kind::Paced { body: Box::pin(Paced::new(body, meters)) },
+                false => Kind::Paced { body: Box::pin(PacedBody::new(body, meters)) },
             };
             Self { kind, held: Some(held) }
         })
@@ -83,7 +83,7 @@ where
         };
         if let Some(held) = this.held {
             match &frame {
-                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|data| held.received(data)),
+                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|data| held.on_body_data(data)),
                 Some(Err(_)) => {}
                 None => *this.held = None,
             }

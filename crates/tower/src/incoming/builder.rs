@@ -1,21 +1,21 @@
-//! What a layer can be told.
+//! Builder of a limit layer.
 
 use std::sync::atomic::AtomicU64;
 
 use sluicegate_engine::Sluice;
-use sluicegate_http::attributes::AttributeSources;
-use sluicegate_http::identity::Forwarding;
-use sluicegate_http::{HeaderStyle, Renderer};
+use sluicegate_http_adapter::attributes::AttributeSources;
+use sluicegate_http_adapter::identity::Forwarding;
+use sluicegate_http_adapter::{HeaderStyle, Renderer};
 
-use super::gate::Gate;
 use super::layer::LimitLayer;
+use super::state::LayerState;
 
-/// Makes a [`LimitLayer`].
+/// Builds a [`LimitLayer`].
 ///
 /// ```
 /// use sluicegate_engine::Sluice;
-/// use sluicegate_http::HeaderStyle;
-/// use sluicegate_http::identity::TrustedProxies;
+/// use sluicegate_http_adapter::HeaderStyle;
+/// use sluicegate_http_adapter::identity::TrustedProxies;
 /// use sluicegate_tower::LimitLayer;
 ///
 /// let layer = LimitLayer::builder(Sluice::builder().build()?)
@@ -46,35 +46,35 @@ impl LimitLayerBuilder {
         }
     }
 
-    /// Which headers tell clients what is left to them; by the IETF draft unless told otherwise.
+    /// Style of the rate-limit response headers. Default: the IETF draft.
     pub fn headers(mut self, style: HeaderStyle) -> Self {
         self.headers = style;
         self
     }
 
-    /// Whose word about the client counts, and in which header it is looked for. Nobody's unless told
-    /// otherwise.
+    /// Trusted proxies, and the header that carries the client address. Default: no proxy is
+    /// trusted.
     pub fn forwarding(mut self, forwarding: impl Into<Forwarding>) -> Self {
         self.forwarding = forwarding.into();
         self
     }
 
-    /// Where attributes beyond HTTP's own come from: API keys, verified claims, extensions, your own.
+    /// Sources of custom attributes: API keys, verified claims, extensions, your own.
     pub fn attributes(mut self, sources: AttributeSources) -> Self {
         self.attributes = sources;
         self
     }
 
-    /// What rules know this service as: `match: service shop`.
+    /// Name of this service in rules: `match: service shop`.
     pub fn service(mut self, name: impl Into<String>) -> Self {
         self.service = name.into();
         self
     }
 
-    /// The layer.
+    /// Builds the layer.
     pub fn build(self) -> LimitLayer {
         let Self { sluice, headers, forwarding, attributes: sources, service } = self;
         let (renderer, unknown_peers) = (Renderer::new(headers), AtomicU64::new(0));
-        LimitLayer::from_gate(Gate { sluice, renderer, forwarding, sources, service, unknown_peers })
+        LimitLayer::from_state(LayerState { sluice, renderer, forwarding, sources, service, unknown_peers })
     }
 }

@@ -1,4 +1,4 @@
-//! A request on its way: in line, in the service, or refused.
+//! Response future of a request: queued, in the service, or refused.
 
 use std::future::Future;
 use std::mem;
@@ -9,51 +9,51 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate_engine::gate::Ending;
+use sluicegate_engine::overload::Completion;
 use sluicegate_engine::sluice::Admission;
-use sluicegate_http::headers::Fields;
+use sluicegate_http_adapter::headers::RateLimitFields;
 use tower_service::Service;
 
 use super::body::LimitBody;
-use super::gate::Gate;
-use super::held::Held;
+use super::guard::RequestGuard;
+use super::state::LayerState;
 
 pin_project! {
-    /// The answer to come. Dropping it leaves the line and gives back what is held.
+    /// Response future. Dropping it leaves the queue and releases permits.
     #[must_use = "futures do nothing unless polled"]
     pub struct LimitFuture<S: Service<Request<B>>, B> {
-        // Large, and so not inside the state: what is put together in pieces is copied piece by piece.
+        // Large, and so not inside the state: moving the state would copy it.
         #[pin]
-        pub(super) answer: Option<S::Future>,
-        pub(super) state: State<S, B>,
+        pub(super) inner: Option<S::Future>,
+        pub(super) state: RequestState<S, B>,
     }
 }
 
-/// Where a request is.
-pub(super) enum State<S, B> {
-    Waiting(Box<Waiting<S, B>>),
-    /// In the service. Its answer is told so much, and keeps what is held.
-    Serving(Fields, Option<Box<Held>>),
+/// State of a request.
+pub(super) enum RequestState<S, B> {
+    Waiting(Box<WaitingCall<S, B>>),
+    /// In the service. The response gets these header fields and keeps the guard.
+    Serving(RateLimitFields, Option<Box<RequestGuard>>),
     Refused(Box<Response<Bytes>>),
     Done,
 }
 
-/// A request in line, with the service that is ready for it.
-pub(super) struct Waiting<S, B> {
+/// A queued request, with the service that is ready for it.
+pub(super) struct WaitingCall<S, B> {
     admission: Box<Admission>,
     service: S,
     request: Request<B>,
-    gate: Arc<Gate>,
+    layer_state: Arc<LayerState>,
 }
 
 impl<S: Service<Request<B>>, B> LimitFuture<S, B> {
-    pub(super) const fn refused(answer: Box<Response<Bytes>>) -> Self {
-        Self { answer: None, state: State::Refused(answer) }
+    pub(super) const fn refused(response: Box<Response<Bytes>>) -> Self {
+        Self { inner: None, state: RequestState::Refused(response) }
     }
 
-    pub(super) fn waiting(admission: Box<Admission>, service: S, request: Request<B>, gate: Arc<Gate>) -> Self {
-        let waiting = Box::new(Waiting { admission, service, request, gate });
-        Self { answer: None, state: State::Waiting(waiting) }
+    pub(super) fn waiting(admission: Box<Admission>, service: S, request: Request<B>, state: Arc<LayerState>) -> Self {
+        let waiting = Box::new(WaitingCall { admission, service, request, layer_state: state });
+        Self { inner: None, state: RequestState::Waiting(waiting) }
     }
 }
 
@@ -65,46 +65,50 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if let State::Waiting(waiting) = this.state {
+        if let RequestState::Waiting(waiting) = this.state {
             let outcome = ready!(Pin::new(&mut *waiting.admission).poll(context));
-            let State::Waiting(waiting) = mem::replace(this.state, State::Done) else {
+            let RequestState::Waiting(waiting) = mem::replace(this.state, RequestState::Done) else {
                 return Poll::Pending;
             };
-            let Waiting { mut service, request, gate, .. } = *waiting;
+            let WaitingCall { mut service, request, layer_state: gate, .. } = *waiting;
             *this.state = if outcome.is_admitted() {
                 let fields = gate.renderer().fields(&outcome);
-                let held = outcome.is_held().then(|| Held::of(outcome, request.headers()));
-                this.answer.set(Some(service.call(request)));
-                State::Serving(fields, held)
+                let held = outcome.holds_resources().then(|| RequestGuard::new(outcome, request.headers()));
+                this.inner.set(Some(service.call(request)));
+                RequestState::Serving(fields, held)
             } else {
-                State::Refused(Box::new(gate.refuse(&request, &outcome)))
+                RequestState::Refused(Box::new(gate.refuse(&request, &outcome)))
             };
         }
-        if let Some(answer) = this.answer.as_pin_mut() {
-            let answer = ready!(answer.poll(context));
-            return Poll::Ready(match (answer, mem::replace(this.state, State::Done)) {
-                (Ok(answer), State::Serving(fields, held)) => Ok(dressed(answer, fields, held)),
-                (Ok(answer), _) => Ok(dressed(answer, Fields::default(), None)),
+        if let Some(response) = this.inner.as_pin_mut() {
+            let response = ready!(response.poll(context));
+            return Poll::Ready(match (response, mem::replace(this.state, RequestState::Done)) {
+                (Ok(response), RequestState::Serving(fields, held)) => Ok(with_headers(response, fields, held)),
+                (Ok(response), _) => Ok(with_headers(response, RateLimitFields::default(), None)),
                 (Err(error), state) => {
-                    if let State::Serving(_, Some(mut held)) = state {
-                        held.note(Ending::Failed);
+                    if let RequestState::Serving(_, Some(mut held)) = state {
+                        held.record(Completion::Failed);
                     }
                     Err(error)
                 }
             });
         }
-        match mem::replace(this.state, State::Done) {
-            State::Refused(answer) => Poll::Ready(Ok((*answer).map(LimitBody::own))),
-            // Polled again after it was ready: there is nothing more to come.
+        match mem::replace(this.state, RequestState::Done) {
+            RequestState::Refused(response) => Poll::Ready(Ok((*response).map(LimitBody::refusal))),
+            // Polled after completion.
             _ => Poll::Pending,
         }
     }
 }
 
-/// The service's answer, told what is left; what is held stays with its body.
-fn dressed<R>(answer: Response<R>, fields: Fields, held: Option<Box<Held>>) -> Response<LimitBody<R>> {
-    // What the service says it cost is read before we add anything.
-    let mut answer = LimitBody::answer(answer, held);
-    fields.write(answer.headers_mut());
-    answer
+/// Adds the rate-limit headers to the response; the guard stays with its body.
+fn with_headers<R>(
+    response: Response<R>,
+    fields: RateLimitFields,
+    held: Option<Box<RequestGuard>>,
+) -> Response<LimitBody<R>> {
+    // The service's actual cost is read before headers are added.
+    let mut response = LimitBody::response(response, held);
+    fields.write(response.headers_mut());
+    response
 }

@@ -1,4 +1,4 @@
-//! The layer.
+//! The limit layer for incoming requests.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use sluicegate_engine::Sluice;
 use tower_layer::Layer;
 
 use super::builder::LimitLayerBuilder;
-use super::gate::Gate;
 use super::service::LimitService;
+use super::state::LayerState;
 
-/// Enforces the rules of a [`Sluice`] on requests that come in.
+/// Layer that enforces the rules of a [`Sluice`] on incoming requests.
 ///
-/// All clones, and all services they are laid around, share one state: it does not matter how many
-/// connections, routes or threads there are.
+/// All clones, and all services they wrap, share one state, regardless of the number of
+/// connections, routes or threads.
 ///
 /// ```
 /// use sluicegate_engine::{Sluice, rule::Rule};
@@ -22,11 +22,13 @@ use super::service::LimitService;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let sluice = Sluice::builder().rule(Rule::new("total", ["1/1m".parse()?])).build()?;
-/// let hello = service_fn(async |_: http::Request<()>| Ok::<_, std::io::Error>(http::Response::new(String::new())));
+/// let hello = service_fn(async |_: http::Request<()>| {
+///     Ok::<_, std::io::Error>(http::Response::new(String::new()))
+/// });
 /// let limited = ServiceBuilder::new().layer(LimitLayer::new(sluice)).service(hello);
 ///
-/// let answer = limited.clone().oneshot(http::Request::new(())).await?;
-/// assert_eq!(answer.status(), 200);
+/// let response = limited.clone().oneshot(http::Request::new(())).await?;
+/// assert_eq!(response.status(), 200);
 /// let refused = limited.oneshot(http::Request::new(())).await?;
 /// assert_eq!(refused.status(), 429);
 /// # Ok(())
@@ -34,32 +36,32 @@ use super::service::LimitService;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LimitLayer {
-    gate: Arc<Gate>,
+    state: Arc<LayerState>,
 }
 
 impl LimitLayer {
-    /// With everything as usual: the client is the peer, headers by the IETF draft.
+    /// Creates a layer with defaults: the client is the peer, headers follow the IETF draft.
     pub fn new(sluice: Sluice) -> Self {
         Self::builder(sluice).build()
     }
 
-    /// Trusted proxies, header style, further attributes.
+    /// Builder for trusted proxies, header style and custom attributes.
     pub fn builder(sluice: Sluice) -> LimitLayerBuilder {
         LimitLayerBuilder::new(sluice)
     }
 
-    pub(super) fn from_gate(gate: Gate) -> Self {
-        Self { gate: Arc::new(gate) }
+    pub(super) fn from_state(state: LayerState) -> Self {
+        Self { state: Arc::new(state) }
     }
 
-    /// The rules it enforces, to look at or to replace.
+    /// The sluice, for inspection or rule replacement.
     pub fn sluice(&self) -> &Sluice {
-        self.gate.sluice()
+        self.state.sluice()
     }
 
     /// Rules that never count a request here, because their key names an attribute that nothing provides:
-    /// the rule, and the attribute. Worth a look at the start and whenever rules have been replaced, since a
-    /// slip of the pen shows nowhere else.
+    /// pairs of rule and attribute. Check it at startup and after every rule replacement, since a typo
+    /// shows nowhere else.
     ///
     /// ```
     /// use sluicegate_engine::{Sluice, rule::{Attribute, Rule}};
@@ -68,17 +70,17 @@ impl LimitLayer {
     /// let mut orders = Rule::new("orders", ["10/s".parse()?]);
     /// orders.key = vec![Attribute::custom("account").into()];
     /// let layer = LimitLayer::new(Sluice::builder().rule(orders).build()?);
-    /// assert_eq!(layer.unprovided(), [("orders".to_owned(), "account".to_owned())]);
+    /// assert_eq!(layer.missing_attributes(), [("orders".to_owned(), "account".to_owned())]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn unprovided(&self) -> Vec<(String, String)> {
-        self.gate.unprovided()
+    pub fn missing_attributes(&self) -> Vec<(String, String)> {
+        self.state.missing_attributes()
     }
 
-    /// How many requests came from nobody knows where. More than none, and the server around it does not
-    /// tell the peers' addresses: all such requests count as one client.
+    /// Number of requests without a known peer address. If it is not zero, the server does not
+    /// set the peer address extension: all such requests count as one client.
     pub fn unknown_peers(&self) -> u64 {
-        self.gate.unknown_peers()
+        self.state.unknown_peers()
     }
 }
 
@@ -86,6 +88,6 @@ impl<S> Layer<S> for LimitLayer {
     type Service = LimitService<S>;
 
     fn layer(&self, inner: S) -> LimitService<S> {
-        LimitService::new(inner, Arc::clone(&self.gate))
+        LimitService::new(inner, Arc::clone(&self.state))
     }
 }

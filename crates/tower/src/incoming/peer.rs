@@ -1,24 +1,24 @@
-//! Where a request's peer is found.
+//! Peer address of a request.
 
 use std::net::SocketAddr;
 
 use http::Extensions;
 
-/// The peer's address, wherever the server has put it among the request's extensions. A server of none of
-/// these kinds puts the [`SocketAddr`] itself there.
+/// The peer's address from the request extensions of the known servers. Any other server inserts
+/// the [`SocketAddr`] itself.
 pub(super) fn find(extensions: &Extensions) -> Option<SocketAddr> {
     #[cfg(feature = "axum")]
     if let Some(axum::extract::ConnectInfo(address)) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
         return Some(*address);
     }
-    #[cfg(all(feature = "axum", feature = "door"))]
+    #[cfg(all(feature = "axum", feature = "listener"))]
     if let Some(axum::extract::ConnectInfo(peer)) =
-        extensions.get::<axum::extract::ConnectInfo<sluicegate_door::Peer>>()
+        extensions.get::<axum::extract::ConnectInfo<sluicegate_listener::Peer>>()
     {
         return Some(peer.0);
     }
-    #[cfg(feature = "door")]
-    if let Some(peer) = extensions.get::<sluicegate_door::Peer>() {
+    #[cfg(feature = "listener")]
+    if let Some(peer) = extensions.get::<sluicegate_listener::Peer>() {
         return Some(peer.0);
     }
     #[cfg(feature = "tonic")]

@@ -1,4 +1,4 @@
-//! The service around the limited one.
+//! The service wrapper of the limit layer.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::LimitBody;
-use super::future::{LimitFuture, State};
-use super::gate::{Answer, Gate};
+use super::future::{LimitFuture, RequestState};
+use super::state::{LayerDecision, LayerState};
 
-/// A service behind rules. Made by [`LimitLayer`](super::LimitLayer).
+/// A rate-limited service. Created by [`LimitLayer`](super::LimitLayer).
 #[derive(Clone, Debug)]
 pub struct LimitService<S> {
     inner: S,
-    gate: Arc<Gate>,
+    state: Arc<LayerState>,
 }
 
 impl<S> LimitService<S> {
-    pub(super) const fn new(inner: S, gate: Arc<Gate>) -> Self {
-        Self { inner, gate }
+    pub(super) const fn new(inner: S, state: Arc<LayerState>) -> Self {
+        Self { inner, state }
     }
 }
 
@@ -38,19 +38,19 @@ where
         self.inner.poll_ready(context)
     }
 
-    // Not inlined: the future is large, and a call writes it where the caller wants it.
+    // Not inlined: the future is large, and a call writes it to its final location.
     #[inline(never)]
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        match self.gate.ask(&request) {
-            Answer::Go(fields, held) => {
-                LimitFuture { answer: Some(self.inner.call(request)), state: State::Serving(fields, held) }
+        match self.state.decide(&request) {
+            LayerDecision::Admit(fields, held) => {
+                LimitFuture { inner: Some(self.inner.call(request)), state: RequestState::Serving(fields, held) }
             }
-            Answer::Refused(answer) => LimitFuture::refused(answer),
-            Answer::Wait(admission) => {
-                // The one that was told to be ready waits with the request; its clone takes its place.
+            LayerDecision::Refuse(response) => LimitFuture::refused(response),
+            LayerDecision::Wait(admission) => {
+                // The instance that was polled ready waits with the request; a clone replaces it.
                 let clone = self.inner.clone();
                 let ready = mem::replace(&mut self.inner, clone);
-                LimitFuture::waiting(admission, ready, request, Arc::clone(&self.gate))
+                LimitFuture::waiting(admission, ready, request, Arc::clone(&self.state))
             }
         }
     }

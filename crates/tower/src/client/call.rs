@@ -1,13 +1,13 @@
-//! A call about to be made, as rules look at it.
+//! An outgoing call, as seen by rules.
 
 use std::borrow::Cow;
 
 use http::uri::Uri;
 use http::{HeaderMap, Method, header};
-use sluicegate_engine::rule::{Attribute, AttributeMap, Attributes, Request, Side};
-use sluicegate_http::attributes::sent;
+use sluicegate_engine::rule::{Attribute, AttributeMap, Attributes, Direction, Request};
+use sluicegate_http_adapter::attributes::request_attribute;
 
-/// A call about to be made, borrowed from whatever client makes it.
+/// An outgoing call, borrowed from the client's request.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The method.
@@ -16,7 +16,7 @@ pub struct Call<'a> {
     pub scheme: Option<&'a str>,
     /// The host, without port; empty if it is not known.
     pub host: &'a str,
-    /// The port, if it was given.
+    /// The port, if present.
     pub port: Option<u16>,
     /// The path, without the query.
     pub path: &'a str,
@@ -27,7 +27,7 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The call that a request of the `http` crate stands for. Without a host in its URI, the `Host`
+    /// The call of an `http` request. Without a host in its URI, the `Host`
     /// header names it.
     pub fn new(method: &'a Method, uri: &'a Uri, headers: &'a HeaderMap) -> Self {
         let in_header =
@@ -36,12 +36,12 @@ impl<'a> Call<'a> {
         Self { method, scheme: uri.scheme_str(), host, port, path: uri.path(), query: uri.query(), headers }
     }
 
-    /// The host in one spelling.
+    /// The normalized host.
     pub(super) fn host_name(&self) -> String {
         authority(self.host, None)
     }
 
-    /// Host and port, in one spelling: what tells destinations apart that have no service name.
+    /// Normalized host and port: identifies destinations without a service name.
     pub fn authority(&self) -> String {
         let usual = match self.scheme {
             Some("http") => Some(80),
@@ -51,20 +51,25 @@ impl<'a> Call<'a> {
         authority(self.host, self.port.or(usual))
     }
 
-    /// The engine's view of it; `path` is the call's, in its one spelling.
-    pub(super) fn describe<'r>(&self, service: &'r str, path: &'r str, attributes: &'r OfCall<'r>) -> Request<'r>
+    /// The engine's view of the call; `path` is its normalized path.
+    pub(super) fn describe<'r>(
+        &self,
+        service: &'r str,
+        path: &'r str,
+        attributes: &'r CallAttributes<'r>,
+    ) -> Request<'r>
     where
         'a: 'r,
     {
         Request::new(self.method.as_str(), path)
-            .with_side(Side::Outbound)
+            .with_direction(Direction::Outbound)
             .with_service(service)
             .with_host(self.host)
             .with_attributes(attributes)
     }
 }
 
-/// A host, perhaps with a port, in one spelling.
+/// Normalizes a host with an optional port.
 pub(super) fn authority(host: &str, port: Option<u16>) -> String {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     match port {
@@ -80,15 +85,15 @@ pub(super) fn split_port(host: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// A call's further attributes: what the program added, then what the request itself has.
-pub(super) struct OfCall<'a> {
+/// Attributes of a call: those added by the program, then those of the request itself.
+pub(super) struct CallAttributes<'a> {
     pub(super) call: &'a Call<'a>,
     pub(super) added: AttributeMap,
 }
 
-impl Attributes for OfCall<'_> {
+impl Attributes for CallAttributes<'_> {
     fn get(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
-        self.added.get(attribute).or_else(|| sent(attribute, self.call.headers, self.call.query))
+        self.added.get(attribute).or_else(|| request_attribute(attribute, self.call.headers, self.call.query))
     }
 }
 
@@ -103,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_destination_has_one_spelling() {
+    fn equivalent_spellings_are_one_destination() {
         for (uri, host, expected) in [
             ("https://API.bank.example/x", "", "api.bank.example:443"),
             ("http://api.bank.example./x", "", "api.bank.example:80"),
@@ -121,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_found_where_they_are() {
+    fn attributes_are_read_from_the_request() {
         let mut headers = HeaderMap::new();
         headers.insert("x-tier", "vip".parse().unwrap());
         headers.append("x-many", "a".parse().unwrap());
@@ -129,7 +134,8 @@ mod tests {
         headers.insert(header::COOKIE, "a=1; sid=two%3D2; q=\"q\"".parse().unwrap());
         let uri = "/x?q=a%20b+c&empty&k%C3%A4se=1".parse().unwrap();
         let call = Call::new(&Method::GET, &uri, &headers);
-        let of_call = OfCall { call: &call, added: AttributeMap::new().with(Attribute::custom("account"), "alice") };
+        let of_call =
+            CallAttributes { call: &call, added: AttributeMap::new().with(Attribute::custom("account"), "alice") };
         for (name, expected) in [
             ("header['X-Tier']", Some("vip")),
             ("header['x-many']", Some("a, b")),

@@ -1,4 +1,4 @@
-//! The calling side as a tower layer.
+//! The client-side limit as a tower layer.
 
 use std::error::Error;
 use std::future::{Future, poll_fn};
@@ -10,29 +10,29 @@ use http_body::Body;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::Outgoing;
+use super::ClientLimit;
 use super::body::OutgoingBody;
 use super::call::Call;
 
-/// What anything can have gone wrong with; [`super::Limited`] if the call was not made.
+/// Any error of a call; [`super::Limited`] if the call was not made.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A client whose calls are limited. Clones share everything with the [`Outgoing`] they come from.
+/// A rate-limited client. Clones share everything with their [`ClientLimit`].
 #[derive(Clone, Debug)]
-pub struct OutgoingService<S> {
+pub struct ClientLimitService<S> {
     inner: S,
-    outgoing: Outgoing,
+    limit: ClientLimit,
 }
 
-impl<S> Layer<S> for Outgoing {
-    type Service = OutgoingService<S>;
+impl<S> Layer<S> for ClientLimit {
+    type Service = ClientLimitService<S>;
 
-    fn layer(&self, inner: S) -> OutgoingService<S> {
-        OutgoingService { inner, outgoing: self.clone() }
+    fn layer(&self, inner: S) -> ClientLimitService<S> {
+        ClientLimitService { inner, limit: self.clone() }
     }
 }
 
-impl<S, B, R> Service<Request<B>> for OutgoingService<S>
+impl<S, B, R> Service<Request<B>> for ClientLimitService<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
@@ -44,15 +44,15 @@ where
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
-    /// Always ready. The client beneath is only asked once the call may be made: whoever waits here
-    /// must not keep a place there.
+    /// Always ready. The inner client is only polled once the call may be made: a call waiting here
+    /// must not hold a permit there.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let inner = self.inner.clone();
-        let outgoing = self.outgoing.clone();
+        let limit = self.limit.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let call = Call::new(&parts.method, &parts.uri, &parts.headers);
@@ -63,9 +63,9 @@ where
                     Ok::<_, BoxError>(inner)
                 }
             };
-            let (departed, mut ready) = outgoing.depart(&call, ready).await?;
+            let (sent, mut ready) = limit.acquire(&call, ready).await?;
             let response = ready.call(Request::from_parts(parts, body)).await.map_err(Into::into)?;
-            let held = departed.answered(response.status(), response.headers());
+            let held = sent.on_response(response.status(), response.headers());
             Ok(response.map(|body| OutgoingBody::new(body, held)))
         })
     }

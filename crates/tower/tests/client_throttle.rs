@@ -1,4 +1,4 @@
-//! The throttle of outgoing calls around a client in memory, on a clock turned by hand.
+//! The client-side throttle around an in-memory client, on a manual clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use futures_util::FutureExt;
 use http::{Request, Response};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::{ClockHandle, ManualClock};
-use sluicegate_engine::rule::{Rule, Side};
-use sluicegate_tower::outgoing::{
-    Answer, BoxError, Limited, LimitedBy, Outgoing, ThrottleCounts, ThrottleLayer, ThrottleLayerBuilder,
+use sluicegate_engine::rule::{Direction, Rule};
+use sluicegate_tower::client::{
+    BoxError, CallResult, ClientLimit, Limited, LimitedBy, ThrottleCounts, ThrottleLayer, ThrottleLayerBuilder,
 };
 use tower::{Layer, Service, service_fn};
 
-/// A server in memory: the status it answers with, 0 for a broken connection, and how many calls reached it.
+/// An in-memory server: its response status, 0 for a broken connection, and the number of calls received.
 #[derive(Clone, Default)]
 struct Server {
     status: Arc<AtomicU16>,
@@ -25,11 +25,11 @@ struct Server {
 impl Server {
     fn new(status: u16) -> Self {
         let server = Self::default();
-        server.answers(status);
+        server.set_status(status);
         server
     }
 
-    fn answers(&self, status: u16) {
+    fn set_status(&self, status: u16) {
         self.status.store(status, Ordering::SeqCst);
     }
 
@@ -62,59 +62,59 @@ fn throttle(clock: &ManualClock) -> ThrottleLayerBuilder {
     ThrottleLayer::builder(ClockHandle::new(clock.clone()))
 }
 
-/// Makes so many calls, one every millisecond. Answers how many were not made.
+/// Makes this many calls, one per millisecond. Returns the number not made.
 fn call<S>(client: &mut S, clock: &ManualClock, host: &str, calls: u32) -> u32
 where
     S: Service<Request<String>, Response = Response<String>, Error = BoxError>,
 {
-    let mut not_made = 0;
+    let mut throttled = 0;
     for _ in 0..calls {
         clock.advance(Duration::from_millis(1));
         let request = Request::get(format!("http://{host}/x")).body(String::new()).unwrap();
-        let answer = client.call(request).now_or_never().expect("answered at once");
-        if let Err(error) = answer
+        let response = client.call(request).now_or_never().expect("an immediate response");
+        if let Err(error) = response
             && let Some(limited) = Limited::find(&*error)
         {
             assert_eq!(limited.by, LimitedBy::Throttle);
             assert_eq!(&*limited.destination, format!("{host}:80"));
             assert!(limited.retry_after() <= Some(Duration::from_secs(1)));
-            not_made += 1;
+            throttled += 1;
         }
     }
-    not_made
+    throttled
 }
 
 #[test]
-fn what_counts_as_turned_away() {
+fn default_rejection_criteria() {
     for (status, turned_away) in [(200, false), (404, false), (500, false), (429, true), (503, true), (0, true)] {
         let (clock, server) = (ManualClock::new(), Server::new(status));
         let mut client = throttle(&clock).build().layer(server.client());
-        let not_made = call(&mut client, &clock, "bank.example", 1_000);
-        assert_eq!(not_made > 900, turned_away, "{status}: {not_made} not made");
-        assert_eq!(server.reached(), u64::from(1_000 - not_made));
+        let throttled = call(&mut client, &clock, "bank.example", 1_000);
+        assert_eq!(throttled > 900, turned_away, "{status}: {throttled} not made");
+        assert_eq!(server.reached(), u64::from(1_000 - throttled));
     }
 }
 
 #[test]
-fn a_program_may_judge_for_itself() {
+fn a_custom_rejection_predicate_is_used() {
     let (clock, server) = (ManualClock::new(), Server::new(500));
     let layer = throttle(&clock)
-        .rejects(|answer| matches!(answer, Answer::Head(status, _) if status.is_server_error()))
+        .rejects(|response| matches!(response, CallResult::Head(status, _) if status.is_server_error()))
         .build();
     assert!(call(&mut layer.layer(server.client()), &clock, "bank.example", 1_000) > 900);
-    server.answers(0);
+    server.set_status(0);
     assert_eq!(call(&mut layer.layer(server.client()), &clock, "other.example", 1_000), 0);
 }
 
 #[test]
-fn backends_are_apart_and_clones_are_together() {
+fn backends_are_separate_and_clones_share_state() {
     let (clock, server) = (ManualClock::new(), Server::new(503));
     let layer = throttle(&clock).max_backends(2).build();
     call(&mut layer.layer(server.client()), &clock, "one.example", 1_000);
-    server.answers(200);
+    server.set_status(200);
     assert_eq!(call(&mut layer.clone().layer(server.client()), &clock, "two.example", 500), 0);
     assert!(call(&mut layer.clone().layer(server.client()), &clock, "one.example", 500) > 400);
-    // A third makes the one that knows least be forgotten.
+    // A third backend evicts the one with the fewest calls.
     call(&mut layer.layer(server.client()), &clock, "three.example", 10);
     let names: Vec<String> = layer.state().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["one.example:80", "three.example:80"]);
@@ -125,18 +125,18 @@ fn a_server_that_is_back_is_called_again() {
     let (clock, server) = (ManualClock::new(), Server::new(200));
     let mut client = throttle(&clock).build().layer(server.client());
     assert_eq!(call(&mut client, &clock, "bank.example", 10_000), 0);
-    server.answers(503);
+    server.set_status(503);
     call(&mut client, &clock, "bank.example", 10_000);
     server.reached();
     call(&mut client, &clock, "bank.example", 10_000);
     assert!((9..40).contains(&server.reached()), "a probe per second and a little");
-    server.answers(200);
+    server.set_status(200);
     call(&mut client, &clock, "bank.example", 13_000);
     assert_eq!(call(&mut client, &clock, "bank.example", 1_000), 0);
 }
 
 #[test]
-fn calls_that_were_dropped_count_and_those_not_made_do_not() {
+fn dropped_calls_count_and_throttled_calls_do_not() {
     let clock = ManualClock::new();
     let layer = throttle(&clock).build();
     let mut stuck = layer
@@ -144,11 +144,11 @@ fn calls_that_were_dropped_count_and_those_not_made_do_not() {
     let request = || Request::get("http://bank.example/x").body(String::new()).unwrap();
     (0..5).for_each(|_| drop(stuck.call(request())));
     assert_eq!(layer.state()[0].1.rejected, 5);
-    // A rule beneath refuses: the server never saw the call.
+    // An inner rule refuses: the server never receives the call.
     let mut rule = Rule::new("none", ["1/1h".parse().unwrap()]);
-    rule.side = Side::Outbound;
+    rule.direction = Direction::Outbound;
     let sluice = Sluice::builder().rule(rule).clock(clock.clone()).build().unwrap();
-    let outgoing = Outgoing::builder(sluice).build();
+    let outgoing = ClientLimit::builder(sluice).build();
     let server = service_fn(|_: Request<String>| async { Ok::<_, BoxError>(Response::new(String::from("x"))) });
     let layer = throttle(&clock).build();
     let mut client = layer.layer(outgoing.layer(server));
@@ -156,19 +156,19 @@ fn calls_that_were_dropped_count_and_those_not_made_do_not() {
         let _ = client.call(request()).now_or_never().unwrap().map(drop);
     }
     let state = layer.state()[0].1;
-    assert_eq!((state.wanted, state.accepted, state.rejected), (1, 1, 0));
+    assert_eq!((state.requested, state.accepted, state.rejected), (1, 1, 0));
     assert_eq!(layer.counts(), ThrottleCounts { made: 1, ..ThrottleCounts::default() });
 }
 
-/// What is shown in metrics must add up to what went over the wire.
+/// Metrics must match the calls on the wire.
 #[test]
 fn calls_are_counted_as_they_were_made() {
     let (clock, server) = (ManualClock::new(), Server::new(503));
     let layer = throttle(&clock).build();
-    let not_made = u64::from(call(&mut layer.layer(server.client()), &clock, "one.example", 1_000));
+    let throttled = u64::from(call(&mut layer.layer(server.client()), &clock, "one.example", 1_000));
     let reached = server.reached();
-    assert_eq!(layer.counts(), ThrottleCounts { made: reached, turned_away: reached, not_made });
-    server.answers(200);
+    assert_eq!(layer.counts(), ThrottleCounts { made: reached, rejected: reached, throttled });
+    server.set_status(200);
     assert_eq!(call(&mut layer.layer(server.client()), &clock, "two.example", 10), 0);
-    assert_eq!(layer.counts(), ThrottleCounts { made: reached + 10, turned_away: reached, not_made });
+    assert_eq!(layer.counts(), ThrottleCounts { made: reached + 10, rejected: reached, throttled });
 }

@@ -1,4 +1,4 @@
-//! The body of an answer, which holds the call's permits until it has been read.
+//! Response body that holds the call's permits until it has been read.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use sluicegate_engine::Outcome;
 
-use super::Outgoing;
+use super::ClientLimit;
 use super::destination::Destination;
 
 pin_project! {
-    /// The body of an answer. The call's permits are given back when it ends, fails or is dropped.
+    /// Response body. The call's permits are released when it ends, fails or is dropped.
     #[derive(Debug)]
     pub struct OutgoingBody<B> {
         #[pin]
         inner: B,
-        held: Option<Held>,
+        held: Option<ResponseGuard>,
     }
 }
 
-/// What a call holds until its answer has been read.
+/// Guard of a call until its response has been read.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ResponseGuard {
     pub(super) _permits: Outcome,
     pub(super) destination: Arc<Destination>,
-    pub(super) outgoing: Outgoing,
+    pub(super) limit: ClientLimit,
 }
 
 impl<B: Body> OutgoingBody<B> {
-    pub(crate) fn new(inner: B, held: Held) -> Self {
-        // Nobody reads what is not there.
+    pub(crate) fn new(inner: B, held: ResponseGuard) -> Self {
+        // An empty body is never read.
         let held = (!inner.is_end_stream()).then_some(held);
         Self { inner, held }
     }
@@ -52,7 +52,7 @@ impl<B: Body> Body for OutgoingBody<B> {
             Poll::Ready(None | Some(Err(_))) => *this.held = None,
             Poll::Ready(Some(Ok(frame))) => {
                 if let (Some(trailers), Some(held)) = (frame.trailers_ref(), &this.held) {
-                    held.outgoing.hear_trailers(&held.destination, trailers);
+                    held.limit.apply_trailers(&held.destination, trailers);
                 }
                 if this.inner.is_end_stream() {
                     *this.held = None;

@@ -1,13 +1,13 @@
-//! Not calling who turns calls away: the throttle of [`sluicegate_adaptive::client`] as a tower layer, and with the
-//! feature `reqwest` as a middleware of reqwest.
+//! Adaptive client-side throttling: the throttle of [`sluicegate_adaptive::client`] as a tower layer, and with
+//! the feature `reqwest` as a reqwest middleware.
 //!
-//! It needs no rules and no advice, only answers. Around [`Outgoing`](super::Outgoing) or on its own; inside of a layer
-//! that retries, so that a second attempt is asked for like the first.
+//! It needs no rules and no server hints, only responses. Use it around [`ClientLimit`](super::ClientLimit) or
+//! alone; inside of a retry layer, so that every attempt is checked.
 //!
 //! ```
 //! use http::{Request, Response};
 //! use sluicegate_engine::clock::{ClockHandle, ManualClock};
-//! use sluicegate_tower::outgoing::{Limited, LimitedBy, ThrottleLayer};
+//! use sluicegate_tower::client::{Limited, LimitedBy, ThrottleLayer};
 //! use tower::{ServiceBuilder, ServiceExt, service_fn};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -19,7 +19,7 @@
 //! let mut made = 0;
 //! for _ in 0..1_000 {
 //!     match client.clone().oneshot(Request::get("http://bank.example/rates").body(String::new())?).await {
-//!         Ok(answer) => made += i32::from(answer.status() == 503), // handed on as it is
+//!         Ok(response) => made += i32::from(response.status() == 503), // passed on unchanged
 //!         Err(error) => assert_eq!(Limited::find(&*error).unwrap().by, LimitedBy::Throttle),
 //!     }
 //! }
@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use parking_lot::Mutex;
-use sluicegate_adaptive::client::{Attempt, ClientState, ClientThrottle};
+use sluicegate_adaptive::client::{Attempt, ClientThrottle, ThrottleStats};
 use sluicegate_engine::clock::ClockHandle;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -51,64 +51,64 @@ use super::counts::{ThrottleCounters, ThrottleCounts, count};
 use super::error::Limited;
 use super::service::BoxError;
 
-/// What came back of a call.
+/// Result of a call.
 #[derive(Clone, Copy, Debug)]
-pub enum Answer<'a> {
-    /// An answer.
+pub enum CallResult<'a> {
+    /// A response.
     Head(StatusCode, &'a HeaderMap),
-    /// An error of the client: no connection, a broken one, a timeout.
+    /// A client error: no connection, a broken one, a timeout.
     Failed(&'a (dyn Error + 'static)),
 }
 
 type NameOf = dyn Fn(&Call<'_>) -> String + Send + Sync;
-type Rejects = dyn Fn(Answer<'_>) -> bool + Send + Sync;
+type Rejects = dyn Fn(CallResult<'_>) -> bool + Send + Sync;
 
-/// A throttle per backend around a client. Clones share everything.
+/// Client layer with one throttle per backend. Clones share everything.
 #[derive(Clone)]
-pub struct ThrottleLayer(Arc<Shared>);
+pub struct ThrottleLayer(Arc<ThrottleState>);
 
-struct Shared {
+struct ThrottleState {
     options: ThrottleLayerBuilder,
     backends: Mutex<HashMap<String, ClientThrottle>>,
     counters: ThrottleCounters,
 }
 
-/// Makes a [`ThrottleLayer`].
+/// Builds a [`ThrottleLayer`].
 #[must_use = "nothing is throttled until `build` is called"]
 pub struct ThrottleLayerBuilder {
     clock: ClockHandle,
     window: Duration,
     calls_per_accepted: f64,
-    most_backends: usize,
+    max_backends: usize,
     backend: Box<NameOf>,
     rejects: Box<Rejects>,
 }
 
-/// Without a word of the program: 429, 503 and every error of the client.
-fn rejects_usually(answer: Answer<'_>) -> bool {
-    match answer {
-        Answer::Head(status, _) => {
+/// Default rejection criteria: 429, 503 and every client error.
+fn default_rejects(result: CallResult<'_>) -> bool {
+    match result {
+        CallResult::Head(status, _) => {
             matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
         }
-        Answer::Failed(_) => true,
+        CallResult::Failed(_) => true,
     }
 }
 
 impl ThrottleLayer {
-    /// How it goes by which clock.
+    /// Builder with this clock.
     pub fn builder(clock: ClockHandle) -> ThrottleLayerBuilder {
         ThrottleLayerBuilder {
             clock,
             window: Duration::from_secs(120),
             calls_per_accepted: 2.0,
-            most_backends: 1_024,
+            max_backends: 1_024,
             backend: Box::new(|call| call.authority()),
-            rejects: Box::new(rejects_usually),
+            rejects: Box::new(default_rejects),
         }
     }
 
-    /// The backends that are remembered, by name, and what is known of them.
-    pub fn state(&self) -> Vec<(String, ClientState)> {
+    /// The tracked backends, by name, with their state.
+    pub fn state(&self) -> Vec<(String, ThrottleStats)> {
         let backends = self.0.backends.lock();
         let mut states: Vec<_> = backends.iter().map(|(name, throttle)| (name.clone(), throttle.state())).collect();
         drop(backends);
@@ -116,21 +116,21 @@ impl ThrottleLayer {
         states
     }
 
-    /// What became of the calls so far, to all backends: for metrics.
+    /// Counts of calls to all backends so far, for metrics.
     pub fn counts(&self) -> ThrottleCounts {
         self.0.counters.read()
     }
 
-    /// Whether a call may be made.
-    pub(crate) fn ask(&self, call: &Call<'_>) -> Result<Attempt, Limited> {
-        let Shared { options, backends, counters } = &*self.0;
+    /// Checks if a call may be made.
+    pub(crate) fn check(&self, call: &Call<'_>) -> Result<Attempt, Limited> {
+        let ThrottleState { options, backends, counters } = &*self.0;
         let name = (options.backend)(call);
         let mut backends = backends.lock();
         let throttle = match backends.get(&name) {
             Some(throttle) => throttle.clone(),
             None => {
-                if backends.len() >= options.most_backends {
-                    forget_one(&mut backends);
+                if backends.len() >= options.max_backends {
+                    evict_one(&mut backends);
                 }
                 let throttle = options.throttle();
                 backends.insert(name.clone(), throttle.clone());
@@ -138,22 +138,22 @@ impl ThrottleLayer {
             }
         };
         drop(backends);
-        let asked = throttle.ask();
-        count(if asked.is_ok() { &counters.made } else { &counters.not_made });
-        asked.map_err(|throttled| Limited::by_throttle(name.into(), throttled.retry_after))
+        let attempt = throttle.try_call();
+        count(if attempt.is_ok() { &counters.made } else { &counters.throttled });
+        attempt.map_err(|throttled| Limited::by_throttle(name.into(), throttled.retry_after))
     }
 
-    /// Tells an attempt what came of it.
-    pub(crate) fn hear(&self, attempt: Attempt, answer: Answer<'_>) {
-        let Shared { options, counters, .. } = &*self.0;
-        if let Answer::Failed(error) = answer
+    /// Records the result of an attempt.
+    pub(crate) fn record(&self, attempt: Attempt, result: CallResult<'_>) {
+        let ThrottleState { options, counters, .. } = &*self.0;
+        if let CallResult::Failed(error) = result
             && Limited::find(error).is_some()
         {
             counters.made.fetch_sub(1, Ordering::Relaxed);
-            return attempt.take_back();
+            return attempt.cancel();
         }
-        if (options.rejects)(answer) {
-            count(&counters.turned_away);
+        if (options.rejects)(result) {
+            count(&counters.rejected);
             attempt.rejected();
         } else {
             attempt.accepted();
@@ -161,49 +161,49 @@ impl ThrottleLayer {
     }
 }
 
-/// Makes room: for the one that knows least, which is none at all for those nobody has called lately.
-fn forget_one(backends: &mut HashMap<String, ClientThrottle>) {
-    let least = backends.iter().min_by_key(|(_, throttle)| throttle.state().wanted).map(|(name, _)| name.clone());
+/// Evicts the backend with the fewest recent calls.
+fn evict_one(backends: &mut HashMap<String, ClientThrottle>) {
+    let least = backends.iter().min_by_key(|(_, throttle)| throttle.state().requested).map(|(name, _)| name.clone());
     if let Some(name) = least {
         backends.remove(&name);
     }
 }
 
 impl ThrottleLayerBuilder {
-    /// How far back it remembers: two minutes unless told otherwise.
+    /// Length of the observation window; default two minutes.
     pub fn window(mut self, window: Duration) -> Self {
         self.window = window;
         self
     }
 
-    /// How many calls per accepted one are made: 2 unless told otherwise.
+    /// Calls made per accepted call; default 2.
     pub fn calls_per_accepted(mut self, calls: f64) -> Self {
         self.calls_per_accepted = calls;
         self
     }
 
-    /// How many backends are remembered: 1,024 unless told otherwise.
-    pub fn max_backends(mut self, most: usize) -> Self {
-        self.most_backends = most;
+    /// Maximum tracked backends; default 1,024.
+    pub fn max_backends(mut self, max: usize) -> Self {
+        self.max_backends = max;
         self
     }
 
-    /// Which backend a call goes to: host and port unless told otherwise.
+    /// Function that names the backend of a call; default host and port.
     pub fn backend(mut self, name: impl Fn(&Call<'_>) -> String + Send + Sync + 'static) -> Self {
         self.backend = Box::new(name);
         self
     }
 
-    /// Which answers mean that the backend turned the call away: 429, 503 and errors of the client unless told
-    /// otherwise. Calls that a layer beneath did not make ([`Limited`]) are not asked about: they count for nothing.
-    pub fn rejects(mut self, rejects: impl Fn(Answer<'_>) -> bool + Send + Sync + 'static) -> Self {
+    /// Predicate for rejections by the backend; default 429, 503 and client errors. Calls that an inner layer
+    /// did not make ([`Limited`]) are not passed to it: they do not count.
+    pub fn rejects(mut self, rejects: impl Fn(CallResult<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.rejects = Box::new(rejects);
         self
     }
 
-    /// Ready to be put around a client.
+    /// Builds the layer.
     pub fn build(self) -> ThrottleLayer {
-        ThrottleLayer(Arc::new(Shared {
+        ThrottleLayer(Arc::new(ThrottleState {
             options: self,
             backends: Mutex::default(),
             counters: ThrottleCounters::default(),
@@ -216,7 +216,7 @@ impl ThrottleLayerBuilder {
     }
 }
 
-/// A client whose calls are throttled. Clones share everything with the [`ThrottleLayer`] they come from.
+/// A throttled client. Clones share everything with their [`ThrottleLayer`].
 #[derive(Clone, Debug)]
 pub struct ThrottleService<S> {
     inner: S,
@@ -247,23 +247,23 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let asked = self.layer.ask(&Call::new(request.method(), request.uri(), request.headers()));
-        let attempt = match asked {
+        let checked = self.layer.check(&Call::new(request.method(), request.uri(), request.headers()));
+        let attempt = match checked {
             Ok(attempt) => attempt,
             Err(limited) => return Box::pin(async { Err(limited.into()) }),
         };
         let calling = self.inner.call(request);
         let layer = self.layer.clone();
         Box::pin(async move {
-            let answer = calling.await.map_err(Into::into);
-            layer.hear(
+            let result = calling.await.map_err(Into::into);
+            layer.record(
                 attempt,
-                match &answer {
-                    Ok(answer) => Answer::Head(answer.status(), answer.headers()),
-                    Err(error) => Answer::Failed(&**error),
+                match &result {
+                    Ok(response) => CallResult::Head(response.status(), response.headers()),
+                    Err(error) => CallResult::Failed(&**error),
                 },
             );
-            answer
+            result
         })
     }
 }
