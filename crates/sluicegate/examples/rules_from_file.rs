@@ -1,7 +1,7 @@
-//! Rules from a file decide whole requests.
+//! Decides requests by the rules of a file.
 //!
 //! `cargo run -p sluicegate --example rules_from_file`
-#![allow(clippy::print_stdout, reason = "an example is there to be watched")]
+#![allow(clippy::print_stdout, reason = "examples print their results")]
 
 use std::error::Error;
 
@@ -12,12 +12,12 @@ const SHOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rules/sh
 fn main() -> Result<(), Box<dyn Error>> {
     let sluice = sluicegate::load(SHOP)?;
 
-    // An adapter describes what came over the wire; attributes are only looked up if a rule asks for them.
+    // An adapter builds the request; attributes are looked up only if a rule uses them.
     let alice = AttributeMap::new().with(Attribute::custom("account"), "alice");
     let order = Request::new("POST", "/api/orders").with_client_ip([203, 0, 113, 7]).with_attributes(&alice);
 
     for number in 1..=4 {
-        // Keep the outcome until the request is answered: it holds what was taken.
+        // Keep the outcome until the response is sent: it holds the permits.
         let outcome = sluice.decide(&order);
         match outcome.rule() {
             None => println!("order {number}: served"),
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         assert_eq!(outcome.is_admitted(), number <= 3);
     }
     for count in sluice.counts() {
-        println!("{}: {} let through, {} refused", count.rule, count.admitted, count.refused);
+        println!("{}: {} admitted, {} refused", count.rule, count.admitted, count.refused);
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! One threshold for a whole fleet, kept in Redis or Valkey.
+//! Limits for a cluster of processes, counted in Redis or Valkey.
 //!
-//! A rule file says it in two lines: `store: redis://...` and, in a rule, `scope: cluster`. [`load`] does the
-//! rest. Whoever builds rules by hand starts a [`ClusterStore`] and hands it to the sluice's builder.
+//! A rule file needs two settings: `store: redis://...` and, in a rule, `scope: cluster`. [`load`] applies them.
+//! Programs that build rules in code start a [`ClusterStore`] and pass it to the builder of the sluice.
 //!
-//! [`store_of`] finds the store of a sluice, for its [health](ClusterStore::health) and to close it.
+//! [`store_of`] returns the store of a sluice, to read its [health](ClusterStore::health) and to close it.
 //!
 //! [`load`]: crate::load
 
@@ -11,12 +11,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 pub use sluicegate_cluster::{
-    ClusterStore, Health, KeptRules, KeptVersion, ListKind, Rulebook, RulebookError, StartError, State, StoreOptions,
-    Tls, Topology,
+    ClusterStore, Health, ListKind, RuleRepository, RuleRepositoryError, StartError, StoreOptions, StoreState,
+    StoredRules, StoredVersion, Tls, Topology,
 };
 use sluicegate_engine::Sluice;
 
-/// The store that counts a sluice's cluster-wide rules, if there is one.
+/// Returns the store of a sluice's cluster rules, if it has one.
 ///
 /// ```
 /// use sluicegate::Sluice;
@@ -29,14 +29,14 @@ pub fn store_of(sluice: &Sluice) -> Option<Arc<ClusterStore>> {
     store.downcast().ok()
 }
 
-/// What a rule file says of its store, as the store takes it.
+/// Converts the store settings of a rule file to options of the store.
 ///
 /// ```
 /// use sluicegate::config::settings::Store;
 ///
 /// let text = "store: { url: 'rediss://redis.example', prefix: shop }";
 /// let settings = sluicegate::config::parse("rules.yaml", text)?.settings;
-/// let Store::Redis(store) = settings.store else { panic!("a Redis") };
+/// let Store::Redis(store) = settings.store else { panic!("not a Redis store") };
 /// let options = sluicegate::cluster::options(&store);
 /// assert_eq!((options.key_prefix.as_str(), options.tls.is_some()), ("shop", true));
 /// # Ok::<(), sluicegate::config::Report>(())
@@ -54,7 +54,7 @@ pub fn options(store: &sluicegate_config::settings::RedisStore) -> StoreOptions 
     options.username.clone_from(&store.username);
     options.password.clone_from(&store.password);
     options.database = store.database;
-    options.deadline = store.deadline;
+    options.deadline = store.timeout;
     options.key_prefix.clone_from(&store.prefix);
     options.permit_time_to_live = store.permit_ttl;
     options.expected_nodes = store.expected_nodes.and_then(std::num::NonZeroU32::new);

@@ -1,12 +1,12 @@
-//! Flow control for services under high concurrency.
+//! Rate limiting and overload protection for services.
 //!
-//! This is the one crate a program depends on. It has two ways in: a limiter you ask by hand, and a
-//! sluice that asks itself, by rules from a file.
+//! This is the crate that programs depend on. It has two entry points: a [`Limiter`] that code checks
+//! explicitly, and a [`Sluice`] that decides requests by the rules of a file.
 //!
-//! # One limit
+//! # Limits
 //!
-//! A [`Limit`] is an algorithm with its numbers; a [`Limiter`] is limits with their state. `300/1m` means
-//! what it says: never more than 300 in any minute. Every other algorithm has a name.
+//! A [`Limit`] is an algorithm with its parameters; a [`Limiter`] is a set of limits with their state. `300/1m`
+//! admits at most 300 requests in any minute. Every other algorithm has a name.
 //!
 //! ```
 //! use sluicegate::{Limit, Limiter, Rate};
@@ -19,10 +19,9 @@
 //! # Ok::<(), sluicegate::LimitError>(())
 //! ```
 //!
-//! # What was decided
+//! # Decisions
 //!
-//! A [`Decision`] tells the four ways a request can fare apart ([`Verdict`]), and carries the exact wait
-//! and what is left.
+//! A [`Decision`] has one of four verdicts ([`Verdict`]), the exact wait, and the remaining quota.
 //!
 //! ```
 //! use sluicegate::{Limiter, Verdict};
@@ -30,82 +29,82 @@
 //! let limiter = Limiter::new("1/1m".parse()?);
 //! limiter.check();
 //! let refused = limiter.check();
-//! assert!(matches!(refused.verdict, Verdict::Denied { retry_after: Some(_) }));   // not now, and until when
-//! assert_eq!(limiter.check_cost(2).verdict, Verdict::Never);                      // not ever
+//! assert!(matches!(refused.verdict, Verdict::Denied { retry_after: Some(_) }));   // with the exact wait
+//! assert_eq!(limiter.check_cost(2).verdict, Verdict::Never);                      // costs more than the limit
 //! # Ok::<(), sluicegate::LimitError>(())
 //! ```
 //!
-//! # One limit per key
+//! # Keys
 //!
-//! A [`KeyedLimiter`] counts each key apart in a table of fixed size: it never grows, and a key that is
-//! limited stays limited however many others come.
+//! A [`KeyedLimiter`] counts each key separately in a table of fixed size. The table never grows, and a limited key
+//! stays limited regardless of the number of other keys.
 //!
 //! ```
 //! use sluicegate::{KeyedLimiter, Limiter};
 //!
 //! let per_client: KeyedLimiter<str> = Limiter::builder()
 //!     .limit("300/1m".parse()?)
-//!     .limit("100/5s".parse()?) // all of them, or nothing is taken
+//!     .limit("100/5s".parse()?) // all limits admit, or none is charged
 //!     .build_keyed(100_000)?;
 //! assert!(per_client.check("203.0.113.9").is_allowed());
 //! # Ok::<(), sluicegate::LimitError>(())
 //! ```
 //!
-//! # Being inside, and costs known later
+//! # Permits and actual costs
 //!
-//! [`Limiter::enter`] answers a [`Pass`], or [`Refused`]. The pass holds permits while it lives, and can be
-//! settled to what the request really cost.
+//! [`Limiter::enter`] returns a [`Permit`], or an [`AcquireError`]. The permit is held until it is dropped, and can
+//! be settled to the actual cost of the request.
 //!
 //! ```
 //! use sluicegate::{Limit, Limiter};
 //!
 //! let at_once = Limiter::new(Limit::concurrency(1)?);
-//! let pass = at_once.enter(1)?;
+//! let permit = at_once.enter(1)?;
 //! assert!(at_once.enter(1).is_err());
-//! drop(pass); // however the work ends
+//! drop(permit); // also by a panic or a cancelled task
 //! assert!(at_once.enter(1).is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Waiting for a turn
+//! # Queueing
 //!
-//! [`Limiter::acquire`] waits instead of being refused: await it, or call [`Acquire::blocking`]. First in,
-//! first out; who cannot make it before the deadline is told at once.
+//! [`Limiter::acquire`] waits instead of being refused: await it, or call [`Acquire::blocking`]. The queue is first
+//! in, first out. A call that cannot be admitted before its deadline is refused immediately.
 //!
 //! ```
 //! use std::time::Duration;
-//! use sluicegate::{Limit, Limiter, Rate, Reason};
+//! use sluicegate::{Limit, Limiter, Rate, RefusalReason};
 //!
 //! let paced = Limiter::new(Limit::leaky_bucket(Rate::per_second(1)?, 5)?);
 //! paced.acquire().blocking()?;
 //! let refused = paced.acquire().within(Duration::from_millis(1)).blocking().unwrap_err();
-//! assert_eq!(refused.reason, Reason::Deadline); // its turn would come in a second
+//! assert_eq!(refused.reason, RefusalReason::Deadline); // it would be admitted in a second
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # A bucket in slices
+//! # Sharded limiters
 //!
-//! Where even one shared word is too slow, threads take a [`Slice`] of a [`SlicedLimiter`] and decide by
-//! themselves. The bound is the bucket's.
+//! If contention on one atomic is too slow, each thread takes [`LocalTokens`] from a [`ShardedLimiter`] and decides
+//! locally. The bound of the bucket still holds.
 //!
 //! ```
 //! use sluicegate::{Limiter, Rate, algorithm::TokenBucket};
 //!
 //! let bucket = TokenBucket::new(Rate::per_second(1_000_000)?, 100_000)?;
-//! let shared = Limiter::builder().build_sliced(bucket, 100)?;
-//! let mut mine = shared.slice();
-//! assert!(mine.take(1).is_ok());
-//! assert_eq!(mine.left(), 99);
+//! let shared = Limiter::builder().build_sharded(bucket, 100)?;
+//! let mut local = shared.local_tokens();
+//! assert!(local.take(1).is_ok());
+//! assert_eq!(local.remaining(), 99);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Rules
 //!
-//! A [`Sluice`] holds [rules](rule) with their state: which requests, by which key, which limits, and
-//! what then. It decides all rules of a request together and answers an [`Outcome`].
+//! A [`Sluice`] holds [rules](rule) with their state. A rule has a match, a key, limits and an action. The sluice
+//! decides all rules of a request in one step and returns an [`Outcome`].
 #![cfg_attr(
     feature = "config",
-    doc = r#"[`load`] puts a rule file in force; [`config`] reads one without doing so.
+    doc = r#"[`load`] reads a rule file and enforces its rules; [`config`] only parses one.
 
 ```
 let folder = std::env::temp_dir().join("sluicegate-guide");
@@ -122,23 +121,23 @@ assert!(sluice.decide(&request).is_admitted());
 "#
 )]
 //!
-//! # Pools
+//! # Bulkheads
 //!
-//! A [`pool::Bulkhead`] divides the places of a pool among classes of work, so that none can keep out the
-//! others: see [`pool`].
+//! A [`bulkhead::Bulkhead`] divides the capacity of a pool among classes of work, so that no class can starve the
+//! others. See [`bulkhead`].
 //!
 #![cfg_attr(
     feature = "stream",
     doc = r#"# Streams
 
-[`stream::StreamLimits`] paces everything that is a `Stream`, and limits how many of its items are in flight.
+[`stream::StreamRateLimitExt`] limits the rate of any `Stream` and the number of its items in flight.
 
 ```
 use futures_util::{StreamExt, stream};
-use sluicegate::{Limiter, stream::StreamLimits};
+use sluicegate::{Limiter, stream::StreamRateLimitExt};
 
 let limiter = Limiter::new("1000/s".parse()?);
-let jobs = stream::iter(1..=3).limit_in_flight(2)?.paced(&limiter);
+let jobs = stream::iter(1..=3).limit_in_flight(2)?.rate_limit(&limiter);
 let done = futures_util::FutureExt::now_or_never(jobs.map(|job| *job).collect::<Vec<_>>());
 assert_eq!(done, Some(vec![1, 2, 3]));
 # Ok::<(), sluicegate::LimitError>(())
@@ -147,7 +146,7 @@ assert_eq!(done, Some(vec![1, 2, 3]));
 )]
 //! # Time
 //!
-//! Time is injected: [`clock::ManualClock`] moves when told to, so that no test has to sleep.
+//! The clock is injected: tests advance a [`clock::ManualClock`] and never sleep.
 //!
 //! ```
 //! use std::time::Duration;
@@ -164,29 +163,29 @@ assert_eq!(done, Some(vec![1, 2, 3]));
 
 #[cfg(feature = "macros")]
 pub mod attribute;
+pub mod bulkhead;
 #[cfg(feature = "cluster")]
 pub mod cluster;
-mod installed;
+mod global;
 #[cfg(feature = "config")]
 mod load;
-pub mod pool;
 
 #[cfg(feature = "stream")]
 pub mod stream;
 
 #[cfg(feature = "macros")]
 pub use attribute::Limited;
-pub use installed::{install, installed};
+pub use global::{install, installed};
 
-/// Signals, conditions and self-tuning limits, for rules that protect the process under strain.
+/// Overload protection: signals, conditions and self-tuning limits for rules with `adaptive`.
 #[cfg(feature = "adaptive")]
 pub use sluicegate_adaptive as adaptive;
 
-/// Steers the rules of a sluice that protect the process, whatever they will be, by a thread of its own, for as long as
-/// the sluice is kept. `load` does so by itself.
+/// Starts the control loop for overload protection on a dedicated thread. It controls the `adaptive` rules of a
+/// sluice, also those that are added later, until the sluice is dropped. `load` starts it automatically.
 #[cfg(feature = "adaptive")]
-pub fn steer(sluice: &Sluice) -> std::io::Result<adaptive::pilot::Steering> {
-    adaptive::pilot::Pilot::new(sluice, adaptive::signals::Machine::new()).spawn()
+pub fn start_control_loop(sluice: &Sluice) -> std::io::Result<adaptive::controller::ControlLoopHandle> {
+    adaptive::controller::ControlLoop::new(sluice, adaptive::signals::Machine::new()).spawn()
 }
 
 #[cfg(feature = "config")]
@@ -195,27 +194,28 @@ pub use load::{LoadError, enforce, load, resume};
 #[cfg(all(feature = "config", feature = "tower"))]
 pub use load::layer;
 
-/// Reading rule files, and saying what is wrong with them.
+/// Parser for rule files, with diagnostics.
 #[cfg(feature = "config")]
 pub use sluicegate_config as config;
 
-/// Requests as HTTP has them: who the client is, and how an outcome is told to it.
+/// HTTP adapter: client identity, request attributes, RateLimit headers and refusals.
 #[cfg(feature = "tower")]
-pub use sluicegate_http as http;
+pub use sluicegate_http_adapter as http;
 
-/// Layers for tower, and so for axum, tonic and hyper, and around reqwest.
+/// Layers for tower (axum, tonic, hyper), and a middleware for reqwest.
 #[cfg(feature = "tower")]
 pub use sluicegate_tower as tower;
 
-/// A front door for hyper and axum servers: connections, queue, workers and deadlines, each bounded.
-#[cfg(feature = "door")]
-pub use sluicegate_door as door;
+/// Limited listener for hyper and axum servers: connection limits, accept queue, in-flight limit and timeouts.
+#[cfg(feature = "listener")]
+pub use sluicegate_listener as listener;
 
 pub use sluicegate_engine::{
-    Acquire, Batch, Builder, Decision, Held, KeyedLimiter, Limit, LimitError, Limiter, MOST_LIMITS, Outcome, Pass,
-    Rate, Reason, Refused, RestoreError, SavedState, Slice, SlicedLimiter, Sluice, Timestamp, Verdict,
+    Acquire, AcquireError, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, LocalTokens, MAX_LIMITS,
+    Outcome, OwnedPermit, Permit, Rate, RefusalReason, RestoreError, SavedState, ShardedLimiter, Sluice, Timestamp,
+    TokenBatch, Verdict,
 };
-pub use sluicegate_engine::{algorithm, clock, fleet, gate, limit, rule, sluice, time};
+pub use sluicegate_engine::{algorithm, clock, limit, overload, rule, sluice, store, time};
 
 #[cfg(feature = "macros")]
 #[doc = include_str!("attribute/limit.md")]
@@ -241,17 +241,17 @@ mod pages {
     #[doc = include_str!("../../../docs/identity.md")]
     struct Identity;
     #[cfg(feature = "sqlx")]
-    #[doc = include_str!("../../../docs/pools.md")]
-    struct Pools;
-    #[cfg(feature = "door")]
-    #[doc = include_str!("../../../docs/front-door.md")]
-    struct FrontDoor;
+    #[doc = include_str!("../../../docs/bulkheads.md")]
+    struct Bulkheads;
+    #[cfg(feature = "listener")]
+    #[doc = include_str!("../../../docs/listener.md")]
+    struct Listener;
     #[cfg(feature = "stream")]
     #[doc = include_str!("../../../docs/streams.md")]
     struct Streams;
     #[cfg(feature = "reqwest")]
-    #[doc = include_str!("../../../docs/outgoing.md")]
-    struct Outgoing;
+    #[doc = include_str!("../../../docs/client-limits.md")]
+    struct ClientLimits;
     #[cfg(feature = "macros")]
     #[doc = include_str!("../../../docs/attribute.md")]
     struct AttributePage;

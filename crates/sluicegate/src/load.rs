@@ -1,4 +1,4 @@
-//! From a rule file to rules in force.
+//! Loads a rule file and enforces its rules.
 
 use std::path::Path;
 
@@ -9,48 +9,46 @@ use sluicegate_engine::rule::Scope;
 use sluicegate_engine::sluice::{RuleSetError, SavedRules};
 use thiserror::Error;
 
-/// Why a rule file could not be put in force.
+/// Error of loading a rule file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The file cannot be read or has faults: all of them, each with its place and remedy.
+    /// The file is unreadable or invalid. Contains all diagnostics.
     #[error("{0}")]
     File(Report),
-    /// The rules do not go together.
+    /// The rules are inconsistent.
     #[error(transparent)]
     Rules(#[from] RuleSetError),
-    /// The store cannot even be tried.
+    /// The client of the store cannot be started.
     #[cfg(feature = "cluster")]
     #[error("store: {0}")]
     Store(#[from] sluicegate_cluster::StartError),
-    /// No thread could be had to steer the rules that protect the process.
+    /// The thread of the control loop cannot be started.
     #[cfg(feature = "adaptive")]
-    #[error("no thread for rules with `adaptive`: {0}")]
+    #[error("cannot start the control loop for rules with `adaptive`: {0}")]
     Thread(#[from] std::io::Error),
-    /// There are rules that protect the process under strain, and nobody to steer them.
+    /// A rule has `adaptive`, but the feature is disabled.
     #[cfg(not(feature = "adaptive"))]
-    #[error("rule '{rule}' has `adaptive`: turn on the feature `adaptive` of sluicegate")]
+    #[error("rule '{rule}' has `adaptive`: enable the feature `adaptive` of sluicegate")]
     NoAdaptive {
         /// The first such rule.
         rule: String,
     },
-    /// There are rules for a whole fleet, and no way to reach its store.
+    /// A rule has `scope: cluster`, but the feature is disabled.
     #[cfg(not(feature = "cluster"))]
-    #[error(
-        "rule '{rule}' has `scope: cluster` and the file names a store: turn on the feature `cluster` of sluicegate"
-    )]
+    #[error("rule '{rule}' has `scope: cluster` and the file has a store: enable the feature `cluster` of sluicegate")]
     NoCluster {
         /// The first such rule.
         rule: String,
     },
 }
 
-/// Reads a rule file and puts its rules and lists in force, within the memory it allows.
+/// Loads a rule file and enforces its rules and lists, within the memory limit of the file.
 ///
-/// Warnings are dropped: to see them, read the file with [`config::load`](crate::config::load), which
-/// also has the settings that no library needs. Rules with `scope: cluster` are counted in the file's
-/// `store`, if it names one; the store need not be up yet. To exchange the rules later, hand those of another file
-/// to [`Sluice::replace`].
+/// Warnings are dropped. To see them, use [`config::load`](crate::config::load), which also returns the settings
+/// that a library does not need. Rules with `scope: cluster` are counted in the `store` of the file, if it has one;
+/// the store does not have to be reachable yet. To change the rules later, pass those of another file to
+/// [`Sluice::replace`].
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -58,7 +56,7 @@ pub enum LoadError {
 /// # std::fs::create_dir_all(&folder)?;
 /// # let file = folder.join("rules.yaml");
 /// # std::fs::write(&file, "rules: [{ name: total, limit: [10/s] }]")?;
-/// let error = sluicegate::load(&file).unwrap_err(); // `limit` where it must say `limits`
+/// let error = sluicegate::load(&file).unwrap_err(); // `limit` instead of `limits`
 /// assert!(error.to_string().contains("did you mean `limits`?"));
 /// # std::fs::write(&file, "rules: [{ name: total, limits: [10/s] }]")?;
 /// # sluicegate::load(&file)?;
@@ -69,8 +67,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Sluice, LoadError> {
     enforce(sluicegate_config::load(path).map_err(LoadError::File)?.settings)
 }
 
-/// Reads a rule file and makes a layer of it: [`load`], with the file's header style. What a file cannot
-/// know, such as whose word about the client counts, is told to the builder.
+/// Loads a rule file like [`load`] and returns the builder of a tower layer with the header style of the file.
+/// Settings that are not in the file, such as trusted proxies, are set on the builder.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -90,16 +88,16 @@ pub fn layer(path: impl AsRef<Path>) -> Result<sluicegate_tower::LimitLayerBuild
     Ok(sluicegate_tower::LimitLayer::builder(enforce(settings)?).headers(headers))
 }
 
-/// Puts the rules and lists of settings in force, within the memory they allow. Rules that protect the process under
-/// strain are steered by a thread of their own for as long as the sluice is kept.
+/// Enforces the rules and lists of settings, within their memory limit. If a rule has `adaptive`, a control loop runs
+/// on a dedicated thread until the sluice is dropped.
 pub fn enforce(settings: Settings) -> Result<Sluice, LoadError> {
-    let protecting = settings.rules.iter().find(|rule| rule.adaptive.is_some()).map(|rule| rule.name.clone());
+    let adaptive_rule = settings.rules.iter().find(|rule| rule.adaptive.is_some()).map(|rule| rule.name.clone());
     let sluice = resume(settings, None)?;
-    match protecting {
+    match adaptive_rule {
         None => {}
         #[cfg(feature = "adaptive")]
         Some(_) => {
-            crate::steer(&sluice)?;
+            crate::start_control_loop(&sluice)?;
         }
         #[cfg(not(feature = "adaptive"))]
         Some(rule) => return Err(LoadError::NoAdaptive { rule }),
@@ -107,20 +105,19 @@ pub fn enforce(settings: Settings) -> Result<Sluice, LoadError> {
     Ok(sluice)
 }
 
-/// [`enforce`], going on with what the rules remembered before a restart. Rules that protect the process under strain
-/// are left to whoever steers them.
-pub fn resume(settings: Settings, remembered: Option<SavedRules>) -> Result<Sluice, LoadError> {
+/// Like [`enforce`], but restores the state that was saved before a restart, and does not start a control loop.
+pub fn resume(settings: Settings, saved: Option<SavedRules>) -> Result<Sluice, LoadError> {
     let lists = settings.lists.conditions();
     let memory = usize::try_from(settings.memory).unwrap_or(usize::MAX);
     let builder = Sluice::builder().lists(lists).memory(memory);
-    // Whoever looks at the admin pages wants to know who asks most.
-    let builder = if settings.admin.is_some() { builder.watch_keys() } else { builder };
-    let builder = match remembered {
-        Some(remembered) => builder.restore(remembered),
+    // The admin API reports the keys with the most requests.
+    let builder = if settings.admin.is_some() { builder.track_keys() } else { builder };
+    let builder = match saved {
+        Some(saved) => builder.restore(saved),
         None => builder,
     };
     let clustered = settings.rules.iter().find(|rule| matches!(rule.scope, Scope::Cluster { .. }));
-    // Numbers that come with calls to a decision server are counted in the store as well, and rules may live there.
+    // The decision server counts ad-hoc limits in the store, and the rules may be stored there.
     let needs_store = clustered.is_some() || settings.server.is_some() || settings.rules_from == RulesFrom::Store;
     let (Store::Redis(store), true) = (&settings.store, needs_store) else {
         return Ok(builder.rules(settings.rules).build()?);

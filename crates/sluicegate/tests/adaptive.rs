@@ -1,5 +1,5 @@
-//! `adaptive: auto` in plain code: a program that asks before it works and says how that went, against a simulated
-//! server of four workers, on a clock turned by hand.
+//! `adaptive: auto` in a program that checks before its work and records the completion. Simulates a server with four
+//! workers on a manual clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::VecDeque;
@@ -8,147 +8,147 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use sluicegate::adaptive::pilot::{Pilot, TICK};
+use sluicegate::adaptive::controller::{ControlLoop, TICK_INTERVAL};
 use sluicegate::adaptive::signals::Machine;
 use sluicegate::clock::ManualClock;
-use sluicegate::gate::{Ending, Gate};
+use sluicegate::overload::{Completion, Gate};
 use sluicegate::rule::{Adaptive, Auto, Request, Rule};
 use sluicegate::sluice::{Admission, Cause};
 use sluicegate::{Outcome, Sluice};
 
 const STEP: Duration = Duration::from_millis(1);
 const WORKERS: usize = 4;
-/// So long takes a request, in steps; so the four of them do 400 a second.
-const TAKES: u32 = 10;
+/// Service time of a request in steps: four workers complete 400 requests per second.
+const SERVICE_STEPS: u32 = 10;
 
-/// A program and what it works with.
-struct Program {
+/// The simulated program.
+struct SimulatedServer {
     clock: ManualClock,
     sluice: Sluice,
     gate: Gate,
-    pilot: Pilot,
-    /// Those that wait for a place.
-    outside: Vec<Pin<Box<Admission>>>,
-    /// Those that were let in and wait for a worker, with when that was.
-    inside: VecDeque<(Outcome, u64)>,
-    /// What the workers have, and for how many steps more.
-    at_work: Vec<(Outcome, u64, u32)>,
+    control_loop: ControlLoop,
+    /// Requests in the queue.
+    queued: Vec<Pin<Box<Admission>>>,
+    /// Admitted requests that wait for a worker, with the time of admission.
+    admitted: VecDeque<(Outcome, u64)>,
+    /// Requests in service, with the time of admission and the remaining steps.
+    in_service: Vec<(Outcome, u64, u32)>,
     now: u64,
-    seen: Seen,
+    stats: RunStats,
 }
 
-/// What was seen since it was last asked.
+/// Statistics since the last call of `run`.
 #[derive(Default)]
-struct Seen {
-    answered: u32,
+struct RunStats {
+    completed: u32,
     refused: u32,
-    /// How long each took once it was let in, in steps.
+    /// Time from admission to completion, in steps.
     times: Vec<u64>,
-    /// How many places there were at each tick.
-    places: Vec<usize>,
+    /// Concurrency limit at each tick.
+    limits: Vec<usize>,
     reason: String,
 }
 
-impl Program {
+impl SimulatedServer {
     fn new() -> Self {
         let clock = ManualClock::new();
         let protect = Rule { adaptive: Some(Adaptive::Auto(Auto::default())), ..Rule::new("protect", []) };
         let sluice = Sluice::builder().rule(protect).clock(clock.clone()).build().unwrap();
         let gate = sluice.gates().remove(0).1;
-        let pilot = Pilot::new(&sluice, Machine::at("/there/is/no/such/folder"));
-        let (outside, inside, at_work) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { clock, sluice, gate, pilot, outside, inside, at_work, now: 0, seen: Seen::default() }
+        let control_loop = ControlLoop::new(&sluice, Machine::with_root("/there/is/no/such/folder"));
+        let (queued, admitted, in_service) = (Vec::new(), VecDeque::new(), Vec::new());
+        Self { clock, sluice, gate, control_loop, queued, admitted, in_service, now: 0, stats: RunStats::default() }
     }
 
     /// Works for so many seconds while so many requests come in each; `fails`: they end at once, and badly.
-    fn run(&mut self, seconds: u64, per_second: u64, fails: bool) -> Seen {
+    fn run(&mut self, seconds: u64, per_second: u64, fails: bool) -> RunStats {
         for _ in 0..seconds * 1_000 {
-            if u128::from(self.now).is_multiple_of(TICK.as_millis()) {
-                assert!(self.pilot.tick());
-                self.seen.places.push(self.gate.orders().places.expect("auto orders places"));
+            if u128::from(self.now).is_multiple_of(TICK_INTERVAL.as_millis()) {
+                assert!(self.control_loop.tick());
+                self.stats.limits.push(self.gate.limits().max_in_flight.expect("auto sets a concurrency limit"));
             }
             for _ in self.now * per_second / 1_000..(self.now + 1) * per_second / 1_000 {
-                self.outside.push(Box::pin(self.sluice.admit(&Request::new("GET", "/"))));
+                self.queued.push(Box::pin(self.sluice.admit(&Request::new("GET", "/"))));
             }
-            self.let_in();
-            self.work(fails);
+            self.poll_queued();
+            self.advance_workers(fails);
             self.clock.advance(STEP);
             self.now += 1;
         }
-        std::mem::take(&mut self.seen)
+        std::mem::take(&mut self.stats)
     }
 
-    fn let_in(&mut self) {
-        let mut outside = std::mem::take(&mut self.outside);
-        outside.retain_mut(|asked| {
-            let Poll::Ready(outcome) = asked.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+    fn poll_queued(&mut self) {
+        let mut queued = std::mem::take(&mut self.queued);
+        queued.retain_mut(|admission| {
+            let Poll::Ready(outcome) = admission.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
                 return true;
             };
             if outcome.is_admitted() {
-                self.inside.push_back((outcome, self.now));
+                self.admitted.push_back((outcome, self.now));
             } else {
-                assert_eq!(outcome.cause(), Cause::Strain(0));
-                self.seen.refused += 1;
-                self.seen.reason.clone_from(&outcome.strain().expect("it says why").reason);
+                assert_eq!(outcome.cause(), Cause::Overload(0));
+                self.stats.refused += 1;
+                self.stats.reason.clone_from(&outcome.overload_notice().expect("a refusal has a notice").reason);
             }
             false
         });
-        self.outside = outside;
+        self.queued = queued;
     }
 
-    fn work(&mut self, fails: bool) {
-        while self.at_work.len() < WORKERS
-            && let Some((outcome, since)) = self.inside.pop_front()
+    fn advance_workers(&mut self, fails: bool) {
+        while self.in_service.len() < WORKERS
+            && let Some((outcome, since)) = self.admitted.pop_front()
         {
-            self.at_work.push((outcome, since, TAKES));
+            self.in_service.push((outcome, since, SERVICE_STEPS));
         }
-        let (now, seen) = (self.now, &mut self.seen);
-        self.at_work.retain_mut(|(outcome, since, left)| {
+        let (now, stats) = (self.now, &mut self.stats);
+        self.in_service.retain_mut(|(outcome, since, left)| {
             *left -= 1;
             let is_over = *left == 0 || fails;
             if is_over {
-                outcome.note(if fails { Ending::Failed } else { Ending::Well });
-                seen.answered += 1;
-                seen.times.push(now + 1 - *since);
+                outcome.record(if fails { Completion::Failed } else { Completion::Ok });
+                stats.completed += 1;
+                stats.times.push(now + 1 - *since);
             }
             !is_over
         });
     }
 }
 
-impl Seen {
-    /// How many places there usually were: at single moments experiments withdraw some.
-    fn usual_places(&mut self) -> usize {
-        self.places.sort_unstable();
-        self.places[self.places.len() / 2]
+impl RunStats {
+    /// Median of the concurrency limit; experiments lower it for short times.
+    fn median_limit(&mut self) -> usize {
+        self.limits.sort_unstable();
+        self.limits[self.limits.len() / 2]
     }
 }
 
 #[test]
-fn twice_what_can_be_done_is_held_back_and_the_rest_is_served_in_time() {
-    let mut program = Program::new();
+fn double_load_is_shed_and_admitted_requests_stay_fast() {
+    let mut program = SimulatedServer::new();
     program.run(10, 800, false);
-    let mut seen = program.run(10, 800, false);
-    // Of 8,000 that came, 4,000 could be answered.
-    assert!(seen.answered >= 3_800, "{} answered", seen.answered);
-    assert!((3_900..=4_200).contains(&seen.refused), "{} refused", seen.refused);
-    seen.times.sort_unstable();
-    let p99 = seen.times[seen.times.len() * 99 / 100];
-    assert!(p99 <= 60, "{p99} ms, where nobody who waits for a worker would take {TAKES}");
-    let places = seen.usual_places();
-    assert!((WORKERS..=5 * WORKERS).contains(&places), "{places} places");
-    assert!(seen.reason.starts_with("places ") && seen.reason.contains(" average "), "{}", seen.reason);
-    // The crowd leaves: nobody is held back any more.
+    let mut stats = program.run(10, 800, false);
+    // 8,000 requests arrive; the server can complete 4,000.
+    assert!(stats.completed >= 3_800, "{} completed", stats.completed);
+    assert!((3_900..=4_200).contains(&stats.refused), "{} refused", stats.refused);
+    stats.times.sort_unstable();
+    let p99 = stats.times[stats.times.len() * 99 / 100];
+    assert!(p99 <= 60, "p99 is {p99} ms; without queueing it would be {SERVICE_STEPS} ms");
+    let limit = stats.median_limit();
+    assert!((WORKERS..=5 * WORKERS).contains(&limit), "concurrency limit {limit}");
+    assert!(stats.reason.starts_with("concurrency limit ") && stats.reason.contains(" average "), "{}", stats.reason);
+    // The load drops: no request is refused any more.
     program.run(2, 200, false);
     let calm = program.run(10, 200, false);
-    assert_eq!((calm.refused, calm.answered), (0, 2_000));
+    assert_eq!((calm.refused, calm.completed), (0, 2_000));
 }
 
 #[test]
-fn failures_take_places_away() {
-    let mut program = Program::new();
-    let before = program.run(20, 360, false).usual_places();
+fn failures_lower_the_concurrency_limit() {
+    let mut program = SimulatedServer::new();
+    let before = program.run(20, 360, false).median_limit();
     program.run(2, 800, true);
-    let during = program.run(2, 800, true).usual_places();
-    assert!(during < before, "{before} places before, {during} after two seconds of failures");
+    let during = program.run(2, 800, true).median_limit();
+    assert!(during < before, "limit {before} before, {during} after two seconds of failures");
 }

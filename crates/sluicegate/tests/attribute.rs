@@ -11,13 +11,13 @@ use std::task::{Context, Poll, Waker};
 
 use sluicegate::{Limit, Limited, limit};
 
-/// How many of so many calls went through.
-fn through<T, E>(calls: usize, mut call: impl FnMut() -> Result<T, E>) -> usize {
+/// Number of admitted calls.
+fn count_allowed<T, E>(calls: usize, mut call: impl FnMut() -> Result<T, E>) -> usize {
     (0..calls).filter(|_| call().is_ok()).count()
 }
 
 /// The output of a future that need not wait.
-fn now<F: Future>(future: F) -> F::Output {
+fn poll_ready<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("it should be ready"),
@@ -30,7 +30,7 @@ fn plain() -> Result<(), Limited> {
 }
 
 #[test]
-fn alone_it_is_ten_per_second() {
+fn default_limit_is_ten_per_second() {
     assert!(plain().is_ok());
     // However slow this machine is, a hundred calls in a row meet the limit.
     let limited = std::iter::repeat_with(plain).take(1_000_000).find_map(Result::err).unwrap();
@@ -46,11 +46,11 @@ fn two_limits() -> Result<(), Limited> {
 
 #[test]
 fn several_limits_hold_together() {
-    assert_eq!(through(9, two_limits), 3);
+    assert_eq!(count_allowed(9, two_limits), 3);
     assert_eq!(two_limits().unwrap_err().limit(), Some(&"3/1m".parse().unwrap()));
 }
 
-/// Each algorithm, told apart by what it says to a call that can never fit.
+/// Each algorithm, identified by its refusal of a call that can never be admitted.
 mod each {
     use super::*;
 
@@ -105,8 +105,8 @@ async fn asynchronous(text: &str) -> Result<String, Limited> {
 fn an_async_function_is_limited_when_it_runs() {
     // A future that is never polled takes nothing.
     drop(asynchronous("dropped"));
-    assert_eq!(now(asynchronous("a")).unwrap(), "a");
-    let limited = now(asynchronous("b")).unwrap_err();
+    assert_eq!(poll_ready(asynchronous("a")).unwrap(), "a");
+    let limited = poll_ready(asynchronous("b")).unwrap_err();
     assert_eq!(limited.name(), "attribute::asynchronous");
 }
 
@@ -116,19 +116,19 @@ async fn spawned(who: &u64) -> Result<u64, Limited> {
 }
 
 #[limit("1/1h", wait = "1s", key = who.get())]
-async fn spawned_in_line(who: std::cell::Cell<u8>) -> Result<u8, Limited> {
+async fn spawned_and_queued(who: std::cell::Cell<u8>) -> Result<u8, Limited> {
     std::future::ready(()).await;
     Ok(1)
 }
 
 #[test]
-fn futures_can_go_to_other_threads() {
+fn futures_are_send() {
     fn sent<F: Future + Send>(future: F) -> F {
         future
     }
-    assert_eq!(now(sent(spawned(&7))).unwrap(), 7);
+    assert_eq!(poll_ready(sent(spawned(&7))).unwrap(), 7);
     // What the key borrows is not kept while waiting: a `Cell` may be sent but not shared.
-    drop(sent(spawned_in_line(std::cell::Cell::new(1))));
+    drop(sent(spawned_and_queued(std::cell::Cell::new(1))));
 }
 
 struct Shop<T> {
@@ -192,15 +192,15 @@ impl<T> Sells for Shop<T> {
 }
 
 #[test]
-fn methods_are_limited_by_what_self_holds() {
+fn methods_use_fields_of_self() {
     let (mut north, mut south) = (Shop::of("north", vec![1, 2]), Shop::of("south", vec![3]));
-    assert_eq!((through(3, || north.count()), through(3, || south.count())), (1, 1));
-    assert_eq!((through(3, || north.take()), through(3, || south.take())), (1, 1));
-    assert_eq!((through(3, || north.sell()), through(3, || south.sell())), (1, 1));
-    assert_eq!(through(3, || now(north.deliver("here"))), 1);
-    assert_eq!(through(3, || now(north.deliver("there"))), 1);
+    assert_eq!((count_allowed(3, || north.count()), count_allowed(3, || south.count())), (1, 1));
+    assert_eq!((count_allowed(3, || north.take()), count_allowed(3, || south.take())), (1, 1));
+    assert_eq!((count_allowed(3, || north.sell()), count_allowed(3, || south.sell())), (1, 1));
+    assert_eq!(count_allowed(3, || poll_ready(north.deliver("here"))), 1);
+    assert_eq!(count_allowed(3, || poll_ready(north.deliver("there"))), 1);
     let shared = Arc::new(Shop::of("east", vec!['a']));
-    assert_eq!(through(3, || now(Arc::clone(&shared).shared())), 1);
+    assert_eq!(count_allowed(3, || poll_ready(Arc::clone(&shared).shared())), 1);
     assert_eq!(Shop::of("west", vec!["x"]).dissolve().unwrap(), ["x"]);
     assert!(Shop::of("west", vec!["x"]).dissolve().is_err());
     assert!(north.close().is_ok());
@@ -208,7 +208,7 @@ fn methods_are_limited_by_what_self_holds() {
 }
 
 #[test]
-fn all_types_of_a_generic_function_count_together() {
+fn all_instances_of_a_generic_function_share_a_limiter() {
     assert!(Shop::<u8>::open().is_ok());
     let limited = Shop::<String>::open().map(|_| ()).unwrap_err();
     assert!(limited.name().starts_with("attribute::Shop<") && limited.name().ends_with("::open"), "{limited}");
@@ -226,11 +226,11 @@ where
 }
 
 #[test]
-fn keys_are_whatever_can_be_hashed() {
-    assert_eq!(through(2, || generic("a", (1, String::from("x")), ())), 1);
-    assert_eq!(through(2, || generic("a", (2, String::from("x")), ())), 0, "the part that is no key does not matter");
-    assert_eq!(through(2, || generic("a", (1, String::from("y")), ())), 1);
-    assert_eq!(through(2, || generic(&5, (1, 'x'), ())), 1);
+fn keys_are_any_hashable_type() {
+    assert_eq!(count_allowed(2, || generic("a", (1, String::from("x")), ())), 1);
+    assert_eq!(count_allowed(2, || generic("a", (2, String::from("x")), ())), 0, "only the key counts");
+    assert_eq!(count_allowed(2, || generic("a", (1, String::from("y")), ())), 1);
+    assert_eq!(count_allowed(2, || generic(&5, (1, 'x'), ())), 1);
 }
 
 struct Order {
@@ -244,15 +244,15 @@ fn submit(order: Order) -> Result<String, Limited> {
 }
 
 #[test]
-fn a_cost_comes_from_the_arguments() {
+fn cost_is_computed_from_arguments() {
     let order = |account: &str, items: usize| Order { account: account.to_owned(), items: vec![0; items] };
     assert_eq!(submit(order("alice", 9)).unwrap(), "alice");
     assert!(submit(order("alice", 2)).is_err());
     assert!(submit(order("alice", 1)).is_ok());
     assert!(submit(order("alice", 0)).is_ok(), "what costs nothing always fits");
     let never = submit(order("bob", 11)).unwrap_err();
-    assert!(never.is_for_ever(), "{never}");
-    assert_eq!(never.to_string(), "costs more than the limit 10/1h of attribute::submit itself");
+    assert!(never.is_permanent(), "{never}");
+    assert_eq!(never.to_string(), "cost exceeds the limit 10/1h of attribute::submit");
     assert!(submit(order("bob", 10)).is_ok());
 }
 
@@ -267,8 +267,8 @@ fn twin_two() -> Result<(), Limited> {
 }
 
 #[test]
-fn every_function_has_a_count_of_its_own() {
-    assert_eq!((through(2, twin_one), through(2, twin_two)), (1, 1));
+fn every_function_has_its_own_limiter() {
+    assert_eq!((count_allowed(2, twin_one), count_allowed(2, twin_two)), (1, 1));
 }
 
 #[limit("3/1h")]
@@ -284,22 +284,22 @@ fn attributes_can_be_stacked() {
         last += 1;
         stacked(IpAddr::from([203, 0, 113, last]))
     };
-    assert_eq!(through(9, from_everywhere), 3);
+    assert_eq!(count_allowed(9, from_everywhere), 3);
 }
 
-#[limit("1/1h", key = a, cost = b, on_limit = pattern_instead)]
+#[limit("1/1h", key = a, cost = b, on_limit = pattern_fallback)]
 fn pattern((a, mut b): (String, u64), mut c: Vec<u8>, _: (), &d: &u8) -> String {
     b += 1;
     c.push(d);
     format!("{a} {b} {c:?}")
 }
 
-fn pattern_instead((a, b): (String, u64), c: Vec<u8>, _: (), d: &u8) -> String {
+fn pattern_fallback((a, b): (String, u64), c: Vec<u8>, _: (), d: &u8) -> String {
     format!("not {a} {b} {c:?} {d}")
 }
 
 #[test]
-fn a_fallback_gets_all_arguments_whole() {
+fn a_fallback_receives_all_arguments() {
     let call = || pattern(("x".to_owned(), 1), vec![1], (), &9);
     assert_eq!(call(), "x 2 [1, 9]");
     assert_eq!(call(), "not x 1 [1] 9");
@@ -337,12 +337,12 @@ fn methods_fall_back_to_methods_and_functions() {
     let mut counter = Counter { calls: 0, instead: 0 };
     assert_eq!([counter.more(2), counter.more(3), counter.more(4)], [2, 3, 7]);
     let mut text = String::new();
-    now(counter.inside(&mut text));
-    now(counter.inside(&mut text));
+    poll_ready(counter.inside(&mut text));
+    poll_ready(counter.inside(&mut text));
     assert_eq!(text, "inside, outside 2");
 }
 
-type Answer<T> = Result<T, Failure>;
+type OrderResult<T> = Result<T, Failure>;
 
 #[derive(Debug, PartialEq)]
 enum Failure {
@@ -356,7 +356,7 @@ impl From<Limited> for Failure {
 }
 
 #[limit("1/1h")]
-fn aliased() -> Answer<u8> {
+fn aliased() -> OrderResult<u8> {
     Ok(1)
 }
 
@@ -370,8 +370,8 @@ fn a_refusal_becomes_the_functions_own_error() {
     assert_eq!(aliased(), Ok(1));
     let Failure::Busy(text) = aliased().unwrap_err();
     assert!(text.starts_with("over the limit 1/1h of attribute::aliased: try again in "), "{text}");
-    assert_eq!(now(boxed()).unwrap().count(), 2);
-    let error = now(boxed()).map(|_| ()).unwrap_err();
+    assert_eq!(poll_ready(boxed()).unwrap().count(), 2);
+    let error = poll_ready(boxed()).map(|_| ()).unwrap_err();
     assert!(error.is::<Limited>());
 }
 
@@ -384,7 +384,7 @@ unsafe fn careful() -> Result<u8, Limited> {
 }
 
 #[test]
-fn an_unsafe_function_stays_one() {
+fn an_unsafe_function_stays_unsafe() {
     #[allow(unsafe_code, reason = "it is what is tested")]
     // SAFETY: it does nothing that is not safe.
     let (first, second) = unsafe { (careful(), careful()) };
@@ -401,22 +401,22 @@ fn refused_from_c() -> u8 {
 }
 
 #[test]
-fn another_calling_convention_makes_no_difference() {
+fn extern_functions_are_limited() {
     assert_eq!([called_from_c(), called_from_c()], [1, 0]);
 }
 
 /// Names that the expansion uses too.
-#[limit("1/1h", key = (key, cost), on_limit = names_instead)]
-fn names(key: u8, cost: u8, limited: u8, turn: u8, held: u8) -> [u8; 5] {
-    [key, cost, limited, turn, held]
+#[limit("1/1h", key = (key, cost), on_limit = names_fallback)]
+fn names(key: u8, cost: u8, limited: u8, pending: u8, guard: u8) -> [u8; 5] {
+    [key, cost, limited, pending, guard]
 }
 
-fn names_instead(key: u8, cost: u8, limited: u8, turn: u8, held: u8) -> [u8; 5] {
-    [held, turn, limited, cost, key]
+fn names_fallback(key: u8, cost: u8, limited: u8, pending: u8, guard: u8) -> [u8; 5] {
+    [guard, pending, limited, cost, key]
 }
 
 #[test]
-fn the_expansions_names_are_its_own() {
+fn expansion_names_do_not_clash_with_arguments() {
     assert_eq!(names(1, 2, 3, 4, 5), [1, 2, 3, 4, 5]);
     assert_eq!(names(1, 2, 3, 4, 5), [5, 4, 3, 2, 1]);
 }
@@ -432,7 +432,7 @@ fn through_another_name() -> Result<(), Limited> {
 
 #[test]
 fn the_crate_can_have_another_name() {
-    assert_eq!(through(2, through_another_name), 1);
+    assert_eq!(count_allowed(2, through_another_name), 1);
 }
 
 #[limit("1/1h")]
@@ -449,13 +449,13 @@ fn a_body_can_return_early_and_call_itself() {
 }
 
 #[test]
-fn many_threads_take_no_more_than_there_is() {
+fn many_threads_never_exceed_the_limit() {
     #[limit("100/1h")]
     fn counted() -> Result<(), Limited> {
         Ok(())
     }
     let total: usize = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| through(100, counted))).collect();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| count_allowed(100, counted))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(total, 100);

@@ -1,4 +1,4 @@
-//! `#[limit(rule = "...")]`: operators decide, live, and a name that nobody has lifts no limit.
+//! `#[limit(rule = "...")]`: rules apply and can be changed at runtime; without the rule, the inline limits apply.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::{IpAddr, SocketAddr};
@@ -8,13 +8,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sluicegate::clock::ManualClock;
-use sluicegate::gate::{Notice, Orders};
+use sluicegate::overload::{GateLimits, OverloadNotice};
 use sluicegate::rule::{Adaptive, Attribute, Auto, Ban, Expr, Lists, Mode, Queue, Reply, Rule, Target};
 use sluicegate::{Limit, Limited, Sluice, attribute, limit};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn look<F: Future + ?Sized>(future: &mut Pin<&mut F>) -> Poll<F::Output> {
+fn poll_once<F: Future + ?Sized>(future: &mut Pin<&mut F>) -> Poll<F::Output> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -26,7 +26,7 @@ fn sluice(clock: &ManualClock, rules: impl IntoIterator<Item = Rule>) -> Sluice 
     Sluice::builder().rules(rules).clock(clock.clone()).memory(1 << 20).build().unwrap()
 }
 
-fn by(attribute: &str, rule: Rule) -> Rule {
+fn keyed_by(attribute: &str, rule: Rule) -> Rule {
     Rule { key: vec![attribute.parse::<Attribute>().unwrap().into()], ..rule }
 }
 
@@ -47,10 +47,10 @@ fn place_order(sluice: &Sluice, order: Order, from: IpAddr) -> Result<usize, Lim
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 #[test]
-fn a_rule_decides_by_its_key_and_the_calls_cost_whatever_its_target() {
-    let mut rule = by("account", Rule::new("orders", limits("3/1m")));
+fn a_rule_uses_its_key_and_the_cost_and_ignores_its_target() {
+    let mut rule = keyed_by("account", Rule::new("orders", limits("3/1m")));
     rule.target = Target::parse("POST /api/orders").unwrap();
-    // What is answered over HTTP means nothing to a function.
+    // An HTTP reply has no effect on a function.
     rule.on_limit.reply = Some(Reply::Redirect { status: 302, location: "/busy".to_owned() });
     let sluice = sluice(&ManualClock::new(), [rule]);
     assert_eq!(place_order(&sluice, order("alice", 2), HERE).unwrap(), 2);
@@ -59,11 +59,11 @@ fn a_rule_decides_by_its_key_and_the_calls_cost_whatever_its_target() {
     assert!(limited.to_string().starts_with("over the limit 3/1m of rule 'orders': try again in "), "{limited}");
     assert!(place_order(&sluice, order("alice", 1), HERE).is_ok());
     assert!(place_order(&sluice, order("bob", 3), HERE).is_ok());
-    assert!(place_order(&sluice, order("carol", 4), HERE).unwrap_err().is_for_ever());
+    assert!(place_order(&sluice, order("carol", 4), HERE).unwrap_err().is_permanent());
 }
 
 #[test]
-fn other_rules_take_effect_at_the_next_call() {
+fn replaced_rules_apply_to_the_next_call() {
     let clock = ManualClock::new();
     let sluice = sluice(&clock, [Rule::new("orders", limits("1/1m"))]);
     assert!(place_order(&sluice, order("a", 1), HERE).is_ok());
@@ -78,15 +78,15 @@ fn other_rules_take_effect_at_the_next_call() {
 #[test]
 fn lists_bans_and_conditions_hold() {
     let clock = ManualClock::new();
-    let mut rule = by("client.ip", Rule::new("orders", limits("1/1m")));
+    let mut rule = keyed_by("client.ip", Rule::new("orders", limits("1/1m")));
     rule.when = Some(Expr::parse("account != 'tester'").unwrap());
-    rule.ban = Some(Ban { after: 2, within: Duration::from_secs(60), lasting: Duration::from_secs(600) });
+    rule.ban = Some(Ban { after: 2, within: Duration::from_secs(60), duration: Duration::from_secs(600) });
     let deny = vec![Expr::parse("account == 'mallory'").unwrap()];
     let sluice =
         Sluice::builder().rule(rule).lists(Lists { allow: vec![], deny }).clock(clock.clone()).build().unwrap();
 
     let denied = place_order(&sluice, order("mallory", 1), HERE).unwrap_err();
-    assert_eq!(denied.to_string(), "on the deny list, which comes before rule 'orders'");
+    assert_eq!(denied.to_string(), "on the deny list (rule 'orders' not checked)");
     assert_eq!((denied.limit(), denied.retry_after()), (None, None));
     for _ in 0..3 {
         place_order(&sluice, order("tester", 1), HERE).unwrap();
@@ -102,7 +102,7 @@ fn lists_bans_and_conditions_hold() {
 }
 
 #[test]
-fn a_rule_on_trial_refuses_nothing() {
+fn a_shadow_rule_refuses_nothing() {
     let rule = Rule { mode: Mode::Shadow, ..Rule::new("orders", limits("1/1m")) };
     let sluice = sluice(&ManualClock::new(), [rule]);
     for _ in 0..3 {
@@ -144,37 +144,40 @@ fn permits_of_a_rule_are_held_until_the_call_ends_or_is_dropped() {
     let service = Service { sluice: Arc::new(sluice(&ManualClock::new(), [rule])) };
     {
         let mut running = pin!(sent(service.query(None, "", true)));
-        assert!(look(&mut running).is_pending());
-        assert!(matches!(look(&mut pin!(service.query(None, "", false))), Poll::Ready(Err(_))));
-        assert!(matches!(look(&mut pin!(service.query(None, "vip", false))), Poll::Ready(Ok(()))));
+        assert!(poll_once(&mut running).is_pending());
+        assert!(matches!(poll_once(&mut pin!(service.query(None, "", false))), Poll::Ready(Err(_))));
+        assert!(matches!(poll_once(&mut pin!(service.query(None, "vip", false))), Poll::Ready(Ok(()))));
         assert_eq!(service.count(), 0, "the fallback");
     }
-    assert!(matches!(look(&mut pin!(service.query(None, "", false))), Poll::Ready(Ok(()))));
+    assert!(matches!(poll_once(&mut pin!(service.query(None, "", false))), Poll::Ready(Ok(()))));
     assert_eq!(service.count(), 7);
 }
 
 #[test]
 fn a_rule_with_a_queue_lets_calls_wait() {
     let clock = ManualClock::new();
-    let mut rule = by("client.ip", Rule::new("queries", limits("1/1s")));
+    let mut rule = keyed_by("client.ip", Rule::new("queries", limits("1/1s")));
     rule.on_limit.queue = Some(Queue { max_wait: 5 * SECOND, max_waiting: 1 });
     let service = Service { sluice: Arc::new(sluice(&clock, [rule])) };
     let peer = Some("203.0.113.9:5000".parse().unwrap());
-    assert!(look(&mut pin!(service.query(peer, "", false))).is_ready());
+    assert!(poll_once(&mut pin!(service.query(peer, "", false))).is_ready());
     {
         let mut dropped = pin!(service.query(peer, "", false));
-        assert!(look(&mut dropped).is_pending());
-        assert!(matches!(look(&mut pin!(service.query(peer, "", false))), Poll::Ready(Err(_))), "the line is full");
+        assert!(poll_once(&mut dropped).is_pending());
+        assert!(
+            matches!(poll_once(&mut pin!(service.query(peer, "", false))), Poll::Ready(Err(_))),
+            "the line is full"
+        );
     }
     let mut waiting = pin!(service.query(peer, "", false));
-    assert!(look(&mut waiting).is_pending(), "the one who left made room");
+    assert!(poll_once(&mut waiting).is_pending(), "the one who left made room");
     clock.advance(2 * SECOND);
-    assert!(matches!(look(&mut waiting), Poll::Ready(Ok(()))));
-    assert_eq!(clock.alarms(), 0);
+    assert!(matches!(poll_once(&mut waiting), Poll::Ready(Ok(()))));
+    assert_eq!(clock.pending_timers(), 0);
 }
 
 #[test]
-fn a_sync_call_waits_in_a_rules_queue_on_its_thread() {
+fn a_sync_call_blocks_its_thread_in_a_rules_queue() {
     let clock = ManualClock::new();
     let mut rule = Rule::new("queries", limits("1/1s"));
     rule.on_limit.queue = Some(Queue { max_wait: 5 * SECOND, max_waiting: 1 });
@@ -182,7 +185,7 @@ fn a_sync_call_waits_in_a_rules_queue_on_its_thread() {
     assert_eq!(service.count(), 7);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| service.count());
-        while clock.next_alarm().is_none() {
+        while clock.next_timer().is_none() {
             std::thread::yield_now();
         }
         clock.advance(2 * SECOND);
@@ -196,7 +199,7 @@ fn misspelt(sluice: &Sluice, who: &str) -> Result<(), Limited> {
 }
 
 #[test]
-fn while_a_rule_is_missing_the_limits_beside_it_hold() {
+fn inline_limits_apply_while_a_rule_is_missing() {
     let sluice = sluice(&ManualClock::new(), [Rule::new("create-order", limits("9/1m"))]);
     assert_eq!((0..5).filter(|_| misspelt(&sluice, "alice").is_ok()).count(), 2);
     assert_eq!(misspelt(&sluice, "alice").unwrap_err().name(), "attribute_rules::misspelt");
@@ -213,19 +216,19 @@ fn send_parcel(sluice: &Sluice, account: &str, from: Option<IpAddr>) -> Result<(
 }
 
 #[test]
-fn a_rule_keyed_by_what_the_function_never_gives_lifts_no_limit() {
+fn a_rule_keyed_by_a_missing_attribute_keeps_the_inline_limits() {
     let clock = ManualClock::new();
     let parcels = || Rule::new("parcels", limits("1/1m"));
     let passed = |sluice: &Sluice, who: &str, from| (0..5).filter(|_| send_parcel(sluice, who, from).is_ok()).count();
     for (who, key) in [("alice", "account"), ("bob", "param['account']"), ("carol", "method")] {
-        let sluice = sluice(&clock, [by(key, parcels())]);
-        assert_eq!(passed(&sluice, who, Some(HERE)), 2, "{key}: the limits beside the rule hold");
+        let sluice = sluice(&clock, [keyed_by(key, parcels())]);
+        assert_eq!(passed(&sluice, who, Some(HERE)), 2, "{key}: the inline limits apply");
         assert!(attribute::missing_rules().contains(&"parcels"), "{key}");
         let deny = vec![Expr::parse("acount == 'mallory'").unwrap()];
-        sluice.replace(vec![by(key, parcels())], Lists { allow: vec![], deny }).unwrap();
+        sluice.replace(vec![keyed_by(key, parcels())], Lists { allow: vec![], deny }).unwrap();
         assert_eq!(passed(&sluice, "mallory", Some(HERE)), 0, "the lists come first all the same");
     }
-    let sluice = sluice(&clock, [by("client.ip", parcels())]);
+    let sluice = sluice(&clock, [keyed_by("client.ip", parcels())]);
     assert_eq!(passed(&sluice, "dave", Some(HERE)), 1);
     assert!(!attribute::missing_rules().contains(&"parcels"));
     assert_eq!(passed(&sluice, "dave", None), 5, "given, and unknown this time: not counted, as everywhere");
@@ -237,11 +240,11 @@ async fn report() -> Result<(), Limited> {
 }
 
 #[test]
-fn the_installed_sluice_decides_and_can_be_exchanged() {
+fn the_installed_sluice_decides_and_can_be_replaced() {
     fn call() -> Result<(), Limited> {
-        match look(&mut pin!(report())) {
-            Poll::Ready(answer) => answer,
-            Poll::Pending => panic!("nobody waits here"),
+        match poll_once(&mut pin!(report())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => panic!("this call does not wait"),
         }
     }
     // Nothing is installed yet: 10 per second, so a few go through.
@@ -254,7 +257,7 @@ fn the_installed_sluice_decides_and_can_be_exchanged() {
     assert!(!attribute::missing_rules().contains(&"reports"));
     let installed = sluicegate::installed().unwrap();
     assert_eq!(installed.counts()[0].refused, 1);
-    // Another sluice counts anew.
+    // Another sluice starts with empty counters.
     let before = sluicegate::install(sluice(&clock, [Rule::new("reports", limits("2/1m"))])).unwrap();
     assert_eq!(before.rules(), installed.rules());
     assert_eq!((0..5).filter(|_| call().is_ok()).count(), 2);
@@ -266,19 +269,19 @@ fn protected(sluice: &Sluice) -> Result<(), Limited> {
 }
 
 #[test]
-fn a_call_that_is_held_back_under_strain_is_told_the_readings() {
+fn an_overload_refusal_carries_the_readings() {
     let protect = Rule { adaptive: Some(Adaptive::Auto(Auto::default())), ..Rule::new("protect", []) };
     let sluice = sluice(&ManualClock::new(), [protect]);
     let gate = sluice.gates().remove(0).1;
-    gate.order(Orders { places: Some(0), ..Orders::OPEN });
+    gate.set_limits(GateLimits { max_in_flight: Some(0), ..GateLimits::OPEN });
     let limited = protected(&sluice).unwrap_err();
     assert_eq!((limited.name(), limited.limit(), limited.reason()), ("protect", None, None));
-    assert_eq!(limited.to_string(), "held back by rule 'protect', as the process is under strain: try again in 1s");
+    assert_eq!(limited.to_string(), "limited by overload protection 'protect': try again in 1s");
     let reason = "places 0, average 90ms against 10ms unloaded";
-    gate.post(Notice { state: "steady", reason: reason.to_owned(), readings: Vec::new() });
+    gate.set_notice(OverloadNotice { state: "steady", reason: reason.to_owned(), readings: Vec::new() });
     let limited = protected(&sluice).unwrap_err();
     assert_eq!((limited.reason(), limited.retry_after()), (Some(reason), Some(SECOND)));
-    assert_eq!(limited.to_string(), format!("held back by rule 'protect' ({reason}): try again in 1s"));
+    assert_eq!(limited.to_string(), format!("limited by overload protection 'protect' ({reason}): try again in 1s"));
 }
 
 #[derive(Debug)]
@@ -302,54 +305,54 @@ fn work(sluice: &Sluice, clock: &ManualClock, end: fn() -> Result<(), WorkError>
     Ok(())
 }
 
-#[limit(rule = "protect", sluice = sluice, strain = |error| matches!(error, WorkError::TimedOut))]
-fn judged(sluice: &Sluice, end: Result<(), WorkError>) -> Result<(), WorkError> {
+#[limit(rule = "protect", sluice = sluice, overload = |error| matches!(error, WorkError::TimedOut))]
+fn work_with_classifier(sluice: &Sluice, end: Result<(), WorkError>) -> Result<(), WorkError> {
     end
 }
 
-#[limit(rule = "protect", sluice = sluice, on_limit = instead)]
+#[limit(rule = "protect", sluice = sluice, on_limit = work_fallback)]
 async fn work_later(sluice: &Sluice, end: impl Future<Output = u32>) -> u32 {
     end.await
 }
 
-async fn instead(_: &Sluice, _: impl Future<Output = u32>) -> u32 {
+async fn work_fallback(_: &Sluice, _: impl Future<Output = u32>) -> u32 {
     0
 }
 
-/// A call that fails quickly must not look like one that was answered quickly: under strain those are most of them.
+/// A fast failure must not count as a fast success: under overload most calls fail fast.
 #[test]
-fn a_rule_that_protects_the_process_learns_how_calls_end() {
+fn an_adaptive_rule_records_call_completions() {
     let clock = ManualClock::new();
     let protect = Rule { adaptive: Some(Adaptive::Auto(Auto::default())), ..Rule::new("protect", []) };
     let sluice = sluice(&clock, [protect]);
     let gate = sluice.gates().remove(0).1;
-    let learned = || {
-        let lap = gate.take_lap();
-        assert_eq!(gate.in_flight(), 0, "its place is free again");
-        (lap.arrived, lap.answered, lap.failed)
+    let recorded = || {
+        let interval = gate.take_interval();
+        assert_eq!(gate.in_flight(), 0, "the permit is released");
+        (interval.arrived, interval.completed, interval.failed)
     };
     work(&sluice, &clock, || Ok(())).unwrap();
-    assert_eq!(gate.passing().average, Some(0.04), "the time is that of the whole body");
-    assert_eq!(learned(), (1, 1, 0));
+    assert_eq!(gate.throughput().average, Some(0.04), "the duration covers the complete body");
+    assert_eq!(recorded(), (1, 1, 0));
     assert!(work(&sluice, &clock, || Err(WorkError::NotFound)).is_err());
-    assert_eq!(learned(), (1, 0, 1));
-    // A panic is a fault of the program, and says nothing about the strain on it.
+    assert_eq!(recorded(), (1, 0, 1));
+    // A panic is a bug, not a sign of overload.
     let panics = || work(&sluice, &clock, || panic!("on purpose"));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
-    assert_eq!(learned(), (1, 0, 0));
-    // The function may know better which errors mean what.
+    assert_eq!(recorded(), (1, 0, 0));
+    // The function can classify its errors.
     for (end, expected) in
         [(Ok(()), (1, 1, 0)), (Err(WorkError::NotFound), (1, 1, 0)), (Err(WorkError::TimedOut), (1, 0, 1))]
     {
-        drop(judged(&sluice, end));
-        assert_eq!(learned(), expected);
+        drop(work_with_classifier(&sluice, end));
+        assert_eq!(recorded(), expected);
     }
-    // What is no `Result` cannot fail; what is dropped on the way says nothing.
-    assert_eq!(look(&mut pin!(work_later(&sluice, std::future::ready(7)))), Poll::Ready(7));
-    assert_eq!(learned(), (1, 1, 0));
-    let mut given_up = Box::pin(work_later(&sluice, std::future::pending()));
-    assert!(look(&mut given_up.as_mut()).is_pending());
+    // A value that is not a `Result` cannot fail; a cancelled call has an unknown completion.
+    assert_eq!(poll_once(&mut pin!(work_later(&sluice, std::future::ready(7)))), Poll::Ready(7));
+    assert_eq!(recorded(), (1, 1, 0));
+    let mut cancelled = Box::pin(work_later(&sluice, std::future::pending()));
+    assert!(poll_once(&mut cancelled.as_mut()).is_pending());
     assert_eq!(gate.in_flight(), 1);
-    drop(given_up);
-    assert_eq!(learned(), (1, 0, 0));
+    drop(cancelled);
+    assert_eq!(recorded(), (1, 0, 0));
 }

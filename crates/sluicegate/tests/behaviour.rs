@@ -1,5 +1,5 @@
-//! One behaviour, whichever way it is asked for: the same rule and the same requests give the same verdicts
-//! and the same waits through a plain call, the attribute, the layer and around outgoing calls.
+//! All adapters behave alike: the same rule and the same requests give the same verdicts and waits through a plain call,
+//! the attribute, the server layer and the client layer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::convert::Infallible;
@@ -12,28 +12,28 @@ use axum::body::Bytes;
 use axum::http::{Request, Response};
 use proptest::prelude::*;
 use sluicegate::clock::ManualClock;
-use sluicegate::rule::{self, Attribute, AttributeMap, Ban, Cost, Expr, Lists, Mode, Queue, Rule, Side};
+use sluicegate::rule::{self, Attribute, AttributeMap, Ban, Cost, Direction, Expr, Lists, Mode, Queue, Rule};
 use sluicegate::tower::LimitLayer;
-use sluicegate::tower::outgoing::{self, Outgoing};
+use sluicegate::tower::client::{self, ClientLimit};
 use sluicegate::{Limit, Limited, Rate, Sluice, Verdict, limit};
 use tower::{Layer, ServiceExt, service_fn};
 
-/// How a request fared, as far as every adapter can tell.
+/// Result of a request, as every adapter can report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fared {
+enum AdapterResult {
     Admitted,
     /// With the seconds to wait, rounded up; `None` if waiting does not help.
     Refused(Option<u64>),
 }
 
-/// What was seen, in order: the number of the request and how it fared, or that it waits.
-type Transcript = Vec<(usize, Option<Fared>)>;
+/// Results in order: the index of the request, and its result or `None` while it waits.
+type Transcript = Vec<(usize, Option<AdapterResult>)>;
 
-/// A request through an adapter, under way.
-type Asked = Pin<Box<dyn Future<Output = Fared>>>;
+/// A request in flight through an adapter.
+type PendingCheck = Pin<Box<dyn Future<Output = AdapterResult>>>;
 
-/// A way to ask: makes of a sluice a function that takes an account's request.
-type Adapter = fn(Sluice) -> Box<dyn Fn(&'static str) -> Asked>;
+/// Creates a function that sends the request of an account through an adapter.
+type Adapter = fn(Sluice) -> Box<dyn Fn(&'static str) -> PendingCheck>;
 
 const ACCOUNTS: [&str; 3] = ["alice", "bob", ""];
 
@@ -45,14 +45,18 @@ fn seconds(verdict: Verdict) -> Option<u64> {
     }
 }
 
-fn plain(sluice: Sluice) -> Box<dyn Fn(&'static str) -> Asked> {
+fn plain(sluice: Sluice) -> Box<dyn Fn(&'static str) -> PendingCheck> {
     Box::new(move |account| {
         let attributes = AttributeMap::new().with(Attribute::custom("account"), account);
         let request = rule::Request::new("POST", "/orders").with_attributes(&attributes);
         let admission = sluice.admit(&request);
         Box::pin(async move {
             let outcome = admission.await;
-            if outcome.is_admitted() { Fared::Admitted } else { Fared::Refused(seconds(outcome.verdict())) }
+            if outcome.is_admitted() {
+                AdapterResult::Admitted
+            } else {
+                AdapterResult::Refused(seconds(outcome.verdict()))
+            }
         })
     })
 }
@@ -62,14 +66,14 @@ async fn order(sluice: Sluice, account: &str) -> Result<(), Limited> {
     Ok(())
 }
 
-fn attribute(sluice: Sluice) -> Box<dyn Fn(&'static str) -> Asked> {
+fn attribute(sluice: Sluice) -> Box<dyn Fn(&'static str) -> PendingCheck> {
     Box::new(move |account| {
         let sluice = sluice.clone();
         Box::pin(async move {
             match order(sluice, account).await {
-                Ok(()) => Fared::Admitted,
-                Err(limited) if limited.is_for_ever() => Fared::Refused(None),
-                Err(limited) => Fared::Refused(seconds(Verdict::Denied { retry_after: limited.retry_after() })),
+                Ok(()) => AdapterResult::Admitted,
+                Err(limited) if limited.is_permanent() => AdapterResult::Refused(None),
+                Err(limited) => AdapterResult::Refused(seconds(Verdict::Denied { retry_after: limited.retry_after() })),
             }
         })
     })
@@ -79,33 +83,33 @@ fn request(account: &str) -> Request<String> {
     Request::post("http://shop.example/orders").header("x-account", account).body(String::new()).unwrap()
 }
 
-fn layer(sluice: Sluice) -> Box<dyn Fn(&'static str) -> Asked> {
+fn layer(sluice: Sluice) -> Box<dyn Fn(&'static str) -> PendingCheck> {
     let sources = sluicegate::http::attributes::AttributeSources::builder()
         .with("account", |head| head.headers.get("x-account")?.to_str().ok().map(Into::into))
         .build();
     let layer = LimitLayer::builder(sluice).attributes(sources.unwrap()).build();
     let service = layer.layer(service_fn(async |_: Request<String>| Ok::<_, Infallible>(Response::new(String::new()))));
     Box::new(move |account| {
-        let answer = service.clone().oneshot(request(account));
+        let response = service.clone().oneshot(request(account));
         Box::pin(async move {
-            let answer = answer.await.unwrap();
-            match answer.status().as_u16() {
-                200 => Fared::Admitted,
+            let response = response.await.unwrap();
+            match response.status().as_u16() {
+                200 => AdapterResult::Admitted,
                 status => {
                     assert!([403, 429].contains(&status));
-                    let wait = answer.headers().get("retry-after");
-                    Fared::Refused(wait.map(|wait| wait.to_str().unwrap().parse().unwrap()))
+                    let wait = response.headers().get("retry-after");
+                    AdapterResult::Refused(wait.map(|wait| wait.to_str().unwrap().parse().unwrap()))
                 }
             }
         })
     })
 }
 
-fn outgoing(sluice: Sluice) -> Box<dyn Fn(&'static str) -> Asked> {
+fn client_limit(sluice: Sluice) -> Box<dyn Fn(&'static str) -> PendingCheck> {
     // The same rule, for the other side.
-    let rules = sluice.rules().into_iter().map(|rule| Rule { side: Side::Outbound, ..rule }).collect();
+    let rules = sluice.rules().into_iter().map(|rule| Rule { direction: Direction::Outbound, ..rule }).collect();
     sluice.replace(rules, Lists::default()).unwrap();
-    let outgoing = Outgoing::builder(sluice).service("shop").attributes(|call, attributes| {
+    let outgoing = ClientLimit::builder(sluice).service("shop").attributes(|call, attributes| {
         if let Some(account) = call.headers.get("x-account") {
             attributes.insert(Attribute::custom("account"), account.to_str().unwrap());
         }
@@ -114,11 +118,11 @@ fn outgoing(sluice: Sluice) -> Box<dyn Fn(&'static str) -> Asked> {
         .build()
         .layer(service_fn(async |_: Request<String>| Ok::<_, Infallible>(Response::new(http_body(Bytes::new())))));
     Box::new(move |account| {
-        let answer = service.clone().oneshot(request(account));
+        let response = service.clone().oneshot(request(account));
         Box::pin(async move {
-            match answer.await {
-                Ok(_) => Fared::Admitted,
-                Err(error) => Fared::Refused(seconds(outgoing::Limited::find(&*error).unwrap().verdict)),
+            match response.await {
+                Ok(_) => AdapterResult::Admitted,
+                Err(error) => AdapterResult::Refused(seconds(client::Limited::find(&*error).unwrap().verdict)),
             }
         })
     })
@@ -128,7 +132,7 @@ fn http_body(bytes: Bytes) -> axum::body::Body {
     axum::body::Body::from(bytes)
 }
 
-/// Rules of every kind, all named alike.
+/// Rules of every kind, all with the same name.
 fn rules() -> Vec<(&'static str, Rule)> {
     let second = Duration::from_secs(1);
     let rate = |count| Rate::per_second(count).unwrap();
@@ -153,7 +157,7 @@ fn rules() -> Vec<(&'static str, Rule)> {
         ("costly", Rule { cost: Cost::Fixed(2), ..one(bucket) }),
         ("never", Rule { cost: Cost::Fixed(9), ..one(bucket) }),
         ("shadow", Rule { mode: Mode::Shadow, ..one(bucket) }),
-        ("banning", Rule { ban: Some(Ban { after: 2, within: 3 * second, lasting: 2 * second }), ..one(bucket) }),
+        ("banning", Rule { ban: Some(Ban { after: 2, within: 3 * second, duration: 2 * second }), ..one(bucket) }),
         ("but for bob", Rule { when: Some(Expr::parse("account != 'bob'").unwrap()), ..one(bucket) }),
         ("queued", queued(one(bucket), 2)),
         ("queued, several", queued(of(vec![bucket, "4/3s".parse().unwrap()]), 3)),
@@ -162,57 +166,57 @@ fn rules() -> Vec<(&'static str, Rule)> {
 
 /// What happens next.
 #[derive(Clone, Debug)]
-enum Step {
-    Ask(usize),
+enum AdapterStep {
+    Check(usize),
     Advance(u64),
-    GiveUp,
+    Cancel,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<AdapterStep>> {
     let step = prop_oneof![
-        6 => (0..ACCOUNTS.len()).prop_map(Step::Ask),
-        3 => (0_u64..1_500).prop_map(Step::Advance),
-        1 => Just(Step::GiveUp),
+        6 => (0..ACCOUNTS.len()).prop_map(AdapterStep::Check),
+        3 => (0_u64..1_500).prop_map(AdapterStep::Advance),
+        1 => Just(AdapterStep::Cancel),
     ];
     prop::collection::vec(step, 1..40)
 }
 
-/// Plays the steps through an adapter.
-fn play(rule: &Rule, adapter: Adapter, steps: &[Step]) -> Transcript {
+/// Runs the steps through an adapter.
+fn run_steps(rule: &Rule, adapter: Adapter, steps: &[AdapterStep]) -> Transcript {
     let clock = ManualClock::new();
     let sluice = Sluice::builder().rule(rule.clone()).clock(clock.clone()).memory(1 << 16).build().unwrap();
-    let ask = adapter(sluice.clone());
+    let check = adapter(sluice.clone());
     let mut transcript = Transcript::new();
-    let mut waiting: Vec<(usize, Asked)> = Vec::new();
-    let poll = |asked: &mut Asked| asked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let mut waiting: Vec<(usize, PendingCheck)> = Vec::new();
+    let poll = |pending: &mut PendingCheck| pending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     for (number, step) in steps.iter().enumerate() {
         match step {
-            Step::Ask(account) => {
-                let mut asked = ask(ACCOUNTS[*account]);
-                match poll(&mut asked) {
-                    Poll::Ready(fared) => transcript.push((number, Some(fared))),
+            AdapterStep::Check(account) => {
+                let mut pending = check(ACCOUNTS[*account]);
+                match poll(&mut pending) {
+                    Poll::Ready(result) => transcript.push((number, Some(result))),
                     Poll::Pending => {
                         transcript.push((number, None));
-                        waiting.push((number, asked));
+                        waiting.push((number, pending));
                     }
                 }
             }
-            Step::Advance(millis) => {
+            AdapterStep::Advance(millis) => {
                 clock.advance(Duration::from_millis(*millis));
-                waiting.retain_mut(|(number, asked)| match poll(asked) {
-                    Poll::Ready(fared) => {
-                        transcript.push((*number, Some(fared)));
+                waiting.retain_mut(|(number, pending)| match poll(pending) {
+                    Poll::Ready(result) => {
+                        transcript.push((*number, Some(result)));
                         false
                     }
                     Poll::Pending => true,
                 });
             }
-            Step::GiveUp => drop(waiting.pop()),
+            AdapterStep::Cancel => drop(waiting.pop()),
         }
     }
     drop(waiting);
-    assert_eq!(sluice.counts()[0].waiting, 0, "nobody is left in line");
-    assert_eq!(clock.alarms(), 0, "no alarm is left");
+    assert_eq!(sluice.counts()[0].waiting, 0, "the queue is empty");
+    assert_eq!(clock.pending_timers(), 0, "no timer is left");
     transcript
 }
 
@@ -222,10 +226,10 @@ proptest! {
     #[test]
     fn every_adapter_gives_the_same_verdicts_and_waits(steps in steps()) {
         for (name, rule) in rules() {
-            let expected = play(&rule, plain, &steps);
-            prop_assert_eq!(&play(&rule, attribute, &steps), &expected, "attribute, {}", name);
-            prop_assert_eq!(&play(&rule, layer, &steps), &expected, "layer, {}", name);
-            prop_assert_eq!(&play(&rule, outgoing, &steps), &expected, "outgoing, {}", name);
+            let expected = run_steps(&rule, plain, &steps);
+            prop_assert_eq!(&run_steps(&rule, attribute, &steps), &expected, "attribute, {}", name);
+            prop_assert_eq!(&run_steps(&rule, layer, &steps), &expected, "layer, {}", name);
+            prop_assert_eq!(&run_steps(&rule, client_limit, &steps), &expected, "client, {}", name);
         }
     }
 }
@@ -233,16 +237,17 @@ proptest! {
 #[test]
 fn the_table_of_rules_admits_refuses_and_waits() {
     // Otherwise the property above would compare nothing.
-    let steps: Vec<Step> = (0..8).map(|_| Step::Ask(0)).chain([Step::Advance(700), Step::Ask(0)]).collect();
+    let steps: Vec<AdapterStep> =
+        (0..8).map(|_| AdapterStep::Check(0)).chain([AdapterStep::Advance(700), AdapterStep::Check(0)]).collect();
     for (name, rule) in rules() {
-        let seen = play(&rule, plain, &steps);
-        let admitted = seen.iter().filter(|(_, fared)| *fared == Some(Fared::Admitted)).count();
+        let transcript = run_steps(&rule, plain, &steps);
+        let admitted = transcript.iter().filter(|(_, result)| *result == Some(AdapterResult::Admitted)).count();
         match name {
-            "never" => assert_eq!(seen[0].1, Some(Fared::Refused(None))),
+            "never" => assert_eq!(transcript[0].1, Some(AdapterResult::Refused(None))),
             "shadow" => assert_eq!(admitted, 9),
-            _ => assert!((1..9).contains(&admitted), "{name}: {seen:?}"),
+            _ => assert!((1..9).contains(&admitted), "{name}: {transcript:?}"),
         }
-        let waits = seen.iter().any(|(_, fared)| fared.is_none());
+        let waits = transcript.iter().any(|(_, result)| result.is_none());
         assert_eq!(waits, ["leaky bucket", "queued", "queued, several"].contains(&name), "{name}");
     }
 }

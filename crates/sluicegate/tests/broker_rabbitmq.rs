@@ -1,5 +1,5 @@
-//! A consumer of RabbitMQ that is held to a limit: it gets what its rate allows, acknowledges what it handled,
-//! and what it did not finish goes to another.
+//! A rate-limited RabbitMQ consumer: it receives items at its rate and acknowledges them; unfinished items go to another
+//! consumer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use lapin::options::{
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, Consumer};
 use sluicegate::clock::ManualClock;
-use sluicegate::stream::StreamLimits;
+use sluicegate::stream::StreamRateLimitExt;
 use sluicegate::{Limit, Limiter, Rate};
 use sluicegate_testkit::servers::RabbitMq;
 use tokio::runtime::Runtime;
@@ -25,7 +25,7 @@ use tokio::sync::Barrier;
 const QUEUE: &str = "jobs";
 const PREFETCH: u16 = 20;
 /// Only a guard against hanging.
-const GUARD: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 async fn connect(rabbit: &RabbitMq) -> (Connection, Channel) {
     let connection = Connection::connect(&rabbit.url(), ConnectionProperties::default()).await.unwrap();
@@ -52,8 +52,8 @@ async fn consume(channel: &Channel) -> Consumer {
     channel.basic_consume(QUEUE.into(), "".into(), options, FieldTable::default()).await.unwrap()
 }
 
-/// The broker answers after everything that was sent before on this channel: how many jobs are in the queue.
-async fn synced(channel: &Channel) -> u32 {
+/// Number of jobs in the queue. The broker replies after it has processed everything sent before on this channel.
+async fn queue_length(channel: &Channel) -> u32 {
     let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
     channel.queue_declare(QUEUE.into(), passive, FieldTable::default()).await.unwrap().message_count()
 }
@@ -63,11 +63,11 @@ fn job(delivery: &Delivery) -> u32 {
 }
 
 async fn next(stream: &mut (impl StreamExt<Item = lapin::Result<Delivery>> + Unpin)) -> Delivery {
-    tokio::time::timeout(GUARD, stream.next()).await.expect("delivered in time").unwrap().unwrap()
+    tokio::time::timeout(TEST_TIMEOUT, stream.next()).await.expect("delivered in time").unwrap().unwrap()
 }
 
 #[test]
-fn what_a_killed_consumer_did_not_finish_goes_to_the_next_and_nothing_is_lost() {
+fn unacknowledged_jobs_of_a_killed_consumer_are_redelivered() {
     let rabbit = RabbitMq::start().unwrap();
     let driver = Runtime::new().unwrap();
     driver.block_on(publish(&rabbit, 200));
@@ -81,7 +81,7 @@ fn what_a_killed_consumer_did_not_finish_goes_to_the_next_and_nothing_is_lost() 
     let first = Runtime::new().unwrap();
     first.block_on(async {
         let (_connection, channel) = connect(&rabbit).await;
-        let mut paced = consume(&channel).await.paced(&limiter);
+        let mut paced = consume(&channel).await.rate_limit(&limiter);
         for _ in 0..5 {
             for _ in 0..10 {
                 let delivery = next(&mut paced).await;
@@ -89,22 +89,22 @@ fn what_a_killed_consumer_did_not_finish_goes_to_the_next_and_nothing_is_lost() 
                 delivery.ack(BasicAckOptions::default()).await.unwrap();
                 finished.insert(job(&delivery));
             }
-            // The eleventh has come, stands in line, and stays there however often it is asked for.
-            tokio::time::timeout(GUARD, async {
+            // The eleventh item is received and waits in the queue; polling does not yield it.
+            tokio::time::timeout(TEST_TIMEOUT, async {
                 while limiter.waiting() == 0 {
                     assert!(paced.next().now_or_never().is_none(), "more than the rate allows");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             })
             .await
-            .expect("the eleventh comes");
+            .expect("the eleventh item arrives");
             assert!(paced.next().now_or_never().is_none());
             clock.advance(Duration::from_secs(1));
         }
         for _ in 0..3 {
             unfinished.insert(job(&next(&mut paced).await));
         }
-        synced(&channel).await;
+        queue_length(&channel).await;
     });
     assert_eq!((finished.len(), unfinished.len()), (50, 3));
     first.shutdown_background(); // no farewell to the broker
@@ -112,7 +112,7 @@ fn what_a_killed_consumer_did_not_finish_goes_to_the_next_and_nothing_is_lost() 
     let mut again = BTreeSet::new();
     driver.block_on(async {
         let (connection, channel) = connect(&rabbit).await;
-        let mut rest = consume(&channel).await.paced(Limiter::new("1000000/s".parse().unwrap()));
+        let mut rest = consume(&channel).await.rate_limit(Limiter::new("1000000/s".parse().unwrap()));
         while finished.len() < 200 {
             let delivery = next(&mut rest).await;
             assert!(finished.insert(job(&delivery)), "{} was acknowledged before", job(&delivery));
@@ -121,7 +121,7 @@ fn what_a_killed_consumer_did_not_finish_goes_to_the_next_and_nothing_is_lost() 
             }
             delivery.ack(BasicAckOptions::default()).await.unwrap();
         }
-        assert_eq!(synced(&channel).await, 0);
+        assert_eq!(queue_length(&channel).await, 0);
         connection.close(200, "done".into()).await.unwrap();
     });
     assert_eq!(finished, (0..200).collect());
@@ -130,17 +130,17 @@ fn what_a_killed_consumer_did_not_finish_goes_to_the_next_and_nothing_is_lost() 
 }
 
 #[test]
-fn never_more_than_so_many_are_being_handled() {
+fn in_flight_limit_is_never_exceeded() {
     let rabbit = RabbitMq::start().unwrap();
     let driver = Runtime::new().unwrap();
     driver.block_on(async {
         publish(&rabbit, 100).await;
         let (connection, channel) = connect(&rabbit).await;
-        let (now, most, handled) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
+        let (now, max, handled) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
         let four = Barrier::new(4);
         let limited = consume(&channel).await.limit_in_flight(4).unwrap();
         let all = limited.take(100).for_each_concurrent(None, async |delivery| {
-            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            max.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             let (delivery, permit) = delivery.into_parts();
             let delivery = delivery.unwrap();
             four.wait().await; // there are four, and with the counter no more than four
@@ -149,10 +149,10 @@ fn never_more_than_so_many_are_being_handled() {
             now.fetch_sub(1, Ordering::SeqCst);
             drop(permit);
         });
-        tokio::time::timeout(GUARD, all).await.expect("handled in time");
+        tokio::time::timeout(TEST_TIMEOUT, all).await.expect("handled in time");
         assert_eq!(handled.into_inner().unwrap(), (0..100).collect());
-        assert_eq!(most.into_inner(), 4);
-        assert_eq!(synced(&channel).await, 0);
+        assert_eq!(max.into_inner(), 4);
+        assert_eq!(queue_length(&channel).await, 0);
         connection.close(200, "done".into()).await.unwrap();
     });
 }

@@ -1,5 +1,5 @@
-//! A consumer of a Redis stream that is held to a limit: it gets what its rate allows, acknowledges what it
-//! handled, and what it did not finish is claimed by another.
+//! A rate-limited consumer of a Redis stream: it receives entries at its rate and acknowledges them; another consumer
+//! claims unfinished entries.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::{BTreeSet, VecDeque};
@@ -13,7 +13,7 @@ use redis::aio::MultiplexedConnection;
 use redis::streams::{StreamAutoClaimOptions, StreamAutoClaimReply, StreamId, StreamReadOptions, StreamReadReply};
 use redis::{AsyncCommands, AsyncConnectionConfig, Client};
 use sluicegate::clock::ManualClock;
-use sluicegate::stream::StreamLimits;
+use sluicegate::stream::StreamRateLimitExt;
 use sluicegate::{Limit, Limiter, Rate};
 use sluicegate_testkit::servers::RedisServer;
 use tokio::runtime::Runtime;
@@ -22,13 +22,13 @@ use tokio::sync::Barrier;
 const STREAM: &str = "jobs";
 const GROUP: &str = "workers";
 /// How many entries are read at once.
-const READ: usize = 20;
+const READ_COUNT: usize = 20;
 /// Only a guard against hanging.
-const GUARD: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A connection that may be kept waiting as long as a blocking read takes.
 async fn connect(redis: &RedisServer) -> MultiplexedConnection {
-    let config = AsyncConnectionConfig::new().set_response_timeout(Some(GUARD));
+    let config = AsyncConnectionConfig::new().set_response_timeout(Some(TEST_TIMEOUT));
     let client = Client::open(redis.url()).unwrap();
     client.get_multiplexed_async_connection_with_config(&config).await.unwrap()
 }
@@ -41,16 +41,16 @@ async fn publish(redis: &RedisServer, jobs: u32) {
     }
 }
 
-/// A consumer that reads entries some at a time. It has a connection to itself: a blocking read keeps
-/// everybody else on it waiting.
-struct Reader {
+/// A consumer that reads entries in batches. It has its own connection, because a blocking read delays all other
+/// commands on it.
+struct StreamConsumer {
     connection: MultiplexedConnection,
     options: StreamReadOptions,
     got: VecDeque<StreamId>,
 }
 
 /// The next new entry, as soon as there is one.
-async fn read(mut reader: Reader) -> Option<(StreamId, Reader)> {
+async fn read(mut reader: StreamConsumer) -> Option<(StreamId, StreamConsumer)> {
     while reader.got.is_empty() {
         let reply = reader.connection.xread_options(&[STREAM], &[">"], &reader.options).await;
         let reply: Option<StreamReadReply> = reply.ok()?;
@@ -60,8 +60,8 @@ async fn read(mut reader: Reader) -> Option<(StreamId, Reader)> {
 }
 
 async fn entries(redis: &RedisServer, consumer: &str) -> BoxStream<'static, StreamId> {
-    let options = StreamReadOptions::default().group(GROUP, consumer).count(READ).block(1_000);
-    let reader = Reader { connection: connect(redis).await, options, got: VecDeque::new() };
+    let options = StreamReadOptions::default().group(GROUP, consumer).count(READ_COUNT).block(1_000);
+    let reader = StreamConsumer { connection: connect(redis).await, options, got: VecDeque::new() };
     stream::unfold(reader, read).boxed()
 }
 
@@ -75,7 +75,7 @@ fn job(entry: &StreamId) -> u32 {
 }
 
 async fn next(stream: &mut (impl StreamExt<Item = StreamId> + Unpin)) -> StreamId {
-    tokio::time::timeout(GUARD, stream.next()).await.expect("delivered in time").unwrap()
+    tokio::time::timeout(TEST_TIMEOUT, stream.next()).await.expect("delivered in time").unwrap()
 }
 
 /// How many entries were delivered and not acknowledged.
@@ -85,7 +85,7 @@ async fn pending(connection: &mut MultiplexedConnection) -> usize {
 }
 
 #[test]
-fn what_a_killed_consumer_did_not_finish_is_claimed_by_the_next_and_nothing_is_lost() {
+fn pending_entries_of_a_killed_consumer_are_claimed() {
     let redis = RedisServer::start().unwrap();
     let driver = Runtime::new().unwrap();
     driver.block_on(publish(&redis, 200));
@@ -99,22 +99,22 @@ fn what_a_killed_consumer_did_not_finish_is_claimed_by_the_next_and_nothing_is_l
     let first = Runtime::new().unwrap();
     first.block_on(async {
         let mut connection = connect(&redis).await;
-        let mut paced = entries(&redis, "first").await.paced(&limiter);
+        let mut paced = entries(&redis, "first").await.rate_limit(&limiter);
         for _ in 0..5 {
             for _ in 0..10 {
                 let entry = next(&mut paced).await;
                 acknowledge(&mut connection, &entry).await;
                 finished.insert(job(&entry));
             }
-            // The eleventh has come, stands in line, and stays there however often it is asked for.
-            tokio::time::timeout(GUARD, async {
+            // The eleventh item is received and waits in the queue; polling does not yield it.
+            tokio::time::timeout(TEST_TIMEOUT, async {
                 while limiter.waiting() == 0 {
                     assert!(paced.next().now_or_never().is_none(), "more than the rate allows");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             })
             .await
-            .expect("the eleventh comes");
+            .expect("the eleventh item arrives");
             assert!(paced.next().now_or_never().is_none());
             clock.advance(Duration::from_secs(1));
         }
@@ -135,7 +135,7 @@ fn what_a_killed_consumer_did_not_finish_is_claimed_by_the_next_and_nothing_is_l
         let again: BTreeSet<u32> = claimed.claimed.iter().map(job).collect();
         assert!(again.len() == 10 && again.is_superset(&unfinished), "{again:?} lacks some of {unfinished:?}");
         let all = stream::iter(claimed.claimed).chain(entries(&redis, "second").await);
-        let mut rest = all.paced(Limiter::new("1000000/s".parse().unwrap()));
+        let mut rest = all.rate_limit(Limiter::new("1000000/s".parse().unwrap()));
         while finished.len() < 200 {
             let entry = next(&mut rest).await;
             assert!(finished.insert(job(&entry)), "{} was acknowledged before", job(&entry));
@@ -147,23 +147,23 @@ fn what_a_killed_consumer_did_not_finish_is_claimed_by_the_next_and_nothing_is_l
 }
 
 #[tokio::test]
-async fn never_more_than_so_many_are_being_handled() {
+async fn in_flight_limit_is_never_exceeded() {
     let redis = RedisServer::start().unwrap();
     publish(&redis, 100).await;
     let connection = connect(&redis).await;
-    let (now, most, handled) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
+    let (now, max, handled) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
     let four = Barrier::new(4);
     let limited = entries(&redis, "only").await.limit_in_flight(4).unwrap();
     let all = limited.take(100).for_each_concurrent(None, async |entry| {
-        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        max.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         four.wait().await; // there are four, and with the counter no more than four
         let mut connection = connection.clone();
         acknowledge(&mut connection, &entry).await;
         handled.lock().unwrap().insert(job(&entry));
         now.fetch_sub(1, Ordering::SeqCst);
     });
-    tokio::time::timeout(GUARD, all).await.expect("handled in time");
+    tokio::time::timeout(TEST_TIMEOUT, all).await.expect("handled in time");
     assert_eq!(handled.into_inner().unwrap(), (0..100).collect());
-    assert_eq!(most.into_inner(), 4);
+    assert_eq!(max.into_inner(), 4);
     assert_eq!(pending(&mut connect(&redis).await).await, 0);
 }

@@ -1,4 +1,4 @@
-//! From a rule file to one threshold for several processes, as a user has it.
+//! Cluster-wide limits from a rule file, as a user configures them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sluicegate::Sluice;
-use sluicegate::cluster::{State, store_of};
+use sluicegate::cluster::{StoreState, store_of};
 use sluicegate::rule::Request;
 use sluicegate_testkit::servers::RedisServer;
 
@@ -29,30 +29,30 @@ rules:
     )
 }
 
-fn connected(sluice: &Sluice) {
+fn wait_until_connected(sluice: &Sluice) {
     let store = store_of(sluice).expect("the file names one");
     let until = Instant::now() + Duration::from_secs(20);
-    while store.health().state != State::Connected {
+    while store.health().state != StoreState::Connected {
         assert!(Instant::now() < until, "{:?}", store.health());
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn admitted(sluices: &[Sluice], path: &str, times: usize) -> usize {
+fn count_admitted(sluices: &[Sluice], path: &str, times: usize) -> usize {
     let request = Request::new("GET", path);
     (0..times).filter(|nth| sluices[nth % sluices.len()].decide(&request).is_admitted()).count()
 }
 
 /// `store` and `scope: cluster` are all there is to write.
 #[test]
-fn a_rule_file_makes_one_threshold() {
+fn a_rule_file_gives_processes_one_shared_limit() {
     let server = RedisServer::start().unwrap();
-    let path = file("one.yaml", &rules(&format!("{{ url: {}, deadline: 5s }}", server.url())));
-    let fleet = [0, 1, 2].map(|_| sluicegate::load(&path).unwrap());
-    fleet.iter().for_each(connected);
-    assert_eq!(admitted(&fleet, "/exact", 60), 5);
-    assert_eq!(admitted(&fleet, "/own", 60), 15, "each process by itself");
-    let together = admitted(&fleet, "/leased", 3_000);
+    let path = file("one.yaml", &rules(&format!("{{ url: {}, timeout: 5s }}", server.url())));
+    let processes = [0, 1, 2].map(|_| sluicegate::load(&path).unwrap());
+    processes.iter().for_each(wait_until_connected);
+    assert_eq!(count_admitted(&processes, "/exact", 60), 5);
+    assert_eq!(count_admitted(&processes, "/own", 60), 15, "each process has its own limit");
+    let together = count_admitted(&processes, "/leased", 3_000);
     assert!((400..=500).contains(&together), "{together}");
 }
 
@@ -60,25 +60,25 @@ fn a_rule_file_makes_one_threshold() {
 fn the_same_rules_run_in_memory() {
     let sluice = [sluicegate::load(file("memory.yaml", &rules("memory"))).unwrap()];
     assert!(store_of(&sluice[0]).is_none());
-    assert_eq!([admitted(&sluice, "/exact", 20), admitted(&sluice, "/own", 20)], [5, 5]);
-    assert_eq!(admitted(&sluice, "/leased", 1_000), 500);
+    assert_eq!([count_admitted(&sluice, "/exact", 20), count_admitted(&sluice, "/own", 20)], [5, 5]);
+    assert_eq!(count_admitted(&sluice, "/leased", 1_000), 500);
 }
 
-/// A store that is not there stops nobody: the rules hold for a share.
+/// An unreachable store does not block requests: each process enforces its share.
 #[test]
-fn a_store_that_is_down_stops_nobody() {
-    let path = file("down.yaml", &rules("{ url: 'redis://127.0.0.1:1', nodes: 5 }"));
+fn an_unreachable_store_falls_back_to_a_local_share() {
+    let path = file("down.yaml", &rules("{ url: 'redis://127.0.0.1:1', expected_nodes: 5 }"));
     let sluice = [sluicegate::load(&path).unwrap()];
     let outcome = sluice[0].decide(&Request::new("GET", "/exact"));
     assert!(outcome.is_degraded() && outcome.is_admitted());
-    assert_eq!(admitted(&sluice, "/exact", 20), 0, "one of five is this process's share");
-    assert_eq!(admitted(&sluice, "/own", 20), 5, "what is counted here is none of the store's business");
+    assert_eq!(count_admitted(&sluice, "/exact", 20), 0, "one of five is this process's share");
+    assert_eq!(count_admitted(&sluice, "/own", 20), 5, "what is counted here is none of the store's business");
     assert_eq!(sluice[0].counts()[0].degraded, 21);
     assert!(store_of(&sluice[0]).unwrap().health().last_error.is_some());
 }
 
 #[test]
-fn the_least_rights_suffice() {
+fn minimal_redis_acl_suffices() {
     let server = RedisServer::start().unwrap();
     let page = include_str!("../../../docs/cluster.md");
     let (_, rest) = page.split_once("ACL SETUSER").unwrap();
@@ -90,20 +90,20 @@ fn the_least_rights_suffice() {
     }
     let mut admin = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     command.exec(&mut admin).unwrap();
-    let url = format!("{{ url: 'redis://sluicegate:password@127.0.0.1:{}', deadline: 5s }}", server.port());
+    let url = format!("{{ url: 'redis://sluicegate:password@127.0.0.1:{}', timeout: 5s }}", server.port());
     let text = rules(&url)
         + "  - { name: banning, match: /ban, key: method, limits: [{ concurrency: 5 }, 1/1h], scope: cluster, ban: { after: 1 refusals in 1m, for: 1m } }
   - { name: log, match: /log, limits: [{ sliding_log: 2/1h }, { warm_up: 100/s, over: 1s }], scope: cluster }
 ";
     let sluice = [sluicegate::load(file("acl.yaml", &text)).unwrap()];
-    connected(&sluice[0]);
-    assert_eq!(admitted(&sluice, "/exact", 10), 5);
-    assert!(admitted(&sluice, "/leased", 600) >= 400);
-    assert_eq!(admitted(&sluice, "/ban", 3), 1);
-    assert_eq!(admitted(&sluice, "/log", 1), 1);
+    wait_until_connected(&sluice[0]);
+    assert_eq!(count_admitted(&sluice, "/exact", 10), 5);
+    assert!(count_admitted(&sluice, "/leased", 600) >= 400);
+    assert_eq!(count_admitted(&sluice, "/ban", 3), 1);
+    assert_eq!(count_admitted(&sluice, "/log", 1), 1);
     let until = Instant::now() + Duration::from_secs(20);
-    while redis::cmd("EXISTS").arg("sluicegate:{bulletin}:bans").query::<u8>(&mut admin).unwrap() == 0 {
-        assert!(Instant::now() < until, "the ban is told");
+    while redis::cmd("EXISTS").arg("sluicegate:{shared}:bans").query::<u8>(&mut admin).unwrap() == 0 {
+        assert!(Instant::now() < until, "the ban is not replicated in time");
         thread::sleep(Duration::from_millis(5));
     }
     let health = store_of(&sluice[0]).unwrap().health();

@@ -1,12 +1,12 @@
-//! Who calls, from whatever a function knows of it.
+//! Client address of a call.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// Something that can hold a client's address.
+/// Types that contain a client address.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no client's address",
-    label = "cannot be `client.ip`",
-    note = "give an `IpAddr` or a `SocketAddr`, or an `Option` of one; texts are read with `.parse::<IpAddr>().ok()`"
+    message = "`{Self}` is not a client address",
+    label = "cannot be used as `client.ip`",
+    note = "use an `IpAddr`, a `SocketAddr`, or an `Option` of one; parse text with `.parse::<IpAddr>().ok()`"
 )]
 pub trait ClientIp {
     /// The address, if it is known.
@@ -44,7 +44,7 @@ impl<A: ClientIp + ?Sized> ClientIp for &A {
     }
 }
 
-/// The client's address, if it is known.
+/// Returns the client address, if it is known.
 pub fn client_ip(address: &(impl ClientIp + ?Sized)) -> Option<IpAddr> {
     address.client_ip()
 }

@@ -1,10 +1,10 @@
-//! What a call says it costs.
+//! Cost of a call.
 
-/// A number that can be a cost.
+/// Unsigned integers that can be a cost.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no cost",
-    label = "must be an unsigned number",
-    note = "give a `u64`, or another unsigned number: `cost = items.len()`"
+    message = "`{Self}` cannot be a cost",
+    label = "must be an unsigned integer",
+    note = "use a `u64` or another unsigned integer: `cost = items.len()`"
 )]
 pub trait Cost {
     /// The cost.
@@ -15,7 +15,7 @@ macro_rules! unsigned {
     ($($number:ty),*) => {$(
         impl Cost for $number {
             fn cost(&self) -> u64 {
-                // Larger than any limit either way.
+                // A larger number exceeds any limit as well.
                 u64::try_from(*self).unwrap_or(u64::MAX)
             }
         }
@@ -40,7 +40,7 @@ impl<C: Cost + ?Sized> Cost for &C {
     }
 }
 
-/// What a call costs.
+/// Returns the cost of a call.
 pub fn cost(cost: &(impl Cost + ?Sized)) -> u64 {
     cost.cost()
 }

@@ -1,7 +1,7 @@
-//! What stands behind `#[limit]`: the errors it gives, and the rules it did not find.
+//! Runtime of the `#[limit]` attribute: its error type, and the rules it did not find.
 //!
-//! The attribute is described at [`limit`](macro@crate::limit). A call that it refuses gets a [`Limited`],
-//! unless `on_limit` names a function to be called instead:
+//! The attribute is documented at [`limit`](macro@crate::limit). A refused call returns a [`Limited`] error, unless
+//! `on_limit` names a fallback function:
 //!
 //! ```
 //! use sluicegate::{Limited, limit};
@@ -18,22 +18,22 @@
 //! # Ok::<(), Limited>(())
 //! ```
 
-mod by_key;
+mod attributes;
+mod call_site;
 mod client_ip;
+mod completion;
 mod cost;
-mod ended;
-mod facts;
+mod into_error;
+mod keyed;
 mod limited;
-mod line;
-mod named;
-mod place;
-mod refuse;
-mod together;
+mod rule;
+mod unkeyed;
+mod wait;
 
 pub use limited::Limited;
-pub use named::missing_rules;
+pub use rule::missing_rules;
 
-/// What the attribute's expansion calls. Nothing in here is meant to be written by hand.
+/// Items that the macro expansion uses. Not a public interface.
 #[doc(hidden)]
 pub mod expansion {
     pub use std::option::Option;
@@ -44,13 +44,13 @@ pub mod expansion {
     pub use sluicegate_engine::algorithm::Alignment;
     pub use sluicegate_engine::{Limit, LimitError, Rate};
 
-    pub use super::by_key::ByKey;
+    pub use super::attributes::{AttributeName, attribute_value};
+    pub use super::call_site::{CallSite, InlineLimits, call_site};
     pub use super::client_ip::client_ip;
+    pub use super::completion::{DefaultCompletion, Returned, completion_by, run, typed};
     pub use super::cost::cost;
-    pub use super::ended::{Returned, Untold, ending_by, run, typed};
-    pub use super::facts::{Name, fact};
-    pub use super::named::Named;
-    pub use super::place::{Limits, Place, place};
-    pub use super::refuse::refuse;
-    pub use super::together::Together;
+    pub use super::into_error::refuse;
+    pub use super::keyed::KeyedByValue;
+    pub use super::rule::NamedRule;
+    pub use super::unkeyed::UnkeyedLimiter;
 }

@@ -1,4 +1,4 @@
-//! A stream of which only so many items are being handled at once.
+//! A stream with a limit on the number of items in flight.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -8,53 +8,53 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use pin_project_lite::pin_project;
-use sluicegate_engine::{Limiter, Pass};
+use sluicegate_engine::{Limiter, Permit};
 
-use super::held::Held;
-use super::source::Source;
+use super::held_item::HeldItem;
+use super::source::SourceStream;
 
 pin_project! {
-    /// What [`StreamLimits::limit_in_flight`](super::StreamLimits::limit_in_flight) answers.
+    /// Stream returned by [`StreamRateLimitExt::limit_in_flight`](super::StreamRateLimitExt::limit_in_flight).
     #[must_use = "streams do nothing unless polled"]
     pub struct LimitInFlight<S: Stream> {
         #[pin]
-        source: Source<S>,
-        held: Held<S::Item>,
+        source: SourceStream<S>,
+        held: HeldItem<S::Item>,
         limiter: Limiter,
     }
 }
 
-/// An item that is being handled, and the permit for that.
+/// An item in flight, with its permit.
 ///
-/// However the handling ends, dropping this gives the permit back, exactly once. The item is dropped first:
-/// whatever it holds is free before the next item comes.
-#[must_use = "dropping it lets the next item come"]
+/// Dropping it releases the permit exactly once, also in a panic. The item is dropped first, so its resources are
+/// free before the next item is yielded.
+#[must_use = "dropping it releases the permit"]
 #[derive(Debug)]
 pub struct InFlight<T> {
     item: T,
-    permit: Permit,
+    permit: InFlightPermit,
 }
 
-/// Keeps an item in flight; dropping it lets the next one come.
-#[must_use = "dropping it lets the next item come"]
-pub struct Permit(Option<Pass>);
+/// Keeps an item in flight; dropping it releases the permit.
+#[must_use = "dropping it releases the permit"]
+pub struct InFlightPermit(Option<Permit>);
 
 impl<T> InFlight<T> {
-    /// The item and its permit, for handling that outlives the item or consumes it.
-    pub fn into_parts(self) -> (T, Permit) {
+    /// Returns the item and its permit, for processing that outlives or consumes the item.
+    pub fn into_parts(self) -> (T, InFlightPermit) {
         (self.item, self.permit)
     }
 
-    /// The same permit for what became of the item.
+    /// Maps the item and keeps the permit.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> InFlight<U> {
         let Self { item, permit } = self;
         InFlight { item: change(item), permit }
     }
 }
 
-impl fmt::Debug for Permit {
+impl fmt::Debug for InFlightPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Permit").field(&self.0.as_ref().map(Pass::decision)).finish()
+        f.debug_tuple("InFlightPermit").field(&self.0.as_ref().map(Permit::decision)).finish()
     }
 }
 
@@ -74,10 +74,10 @@ impl<T> DerefMut for InFlight<T> {
 
 impl<S: Stream> LimitInFlight<S> {
     pub(super) fn new(source: S, limiter: &Limiter) -> Self {
-        Self { source: Source::new(source), held: Held::nothing(), limiter: limiter.clone() }
+        Self { source: SourceStream::new(source), held: HeldItem::empty(), limiter: limiter.clone() }
     }
 
-    /// The source, and the item that was waiting for its turn.
+    /// Returns the source, and the item that was waiting.
     pub fn into_parts(self) -> (S, Option<S::Item>) {
         (self.source.into_stream(), self.held.into_item())
     }
@@ -89,9 +89,9 @@ impl<S: Stream> Stream for LimitInFlight<S> {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
         loop {
-            // A cost of one fits every limit, so there is a permit in the end.
+            // A cost of one fits every limit, so the permit is always granted eventually.
             if let Some((item, permit)) = ready!(this.held.poll(context)) {
-                return Poll::Ready(Some(InFlight { item, permit: Permit(permit.ok()) }));
+                return Poll::Ready(Some(InFlight { item, permit: InFlightPermit(permit.ok()) }));
             }
             match ready!(this.source.as_mut().poll_next(context)) {
                 Some(item) => this.held.hold(item, this.limiter.acquire()),

@@ -1,123 +1,121 @@
-//! Streams whose items keep to limits.
+//! Rate and concurrency limits for streams.
 //!
-//! [`StreamLimits`] adds its methods to everything that is a [`Stream`]. An item is taken from the source
-//! first and then waits for its turn, first in, first out with everybody else who waits for the same
-//! limiter. One item at most is held so; the source is not asked for another before that one has left. No
-//! token is spent while there is no item.
+//! [`StreamRateLimitExt`] adds its methods to every [`Stream`]. An item is taken from the source and then waits in the
+//! queue of the limiter, first in, first out with all other waiters. At most one item is held; the source is not
+//! polled again before that item is yielded. Without an item, no token is consumed.
 //!
 //! ```
 //! use std::time::Duration;
 //! use futures_util::{FutureExt, StreamExt, stream};
-//! use sluicegate::{Limiter, clock::ManualClock, stream::StreamLimits};
+//! use sluicegate::{Limiter, clock::ManualClock, stream::StreamRateLimitExt};
 //!
 //! let clock = ManualClock::new();
 //! let limiter = Limiter::builder().limit("2/s".parse()?).clock(clock.clone()).build()?;
-//! let mut paced = stream::iter(["one", "two", "three"]).paced(&limiter);
+//! let mut limited = stream::iter(["one", "two", "three"]).rate_limit(&limiter);
 //!
-//! assert_eq!(paced.next().now_or_never(), Some(Some("one")));
-//! assert_eq!(paced.next().now_or_never(), Some(Some("two")));
-//! assert_eq!(paced.next().now_or_never(), None); // two a second
+//! assert_eq!(limited.next().now_or_never(), Some(Some("one")));
+//! assert_eq!(limited.next().now_or_never(), Some(Some("two")));
+//! assert_eq!(limited.next().now_or_never(), None); // two a second
 //! clock.advance(Duration::from_millis(1_100));
-//! assert_eq!(paced.next().now_or_never(), Some(Some("three")));
+//! assert_eq!(limited.next().now_or_never(), Some(Some("three")));
 //! # Ok::<(), sluicegate::LimitError>(())
 //! ```
 //!
-//! | method | yields | an item leaves when |
+//! | method | yields | an item is yielded when |
 //! |---|---|---|
-//! | [`paced`](StreamLimits::paced) | `Item` | the limiter admits one |
-//! | [`paced_by`](StreamLimits::paced_by) | `Item` | the limiter admits one of the item's key |
-//! | [`paced_with_cost`](StreamLimits::paced_with_cost) | `Result<Item, TooLarge<Item>>` | the limiter admits the item's cost |
-//! | [`limit_in_flight`](StreamLimits::limit_in_flight) | [`InFlight<Item>`](InFlight) | fewer than so many are still being handled |
+//! | [`rate_limit`](StreamRateLimitExt::rate_limit) | `Item` | the limiter admits one |
+//! | [`rate_limit_by_key`](StreamRateLimitExt::rate_limit_by_key) | `Item` | the limiter admits one for the item's key |
+//! | [`rate_limit_by_cost`](StreamRateLimitExt::rate_limit_by_cost) | `Result<Item, TooLarge<Item>>` | the limiter admits the item's cost |
+//! | [`limit_in_flight`](StreamRateLimitExt::limit_in_flight) | [`InFlight<Item>`](InFlight) | fewer items than the maximum are in flight |
 //!
-//! Dropping a stream leaves the line and drops the item it held, if any. [`Paced::into_parts`] and its
-//! like hand out both the source and that item instead.
+//! Dropping a stream leaves the queue and drops the held item. [`RateLimited::into_parts`] and its equivalents return
+//! the source and the held item instead.
 
-mod held;
+mod held_item;
 mod in_flight;
-mod paced;
-mod paced_by;
-mod paced_with_cost;
+mod rate_limited;
+mod rate_limited_by_cost;
+mod rate_limited_by_key;
 mod source;
 
 use std::borrow::Borrow;
 use std::hash::Hash;
 
 use futures_core::Stream;
-pub use in_flight::{InFlight, LimitInFlight, Permit};
-pub use paced::Paced;
-pub use paced_by::PacedBy;
-pub use paced_with_cost::{PacedWithCost, TooLarge};
+pub use in_flight::{InFlight, InFlightPermit, LimitInFlight};
+pub use rate_limited::RateLimited;
+pub use rate_limited_by_cost::{RateLimitedByCost, TooLarge};
+pub use rate_limited_by_key::RateLimitedByKey;
 use sluicegate_engine::{KeyedLimiter, Limit, LimitError, Limiter};
 
-/// Limits for everything that is a [`Stream`]. See the [module's head](self).
-pub trait StreamLimits: Stream + Sized {
-    /// Lets each item out at the moment the limiter admits it.
+/// Extension trait that limits a [`Stream`]. See the [module](self).
+pub trait StreamRateLimitExt: Stream + Sized {
+    /// Yields each item when the limiter admits it.
     ///
-    /// Permits of a concurrency limit are given back as soon as the item is out: to hold them while it is
-    /// handled, use [`StreamLimits::limit_in_flight_by`].
+    /// Permits of a concurrency limit are released when the item is yielded. To hold them while the item is
+    /// processed, use [`StreamRateLimitExt::limit_in_flight_by`].
     ///
-    /// Where the limiter is a single token bucket with plenty left and the source has one item after
-    /// another, tokens are taken some ahead; see [`Batch`](crate::Batch). They are given back as soon as
-    /// the source has nothing to give.
-    fn paced(self, limiter: impl Borrow<Limiter>) -> Paced<Self> {
-        Paced::new(self, limiter.borrow())
+    /// If the limiter is a single token bucket with many tokens and the source yields items without pause, tokens
+    /// are prefetched; see [`TokenBatch`](crate::TokenBatch). Unused tokens are returned when the source is pending.
+    fn rate_limit(self, limiter: impl Borrow<Limiter>) -> RateLimited<Self> {
+        RateLimited::new(self, limiter.borrow())
     }
 
-    /// Lets each item out at the moment the limiter admits one of the key that `key` reads from it.
+    /// Yields each item when the limiter admits its key, which `key` extracts from the item.
     ///
-    /// Items stay in order: one whose key has to wait holds up those behind it.
+    /// Items stay in order: an item that waits delays the items after it.
     ///
     /// ```
     /// use futures_util::{FutureExt, StreamExt, stream};
-    /// use sluicegate::{KeyedLimiter, Limiter, stream::StreamLimits};
+    /// use sluicegate::{KeyedLimiter, Limiter, stream::StreamRateLimitExt};
     ///
     /// let per_tenant: KeyedLimiter<str> = Limiter::builder().limit("1/1h".parse()?).build_keyed(1_000)?;
     /// let jobs = stream::iter([("alice", 1), ("bob", 2), ("alice", 3)]);
-    /// let mut paced = jobs.paced_by(&per_tenant, |(tenant, _)| *tenant);
-    /// assert_eq!(paced.next().now_or_never(), Some(Some(("alice", 1))));
-    /// assert_eq!(paced.next().now_or_never(), Some(Some(("bob", 2))));
-    /// assert_eq!(paced.next().now_or_never(), None); // alice has had hers
-    /// assert_eq!(paced.into_parts().1, Some(("alice", 3)));
+    /// let mut limited = jobs.rate_limit_by_key(&per_tenant, |(tenant, _)| *tenant);
+    /// assert_eq!(limited.next().now_or_never(), Some(Some(("alice", 1))));
+    /// assert_eq!(limited.next().now_or_never(), Some(Some(("bob", 2))));
+    /// assert_eq!(limited.next().now_or_never(), None); // over the limit of alice
+    /// assert_eq!(limited.into_parts().1, Some(("alice", 3)));
     /// # Ok::<(), sluicegate::LimitError>(())
     /// ```
-    fn paced_by<K, F>(self, limiter: impl Borrow<KeyedLimiter<K>>, key: F) -> PacedBy<Self, K, F>
+    fn rate_limit_by_key<K, F>(self, limiter: impl Borrow<KeyedLimiter<K>>, key: F) -> RateLimitedByKey<Self, K, F>
     where
         K: Hash + ?Sized,
         F: FnMut(&Self::Item) -> &K,
     {
-        PacedBy::new(self, limiter.borrow(), key)
+        RateLimitedByKey::new(self, limiter.borrow(), key)
     }
 
-    /// Lets each item out at the moment the limiter admits what `cost` says it costs.
+    /// Yields each item when the limiter admits its cost, which `cost` computes.
     ///
-    /// An item that costs more than the limit itself could wait for ever. It is yielded at once instead, in
-    /// an error that contains it.
+    /// An item whose cost exceeds the limit would wait forever. It is yielded immediately, in an error that contains
+    /// it.
     ///
     /// ```
     /// use futures_util::{FutureExt, StreamExt, stream};
-    /// use sluicegate::{Limit, Limiter, Rate, stream::StreamLimits};
+    /// use sluicegate::{Limit, Limiter, Rate, stream::StreamRateLimitExt};
     ///
     /// let bytes = Limiter::new(Limit::bandwidth(Rate::per_second(1_000_000)?, 1_000)?);
     /// let chunks = stream::iter([vec![0; 600], vec![0; 5_000], vec![0; 400]]);
-    /// let mut paced = chunks.paced_with_cost(&bytes, |chunk| chunk.len() as u64);
-    /// assert_eq!(paced.next().now_or_never().flatten().unwrap()?.len(), 600);
-    /// let too_large = paced.next().now_or_never().flatten().unwrap().unwrap_err();
+    /// let mut limited = chunks.rate_limit_by_cost(&bytes, |chunk| chunk.len() as u64);
+    /// assert_eq!(limited.next().now_or_never().flatten().unwrap()?.len(), 600);
+    /// let too_large = limited.next().now_or_never().flatten().unwrap().unwrap_err();
     /// assert_eq!((too_large.cost, too_large.item.len()), (5_000, 5_000));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    fn paced_with_cost<F>(self, limiter: impl Borrow<Limiter>, cost: F) -> PacedWithCost<Self, F>
+    fn rate_limit_by_cost<F>(self, limiter: impl Borrow<Limiter>, cost: F) -> RateLimitedByCost<Self, F>
     where
         F: FnMut(&Self::Item) -> u64,
     {
-        PacedWithCost::new(self, limiter.borrow(), cost)
+        RateLimitedByCost::new(self, limiter.borrow(), cost)
     }
 
-    /// Lets an item out when fewer than `most` are still being handled. An item is being handled until its
-    /// [`InFlight`] is dropped.
+    /// Yields an item when fewer than `max` items are in flight. An item is in flight until its [`InFlight`] is
+    /// dropped.
     ///
     /// ```
     /// use futures_util::{FutureExt, StreamExt, stream};
-    /// use sluicegate::stream::StreamLimits;
+    /// use sluicegate::stream::StreamRateLimitExt;
     ///
     /// let mut two_at_once = stream::iter(1..=3).limit_in_flight(2)?;
     /// let (one, two) = two_at_once.next().now_or_never().flatten().zip(two_at_once.next().now_or_never().flatten()).unwrap();
@@ -127,15 +125,15 @@ pub trait StreamLimits: Stream + Sized {
     /// # drop(two);
     /// # Ok::<(), sluicegate::LimitError>(())
     /// ```
-    fn limit_in_flight(self, most: u64) -> Result<LimitInFlight<Self>, LimitError> {
-        Ok(self.limit_in_flight_by(Limiter::new(Limit::concurrency(most)?)))
+    fn limit_in_flight(self, max: u64) -> Result<LimitInFlight<Self>, LimitError> {
+        Ok(self.limit_in_flight_by(Limiter::new(Limit::concurrency(max)?)))
     }
 
-    /// Lets an item out when the limiter lets it in, and holds what it was given until the item's
-    /// [`InFlight`] is dropped. For a concurrency limit that several streams share.
+    /// Yields an item when the limiter admits it, and holds the permit until the item's [`InFlight`] is dropped. For a
+    /// concurrency limit that several streams share.
     fn limit_in_flight_by(self, limiter: impl Borrow<Limiter>) -> LimitInFlight<Self> {
         LimitInFlight::new(self, limiter.borrow())
     }
 }
 
-impl<S: Stream> StreamLimits for S {}
+impl<S: Stream> StreamRateLimitExt for S {}

@@ -1,4 +1,4 @@
-//! A source that is not asked again after its end.
+//! A source stream that is not polled after its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,14 +8,14 @@ use pin_project_lite::pin_project;
 
 pin_project! {
     /// The stream whose items are limited.
-    pub(super) struct Source<S> {
+    pub(super) struct SourceStream<S> {
         #[pin]
         stream: S,
         ended: bool,
     }
 }
 
-impl<S: Stream> Source<S> {
+impl<S: Stream> SourceStream<S> {
     pub(super) const fn new(stream: S) -> Self {
         Self { stream, ended: false }
     }
@@ -33,10 +33,10 @@ impl<S: Stream> Source<S> {
         polled
     }
 
-    /// How many are still to come, and so many more that are held already.
+    /// Size hint of the source, plus the number of held items.
     pub(super) fn size_hint(&self, held: usize) -> (usize, Option<usize>) {
-        let (least, most) = if self.ended { (0, Some(0)) } else { self.stream.size_hint() };
-        (least.saturating_add(held), most.and_then(|most| most.checked_add(held)))
+        let (min, max) = if self.ended { (0, Some(0)) } else { self.stream.size_hint() };
+        (min.saturating_add(held), max.and_then(|max| max.checked_add(held)))
     }
 
     pub(super) const fn is_ended(&self) -> bool {
