@@ -1,22 +1,32 @@
-//! The decision server: flow control for any proxy and any language.
+//! The decision server: rate limiting for any proxy and any language.
 //!
-//! Three protocols, one set of rules: Envoy's rate limit service (`rls`), HTTP (`http`) and the Redis
-//! protocol (`resp`). Each turns what came over the wire into a request of the engine and renders the
+//! Three protocols share one set of rules. Each protocol turns a call into an engine request and renders the
 //! outcome; none of them decides anything by itself.
+//!
+//! - `server`: opens sockets, starts worker threads, drains and stops ([`Server`], [`RunningServer`])
+//! - `protocol`: dispatches connections to the protocol of their socket
+//! - `rls`: Envoy's rate limit service over gRPC, and its JSON variant
+//! - `http`: HTTP API with checks, reservations, permits and forward auth
+//! - `resp`: Redis protocol with `CL.THROTTLE`, `THROTTLE` and `SLUICE.CHECK`
+//! - `active_domains`: active envoyproxy/ratelimit configuration ([`ActiveDomains`])
+//! - `missing_key`: finds key attributes missing from a request
+//! - `secret`: shared secret of the clients ([`Secret`])
+//!
+//! A connection is accepted in `server`, assigned to a protocol in `protocol` and served there until it closes.
 
-mod domains;
+mod active_domains;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
-mod lacking;
+mod missing_key;
+mod protocol;
 mod resp;
 mod rls;
 mod secret;
 mod server;
-mod speaking;
 
-pub use domains::{Domains, DomainsInForce, take_up_domains};
+pub use active_domains::{ActiveDomains, Domains, apply_domains};
 pub use rls::LimitCounts;
 pub use secret::{Secret, SecretError};
-pub use server::{Running, Server, ServerError, Vitals};
+pub use server::{RunningServer, Server, ServerError, ServerMonitor};

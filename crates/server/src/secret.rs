@@ -1,4 +1,4 @@
-//! A secret that clients must show.
+//! Shared secret that clients must send.
 
 use std::fmt;
 use std::fs;
@@ -8,59 +8,59 @@ use std::path::Path;
 
 use thiserror::Error;
 
-/// The shortest secret, in bytes: what is shorter can be guessed.
-const SHORTEST: usize = 8;
+/// Minimum length of a secret in bytes; shorter ones can be guessed.
+const MIN_BYTES: usize = 8;
 
-/// Why a file is no secret.
+/// The reason a secret file cannot be used.
 #[derive(Debug, Error)]
 pub enum SecretError {
-    /// It cannot be read.
-    #[error("cannot read the secret {file}: {source}")]
+    /// The file cannot be read.
+    #[error("cannot read the secret file {file}: {source}")]
     Unreadable {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// There is too little in it.
-    #[error("the secret in {file} has {len} bytes; give it {SHORTEST} or more, such as of `openssl rand -hex 32`")]
+    /// The secret is too short.
+    #[error("the secret in {file} has {len} bytes; the minimum is {MIN_BYTES}: create one with `openssl rand -hex 32`")]
     TooShort {
         /// The file.
         file: String,
-        /// How many bytes it has.
+        /// Its length in bytes.
         len: usize,
     },
 }
 
-/// A secret that clients must show. It is never printed.
+/// A secret that clients must send. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<[u8]>);
 
 impl Secret {
-    /// Reads a file. White space around the secret does not count, as editors end files with a line.
+    /// Reads a secret from a file. Surrounding white space is ignored, as editors add a line end.
     pub fn read(file: &Path) -> Result<Self, SecretError> {
-        let named = || file.display().to_string();
-        let bytes = fs::read(file).map_err(|source| SecretError::Unreadable { file: named(), source })?;
+        let file_name = || file.display().to_string();
+        let bytes = fs::read(file).map_err(|source| SecretError::Unreadable { file: file_name(), source })?;
         let secret = bytes.trim_ascii();
-        if secret.len() < SHORTEST {
-            return Err(SecretError::TooShort { file: named(), len: secret.len() });
+        if secret.len() < MIN_BYTES {
+            return Err(SecretError::TooShort { file: file_name(), len: secret.len() });
         }
         Ok(Self(secret.into()))
     }
 
-    /// A secret of a test's own.
+    /// A secret for tests.
     #[cfg(test)]
     pub(crate) fn of(secret: &str) -> Self {
         Self(secret.as_bytes().into())
     }
 
-    /// Whether this is it. How long that takes does not tell where it differs.
-    pub fn is(&self, shown: &[u8]) -> bool {
+    /// True if `candidate` is the secret. Compares in constant time.
+    pub fn matches(&self, candidate: &[u8]) -> bool {
         let differs = self.0.iter().enumerate().fold(0, |differs, (index, byte)| {
-            // Beyond its end, what was shown is compared with something else than itself.
-            black_box(differs | (byte ^ shown.get(index).copied().unwrap_or(!byte)))
+            // Past its end, the candidate is compared with a byte that always differs.
+            black_box(differs | (byte ^ candidate.get(index).copied().unwrap_or(!byte)))
         });
-        differs == 0 && self.0.len() == shown.len()
+        differs == 0 && self.0.len() == candidate.len()
     }
 }
 
@@ -79,16 +79,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_secret_itself_is_it() {
+    fn only_the_exact_secret_matches() {
         let known = secret("correct horse");
-        assert!(known.is(b"correct horse"));
+        assert!(known.matches(b"correct horse"));
         for wrong in ["", "c", "correct hors", "correct horse ", "Correct horse", "correct horsf"] {
-            assert!(!known.is(wrong.as_bytes()), "{wrong}");
+            assert!(!known.matches(wrong.as_bytes()), "{wrong}");
         }
     }
 
     #[test]
-    fn it_is_never_printed() {
+    fn debug_output_hides_the_secret() {
         assert!(!format!("{:?}", secret("correct horse")).contains("horse"));
     }
 }

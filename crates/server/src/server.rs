@@ -1,4 +1,4 @@
-//! A decision server from its settings to its end.
+//! The decision server, from startup to shutdown.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,277 +11,293 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sluicegate_config::settings::{self, Settings};
-use sluicegate_door::{DoorError, DoorHandle, Doorway, FrontDoor, Refusal};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::adhoc::AdHocError;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http::identity::TrustedProxies;
-use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Tell, Threads,
-    cores, reload_certificates, serve_until, spread, watch_certificates,
+use sluicegate_http_adapter::identity::TrustedProxies;
+use sluicegate_listener::{ConnectionLimits, LimitedListener, ListenerError, ListenerHandle, RejectMode};
+use sluicegate_net::{
+    Acceptor, AcceptorError, CertificateError, ConnectionTasks, DrainReport, IdleStrategy, ListenError, OperatorLog,
+    Process, Shutdown, Socket, WorkerThreads, assign_sockets, default_threads, reload_certificates, serve_until,
+    watch_certificates,
 };
 use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
-use crate::domains::DomainsInForce;
+use crate::active_domains::ActiveDomains;
+use crate::protocol::{ProtocolHandlers, ServerProtocol};
 use crate::rls::LimitCounts;
 use crate::secret::SecretError;
-use crate::speaking::{Desk, Speaking};
 
-/// How long idle connections are kept when the server stops, for requests that are on their way.
-const PARTING: Duration = Duration::from_secs(1);
+/// Time idle connections are kept during shutdown, for requests in flight.
+const KEEP_ALIVE_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a decision server cannot run.
+/// The reason a decision server cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// No protocol has a place.
-    #[error("`server` serves nothing: give `rls`, `http` or `resp` an address, as in `http: 127.0.0.1:8082`")]
-    Nothing,
-    /// A secret that cannot be used.
+    /// No protocol has an address.
+    #[error("`server` has no service: set an address for `rls`, `http` or `resp`, such as `http: 127.0.0.1:8082`")]
+    NoService,
+    /// A secret cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// More keys than can be remembered.
+    /// `max_keys` is too large.
     #[error("server.max_keys: {0}")]
-    Keys(#[from] AdHocError),
-    /// The service cannot be described to those who ask for it.
-    #[error("the rate limit service cannot be described: {0}")]
-    Description(#[from] tonic_reflection::server::Error),
-    /// Bounds that make no sense.
+    MaxKeys(#[from] AdHocError),
+    /// The reflection service cannot be built.
+    #[error("cannot build the gRPC reflection service: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The connection limits are invalid.
     #[error(transparent)]
-    Door(#[from] DoorError),
-    /// An address that cannot be listened at.
+    ConnectionLimits(#[from] ListenerError),
+    /// An address cannot be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// A way in that cannot be.
+    /// The acceptor cannot be configured, for example its TLS certificate.
     #[error(transparent)]
-    Entrance(#[from] EntranceError),
-    /// A thread that cannot be had.
+    Acceptor(#[from] AcceptorError),
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// What stands behind a socket: the way in, and what is spoken there.
+/// The acceptor and protocol of a socket.
 #[derive(Clone)]
-struct Behind {
-    entrance: Arc<Entrance>,
-    speaking: Speaking,
+struct SocketHandler {
+    acceptor: Arc<Acceptor>,
+    protocol: ServerProtocol,
 }
 
-/// A decision server that listens, and does not serve yet.
+/// A decision server that listens but does not serve yet.
 pub struct Server {
-    desk: Arc<Desk>,
-    doorway: Doorway,
-    listeners: Vec<(Vec<Socket>, Behind)>,
+    handlers: Arc<ProtocolHandlers>,
+    connection_limits: ConnectionLimits,
+    listeners: Vec<(Vec<Socket>, SocketHandler)>,
     threads: NonZeroUsize,
-    patience: Duration,
-    drain: Duration,
+    drain_timeout: Duration,
+    shutdown_delay: Duration,
     busy_poll: Option<Duration>,
 }
 
 impl Server {
-    /// Opens a server as the settings say: its sockets are open, and everything that can be wrong is found.
-    /// `base` is the folder that files are looked up from.
+    /// Opens a server: binds its sockets and reports all configuration errors. Relative file names are resolved
+    /// against `base`.
     pub fn open(
         settings: &Settings,
         server: &settings::Server,
         sluice: Sluice,
-        domains: DomainsInForce,
+        domains: ActiveDomains,
         base: &Path,
         process: &mut Process,
     ) -> Result<Self, ServerError> {
-        if Speaking::services(server).next().is_none() {
-            return Err(ServerError::Nothing);
+        if ServerProtocol::services(server).next().is_none() {
+            return Err(ServerError::NoService);
         }
-        let doorway = doorway(server, sluice.clock())?;
-        let threads = server.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(cores);
-        let desk = on_the_spot(Desk::new(settings, server, sluice, domains, base)).map_err(ServerError::Thread)??;
-        let desk = Arc::new(desk);
+        let connection_limits = connection_limits(server, sluice.clock())?;
+        let threads =
+            server.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(default_threads);
+        let handlers = run_on_thread(ProtocolHandlers::new(settings, server, sluice, domains, base))
+            .map_err(ServerError::Thread)??;
+        let handlers = Arc::new(handlers);
         let mut listeners = Vec::new();
-        for (service, speaking) in Speaking::services(server) {
+        for (service, protocol) in ServerProtocol::services(server) {
             if let Some(address) = service.address {
                 let listener = settings::Listener { address, tls: service.tls.clone(), proxy_protocol: false };
-                let entrance = Arc::new(Entrance::new(&listener, &TrustedProxies::none(), base)?);
+                let acceptor = Arc::new(Acceptor::new(&listener, &TrustedProxies::none(), base)?);
                 let sockets = process.listen(&[address], threads)?.into_iter().flatten().collect();
-                listeners.push((sockets, Behind { entrance, speaking }));
+                listeners.push((sockets, SocketHandler { acceptor, protocol }));
             }
             if let Some(path) = &service.unix {
-                let entrance = Arc::new(Entrance::plain());
-                listeners.push((process.listen_unix(&base.join(path), threads)?, Behind { entrance, speaking }));
+                let acceptor = Arc::new(Acceptor::plain());
+                listeners.push((process.listen_unix(&base.join(path), threads)?, SocketHandler { acceptor, protocol }));
             }
         }
-        let (patience, drain, busy_poll) = (server.timeouts.stop, server.drain, server.busy_poll);
-        Ok(Self { desk, doorway, listeners, threads, patience, drain, busy_poll })
+        Ok(Self {
+            handlers,
+            connection_limits,
+            listeners,
+            threads,
+            drain_timeout: server.timeouts.drain,
+            shutdown_delay: server.shutdown_delay,
+            busy_poll: server.busy_poll,
+        })
     }
 
-    /// How it fares, from now on.
-    pub fn vitals(&self) -> Vitals {
-        Vitals { desk: Arc::clone(&self.desk), door: self.doorway.handle() }
+    /// A monitor of this server.
+    pub fn monitor(&self) -> ServerMonitor {
+        ServerMonitor { handlers: Arc::clone(&self.handlers), listener: self.connection_limits.handle() }
     }
 
-    /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
-    pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, ServerError> {
-        self.start_telling(Arc::new(tell))
+    /// Serves on its own threads. `log` receives messages for the operator, one line each.
+    pub fn start(self, log: impl Fn(&str) + Send + Sync + 'static) -> Result<RunningServer, ServerError> {
+        self.start_with_log(Arc::new(log))
     }
 
-    fn start_telling(self, tell: Tell) -> Result<Running, ServerError> {
-        let Self { desk, doorway, listeners, threads, patience, drain, busy_poll } = self;
+    fn start_with_log(self, log: OperatorLog) -> Result<RunningServer, ServerError> {
+        let Self { handlers, connection_limits, listeners, threads, drain_timeout, shutdown_delay, busy_poll } = self;
         let addresses =
             listeners.iter().map(|(sockets, _)| sockets.first().and_then(Socket::address)).collect::<Vec<_>>();
-        let entrances: Vec<_> = listeners.iter().map(|(_, behind)| Arc::clone(&behind.entrance)).collect();
-        // Each thread has one of these as long as it serves.
-        let (serves, others_serve) = mpsc::channel::<Infallible>(1);
-        let serving = Arc::new(Mutex::new(vec![serves; threads.get()]));
-        let watching = Arc::new(Mutex::new(Some((entrances.clone(), tell, others_serve))));
-        let (of_desk, of_door) = (Arc::clone(&desk), doorway.handle());
-        let work = move |_, doors: Vec<(FrontDoor, Behind)>, stopped| {
-            let desk = Arc::clone(&desk);
-            let (watching, serves) = (watching.lock().take(), serving.lock().pop());
+        let acceptors: Vec<_> = listeners.iter().map(|(_, handler)| Arc::clone(&handler.acceptor)).collect();
+        // Each thread holds a token while it serves.
+        let (serving_token, all_stopped) = mpsc::channel::<Infallible>(1);
+        let serving_tokens = Arc::new(Mutex::new(vec![serving_token; threads.get()]));
+        let background = Arc::new(Mutex::new(Some((acceptors.clone(), log, all_stopped))));
+        let (monitor_handlers, listener_handle) = (Arc::clone(&handlers), connection_limits.handle());
+        let work = move |_, listeners: Vec<(LimitedListener, SocketHandler)>, stopped| {
+            let handlers = Arc::clone(&handlers);
+            let (background, serving_token) = (background.lock().take(), serving_tokens.lock().pop());
             async move {
-                // The first thread looks after what is not done for any one client.
-                let others_serve = watching.map(|(entrances, tell, others_serve)| {
-                    watch_over(&desk, &entrances, &tell);
-                    others_serve
+                // The first thread also runs the background tasks.
+                let all_stopped = background.map(|(acceptors, log, all_stopped)| {
+                    spawn_background_tasks(&handlers, &acceptors, &log);
+                    all_stopped
                 });
-                let (mut guests, clock) = (Guests::default(), desk.clock().clone());
-                if let Some(patience) = busy_poll {
-                    guests = guests.awaited_for(patience);
+                let (mut tasks, clock) = (ConnectionTasks::default(), handlers.clock().clone());
+                if let Some(poll_time) = busy_poll {
+                    tasks = tasks.with_busy_poll(poll_time);
                 }
-                let of_guests = guests.clone();
-                let let_in = move |connection, behind: &Behind, host: &_, closed: &_| {
-                    let Behind { entrance, speaking } = behind;
-                    desk.serve(*speaking, connection, entrance, host, closed, &of_guests);
+                let connection_tasks = tasks.clone();
+                let accept = move |connection, handler: &SocketHandler, host: &_, closed: &_| {
+                    let SocketHandler { acceptor, protocol } = handler;
+                    handlers.serve(*protocol, connection, acceptor, host, closed, &connection_tasks);
                 };
-                let report = serve_until(doors, &guests, stopped, (patience, &clock), let_in).await;
-                drop(serves);
-                if let Some(mut others_serve) = others_serve {
-                    // And does so until nobody is served any more: nothing is ever sent, it ends with the last of them.
-                    while others_serve.recv().await.is_some() {}
+                let report = serve_until(listeners, &tasks, stopped, (drain_timeout, &clock), accept).await;
+                drop(serving_token);
+                if let Some(mut all_stopped) = all_stopped {
+                    // Background tasks run until all threads have stopped: the channel closes with the last token.
+                    while all_stopped.recv().await.is_some() {}
                 }
                 report
             }
         };
-        let shares = spread(listeners, threads);
-        let threads =
-            Threads::start("server", shares, &doorway, Idle::LetsOthersRun, work).map_err(ServerError::Thread)?;
-        Ok(Running { vitals: Vitals { desk: of_desk, door: of_door }, addresses, entrances, threads, drain })
+        let shares = assign_sockets(listeners, threads);
+        let threads = WorkerThreads::start("server", shares, &connection_limits, IdleStrategy::YieldFirst, work)
+            .map_err(ServerError::Thread)?;
+        Ok(RunningServer {
+            monitor: ServerMonitor { handlers: monitor_handlers, listener: listener_handle },
+            addresses,
+            acceptors,
+            threads,
+            shutdown_delay,
+        })
     }
 }
 
-/// Looks after certificates and what is held for clients, beside the serving.
-fn watch_over(desk: &Arc<Desk>, entrances: &[Arc<Entrance>], tell: &Tell) {
-    let of_desk = Arc::clone(desk);
-    tokio::spawn(async move { of_desk.look_after().await });
-    watch_certificates(entrances, desk.clock(), tell);
+/// Spawns the background tasks: certificate reload and expiry of reservations.
+fn spawn_background_tasks(handlers: &Arc<ProtocolHandlers>, acceptors: &[Arc<Acceptor>], log: &OperatorLog) {
+    let background = Arc::clone(handlers);
+    tokio::spawn(async move { background.run_background().await });
+    watch_certificates(acceptors, handlers.clock(), log);
 }
 
-/// How a decision server fares, for whoever watches over it. Clones are of the same server.
+/// Statistics of a decision server. Clones refer to the same server.
 #[derive(Clone)]
-pub struct Vitals {
-    desk: Arc<Desk>,
-    door: DoorHandle,
+pub struct ServerMonitor {
+    handlers: Arc<ProtocolHandlers>,
+    listener: ListenerHandle,
 }
 
-impl Vitals {
-    /// What has happened at the door.
-    pub const fn door(&self) -> &DoorHandle {
-        &self.door
+impl ServerMonitor {
+    /// Connection statistics and limits of the listener.
+    pub const fn listener(&self) -> &ListenerHandle {
+        &self.listener
     }
 
-    /// Calls that came so far, by protocol: `rls`, `http` and `resp`.
+    /// Number of calls so far by protocol: `rls`, `http` and `resp`.
     pub fn calls(&self) -> [(&'static str, u64); 3] {
-        self.desk.calls()
+        self.handlers.calls()
     }
 
-    /// How often limits of zero were asked, of envoyproxy/ratelimit's files. No rule counts them.
+    /// Counts of limits of zero in the envoyproxy/ratelimit configuration. No rule counts them.
     pub fn zero_limits(&self) -> Vec<LimitCounts> {
-        self.desk.rls().zero_limits()
+        self.handlers.rls().zero_limits()
     }
 
-    /// How often values were asked that those files want told apart: `detailed_metric`, `value_to_metric`.
-    pub fn values(&self) -> Vec<LimitCounts> {
-        self.desk.rls().values()
+    /// Counts per value, for limits with `detailed_metric` or `value_to_metric`.
+    pub fn detailed_limits(&self) -> Vec<LimitCounts> {
+        self.handlers.rls().detailed_limits()
     }
 }
 
-/// A decision server that serves.
-pub struct Running {
-    vitals: Vitals,
+/// A running decision server.
+pub struct RunningServer {
+    monitor: ServerMonitor,
     addresses: Vec<Option<SocketAddr>>,
-    entrances: Vec<Arc<Entrance>>,
-    threads: Threads,
-    drain: Duration,
+    acceptors: Vec<Arc<Acceptor>>,
+    threads: WorkerThreads,
+    shutdown_delay: Duration,
 }
 
-impl Running {
-    /// Where it listens, in the order of the settings: RLS, HTTP, RESP, each at its address and then at its Unix
-    /// socket, which has none.
+impl RunningServer {
+    /// The listening addresses in the order of the settings: RLS, HTTP, RESP, each with its TCP address and then its
+    /// Unix socket, which is `None`.
     pub fn addresses(&self) -> &[Option<SocketAddr>] {
         &self.addresses
     }
 
-    /// How it fares.
-    pub const fn vitals(&self) -> &Vitals {
-        &self.vitals
+    /// The monitor of this server.
+    pub const fn monitor(&self) -> &ServerMonitor {
+        &self.monitor
     }
 
-    /// Reads all certificates again. Those that are bad are told of, and stay as they were.
+    /// Reloads all certificates. Returns errors; the affected certificates stay unchanged.
     pub async fn reload_certificates(&self) -> Vec<CertificateError> {
-        reload_certificates(&self.entrances).await
+        reload_certificates(&self.acceptors).await
     }
 
-    /// Whether it goes on for a while when it is told to stop.
-    pub const fn drains(&self) -> bool {
-        !self.drain.is_zero()
+    /// True if `server.shutdown_delay` is set.
+    pub const fn has_drain_period(&self) -> bool {
+        !self.shutdown_delay.is_zero()
     }
 
-    /// Says that it will stop, and goes on serving for as long as the settings say: those who look after many servers
-    /// need a while to send clients elsewhere. Dropped, it is done.
+    /// Reports draining and continues to serve for `server.shutdown_delay`: load balancers need time to redirect
+    /// clients. Dropping the future ends the delay.
     pub async fn drain(&self) {
-        if self.drains() {
-            let desk = &self.vitals.desk;
-            desk.drain().await;
-            desk.clock().sleep(self.drain).await;
+        if self.has_drain_period() {
+            let handlers = &self.monitor.handlers;
+            handlers.drain().await;
+            handlers.clock().sleep(self.shutdown_delay).await;
         }
     }
 
-    /// Stops: nobody new is let in, what was asked is answered.
-    pub fn stop(self, how: Stop) -> Report {
-        let desk = self.vitals.desk;
-        // Where that cannot be told, it is stopped all the same.
-        drop(on_the_spot(async { desk.drain().await }));
-        desk.leave();
-        self.threads.end(how)
+    /// Stops the server: accepts no new connections and completes requests in flight.
+    pub fn stop(self, shutdown: Shutdown) -> DrainReport {
+        let handlers = self.monitor.handlers;
+        // If draining cannot be reported, the server stops anyway.
+        drop(run_on_thread(async { handlers.drain().await }));
+        handlers.close_watchers();
+        self.threads.join(shutdown)
     }
 }
 
-/// Runs what needs a runtime where there is none, or where there is one: on a thread of its own, since one runtime
-/// cannot be waited for within another.
-fn on_the_spot<T: Send>(work: impl Future<Output = T> + Send) -> io::Result<T> {
+/// Runs a future on a thread of its own, so that it works inside and outside a runtime: a runtime cannot block on
+/// another.
+fn run_on_thread<T: Send>(work: impl Future<Output = T> + Send) -> io::Result<T> {
     let runtime = Builder::new_current_thread().build()?;
-    let gone = |_| io::Error::other("it ended before its work was done");
+    let panicked = |_| io::Error::other("the thread panicked");
     thread::scope(|scope| {
         let worker = thread::Builder::new().spawn_scoped(scope, move || runtime.block_on(work))?;
-        worker.join().map_err(gone)
+        worker.join().map_err(panicked)
     })
 }
 
-fn doorway(server: &settings::Server, clock: &ClockHandle) -> Result<Doorway, DoorError> {
+fn connection_limits(server: &settings::Server, clock: &ClockHandle) -> Result<ConnectionLimits, ListenerError> {
     let settings::Connections { max, queue, per_client } = server.connections;
     let timeouts = server.timeouts;
-    let mut door = FrontDoor::builder()
+    let mut builder = LimitedListener::builder()
         .max_connections(max as usize)
         .queue(queue as usize)
-        .refusal(Refusal::Close)
-        .header_deadline(timeouts.head)
+        .reject_mode(RejectMode::Close)
+        .header_timeout(timeouts.header)
         .keep_alive(timeouts.idle)
-        .send_deadline(timeouts.send)
-        .parting(PARTING)
-        .tunnels(false)
+        .write_timeout(timeouts.write)
+        .drain_grace(KEEP_ALIVE_GRACE)
+        .allow_upgrades(false)
         .clock(clock.clone());
     if let Some(per_client) = per_client {
-        door = door.per_client(per_client as usize);
+        builder = builder.per_client(per_client as usize);
     }
-    door.doorway()
+    builder.build_limits()
 }

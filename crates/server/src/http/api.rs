@@ -1,4 +1,4 @@
-//! From a call to its answer.
+//! HTTP API handler: authorizes, routes and serves calls.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,102 +12,115 @@ use http_body::Body;
 use http_body_util::Full;
 use sluicegate_config::settings::Server;
 use sluicegate_engine::Sluice;
-use sluicegate_http::identity::{Forwarding, TrustedProxies};
-use sluicegate_http::{HeaderStyle, Renderer};
+use sluicegate_http_adapter::identity::{Forwarding, TrustedProxies};
+use sluicegate_http_adapter::{HeaderStyle, Renderer};
 
-use super::auth::Auth;
-use super::held::Registry;
-use super::problem::{Kind, Problem};
-use super::read::{self, Form};
-use super::route::{self, Route};
+use super::auth::ForwardAuth;
+use super::decode::{self, BodyKind};
+use super::problem::{ApiErrorKind, Problem};
+use super::reservations::ReservationStore;
+use super::route::{self, ApiRoute};
 use super::{body, check, pages, permits, reserve};
 use crate::secret::Secret;
 
-/// What shows the secret where `Authorization` is somebody else's, as at forward auth.
+/// Header for the secret if `Authorization` belongs to the client, as with forward auth.
 pub(super) const SECRET: HeaderName = HeaderName::from_static("x-sluicegate-secret");
 
-/// Decisions over HTTP. Clones are the same.
+/// The HTTP decision API. Clones share the same state.
 #[derive(Clone)]
-pub(crate) struct Api {
-    shared: Arc<Shared>,
+pub(crate) struct HttpApi {
+    state: Arc<ApiState>,
 }
 
-struct Shared {
+struct ApiState {
     sluice: Sluice,
     secret: Option<Secret>,
-    auth: Auth,
-    held: Arc<Registry>,
-    max_request: usize,
-    /// The longest between two parts of a body.
-    pause: Duration,
+    auth: ForwardAuth,
+    reservations: Arc<ReservationStore>,
+    max_request_size: usize,
+    /// Maximum time between two chunks of a body.
+    read_timeout: Duration,
     max_checks: usize,
 }
 
-/// What is held for clients, for whoever watches.
+/// Counts of reservations and permits, for monitoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HeldCounts {
-    /// Reservations and permits held now, or about to be.
-    pub(crate) held: usize,
-    /// Those that were let go because their time was up.
+pub(crate) struct ReservationCounts {
+    /// Reservations and permits stored now, or about to be.
+    pub(crate) active: usize,
+    /// Reservations and permits that expired.
     pub(crate) expired: u64,
 }
 
-impl Api {
-    /// Decides by these rules, for whoever shows the secret if there is one.
+impl HttpApi {
+    /// Creates an API that decides by the rules of `sluice`. If a secret is given, callers must send it.
     pub(crate) fn new(sluice: Sluice, settings: &Server, headers: HeaderStyle, secret: Option<Secret>) -> Self {
-        let whole = |bound: u32| usize::try_from(bound).unwrap_or(usize::MAX);
+        let to_usize = |bound: u32| usize::try_from(bound).unwrap_or(usize::MAX);
         let trusted: TrustedProxies = settings.trusted_proxies.iter().copied().collect();
-        let auth = Auth {
+        let auth = ForwardAuth {
             forwarding: Forwarding::from(trusted),
             renderer: Renderer::new(headers),
             has_secret: secret.is_some(),
         };
-        let held = Registry::new(whole(settings.max_held), sluice.clock().clone());
-        let (max_request, max_checks) = (whole(settings.max_request), whole(settings.max_checks));
-        let pause = settings.timeouts.request_body;
-        Self { shared: Arc::new(Shared { sluice, secret, auth, held, max_request, pause, max_checks }) }
+        let reservations = ReservationStore::new(to_usize(settings.max_reservations), sluice.clock().clone());
+        let (max_request_size, max_checks) = (to_usize(settings.max_request_size), to_usize(settings.max_checks));
+        let read_timeout = settings.timeouts.request_body;
+        Self {
+            state: Arc::new(ApiState {
+                sluice,
+                secret,
+                auth,
+                reservations,
+                max_request_size,
+                read_timeout,
+                max_checks,
+            }),
+        }
     }
 
-    /// Answers a call that came from `peer`. Dropped before it is done, it has left the line it stood in.
-    pub(crate) async fn answer<B: Body<Data = Bytes>>(
+    /// Handles a call from `peer`. Dropping the future removes a waiting request from its queue.
+    pub(crate) async fn handle<B: Body<Data = Bytes>>(
         &self,
         request: Request<B>,
         peer: SocketAddr,
     ) -> Response<Full<Bytes>> {
         let (call, body) = request.into_parts();
-        let answer = self.respond(&call, body, peer).await;
-        let answer = answer.unwrap_or_else(|problem| problem.render().map(Full::new));
-        fitting(&call.method, answer)
+        let response = self.respond(&call, body, peer).await;
+        let response = response.unwrap_or_else(|problem| problem.render().map(Full::new));
+        for_method(&call.method, response)
     }
 
-    /// Reads what is posted for somebody else to answer, by whoever may ask.
-    pub(crate) async fn read_for<B: Body<Data = Bytes>, F: Future<Output = Response<Full<Bytes>>>>(
+    /// Authorizes a POST, reads its body and passes it to `respond`.
+    pub(crate) async fn handle_post<B: Body<Data = Bytes>, F: Future<Output = Response<Full<Bytes>>>>(
         &self,
         request: Request<B>,
-        answer: impl FnOnce(Bytes) -> F,
+        respond: impl FnOnce(Bytes) -> F,
     ) -> Response<Full<Bytes>> {
         let (call, body) = request.into_parts();
-        let answered = async {
+        let result = async {
             self.authorize(&call)?;
-            route::fits(&call.method, route::POST)?;
+            route::check_method(&call.method, route::POST)?;
             if call.method == Method::OPTIONS {
-                return Ok(options(route::POST));
+                return Ok(options_response(route::POST));
             }
-            Ok(answer(self.whole(body).await?).await)
+            Ok(respond(self.read_body(body).await?).await)
         };
-        let answer = answered.await.unwrap_or_else(|problem: Problem| problem.render().map(Full::new));
-        fitting(&call.method, answer)
+        let response = result.await.unwrap_or_else(|problem: Problem| problem.render().map(Full::new));
+        for_method(&call.method, response)
     }
 
-    /// Lets go what clients have not ended in time, for ever. To be run once in a process: without it, permits
-    /// whose time is up are not given back.
+    /// Releases expired reservations and permits; never returns. Run it once per process: without it, expired permits
+    /// are not released.
     pub(crate) async fn expire(&self) {
-        self.shared.held.expire().await;
+        self.state.reservations.expire().await;
     }
 
-    /// What is held for clients.
-    pub(crate) fn held(&self) -> HeldCounts {
-        HeldCounts { held: self.shared.held.held(), expired: self.shared.held.expired() }
+    /// Counts of stored reservations and permits.
+    pub(crate) fn reservation_counts(&self) -> ReservationCounts {
+        ReservationCounts {
+            active: self.state.reservations.slots_used(),
+            expired: self.state.reservations.expired_total(),
+        }
     }
 
     async fn respond<B: Body<Data = Bytes>>(
@@ -116,121 +129,122 @@ impl Api {
         body: B,
         peer: SocketAddr,
     ) -> Result<Response<Full<Bytes>>, Problem> {
-        let Shared { sluice, auth, held, .. } = &*self.shared;
-        let route = Route::of(call.uri.path());
-        if !route.as_ref().is_ok_and(|route| route.is_open()) {
+        let ApiState { sluice, auth, reservations, .. } = &*self.state;
+        let route = ApiRoute::parse(call.uri.path());
+        if !route.as_ref().is_ok_and(|route| route.is_public()) {
             self.authorize(call)?;
         }
         let route = route?;
-        route::fits(&call.method, route.allowed())?;
-        if route != Route::Auth && call.method == Method::OPTIONS {
-            return Ok(options(route.allowed()));
+        route::check_method(&call.method, route.allowed_methods())?;
+        if route != ApiRoute::Auth && call.method == Method::OPTIONS {
+            return Ok(options_response(route.allowed_methods()));
         }
         match route {
-            Route::Check => {
-                let body = self.json(call, body).await?;
-                check::answer(sluice, self.read(&body, Form::Check)?).await
+            ApiRoute::Check => {
+                let body = self.read_json(call, body).await?;
+                check::handle(sluice, self.decode(&body, BodyKind::Check)?).await
             }
-            Route::Auth => auth.answer(sluice, call, peer).await,
-            Route::Reserve => {
-                let body = self.json(call, body).await?;
-                reserve::reserve(sluice, held, self.read(&body, Form::Reserve)?).await
+            ApiRoute::Auth => auth.handle(sluice, call, peer).await,
+            ApiRoute::Reserve => {
+                let body = self.read_json(call, body).await?;
+                reserve::reserve(sluice, reservations, self.decode(&body, BodyKind::Reserve)?).await
             }
-            Route::Settle => {
-                let body = self.json(call, body).await?;
-                reserve::settle(held, &self.read(&body, Form::Settle)?.settling()?)
+            ApiRoute::Settle => {
+                let body = self.read_json(call, body).await?;
+                reserve::settle(reservations, &self.decode(&body, BodyKind::Settle)?.into_settlement()?)
             }
-            Route::Permits => {
-                let body = self.json(call, body).await?;
-                permits::acquire(sluice, held, self.read(&body, Form::Acquire)?).await
+            ApiRoute::Permits => {
+                let body = self.read_json(call, body).await?;
+                permits::acquire(sluice, reservations, self.decode(&body, BodyKind::Acquire)?).await
             }
-            Route::Permit(id) if call.method == Method::DELETE => permits::release(held, id),
-            Route::Permit(id) => {
-                let body = self.whole(body).await?;
+            ApiRoute::Permit(id) if call.method == Method::DELETE => permits::release(reservations, id),
+            ApiRoute::Permit(id) => {
+                let body = self.read_body(body).await?;
                 if body.is_empty() {
-                    return permits::renew(held, id, None);
+                    return permits::renew(reservations, id, None);
                 }
-                body::is_json(&call.headers)?;
-                permits::renew(held, id, self.read(&body, Form::Renew)?.new_ttl())
+                body::require_json(&call.headers)?;
+                permits::renew(reservations, id, self.decode(&body, BodyKind::Renew)?.explicit_ttl())
             }
-            Route::Health => Ok(pages::health()),
-            Route::Root => Ok(pages::root()),
-            Route::Description => Ok(pages::description()),
-            Route::Docs => Ok(pages::to_docs()),
-            Route::DocsFile(file) => pages::docs(file),
+            ApiRoute::Health => Ok(pages::health()),
+            ApiRoute::Root => Ok(pages::root()),
+            ApiRoute::OpenApi => Ok(pages::openapi()),
+            ApiRoute::Docs => Ok(pages::docs_redirect()),
+            ApiRoute::DocsFile(file) => pages::docs(file),
         }
     }
 
-    /// Refuses whoever does not show the secret.
+    /// Refuses calls without the secret.
     fn authorize(&self, call: &Parts) -> Result<(), Problem> {
-        let Some(secret) = &self.shared.secret else { return Ok(()) };
-        let only = |name: &HeaderName| {
-            let mut lines = call.headers.get_all(name).into_iter();
-            lines.next().filter(|_| lines.next().is_none()).map(HeaderValue::as_bytes)
+        let Some(secret) = &self.state.secret else { return Ok(()) };
+        let single_value = |name: &HeaderName| {
+            let mut values = call.headers.get_all(name).into_iter();
+            values.next().filter(|_| values.next().is_none()).map(HeaderValue::as_bytes)
         };
-        // Where our own header is there, the other one is the client's.
-        let shown = match call.headers.contains_key(SECRET) {
-            true => only(&SECRET).map(<[u8]>::trim_ascii),
-            false => only(&header::AUTHORIZATION).and_then(bearer),
+        // If our own header is present, `Authorization` belongs to the client.
+        let candidate = match call.headers.contains_key(SECRET) {
+            true => single_value(&SECRET).map(<[u8]>::trim_ascii),
+            false => single_value(&header::AUTHORIZATION).and_then(bearer),
         };
-        match shown {
-            Some(shown) if secret.is(shown) => Ok(()),
-            Some(_) => {
-                Err(Problem::new(Kind::Unauthorized, "this is not the secret: send the one in the `secret` file"))
-            }
+        match candidate {
+            Some(candidate) if secret.matches(candidate) => Ok(()),
+            Some(_) => Err(Problem::new(ApiErrorKind::Unauthorized, "wrong secret: send the one in `secret_file`")),
             None => {
                 let detail =
-                    "no secret was shown: send it as `Authorization: Bearer SECRET`, or as `X-Sluicegate-Secret`";
-                Err(Problem::new(Kind::Unauthorized, detail))
+                    "missing secret: send it once, as `Authorization: Bearer SECRET` or as `X-Sluicegate-Secret`";
+                Err(Problem::new(ApiErrorKind::Unauthorized, detail))
             }
         }
     }
 
-    async fn json<B: Body<Data = Bytes>>(&self, call: &Parts, body: B) -> Result<Bytes, Problem> {
-        body::is_json(&call.headers)?;
-        self.whole(body).await
+    async fn read_json<B: Body<Data = Bytes>>(&self, call: &Parts, body: B) -> Result<Bytes, Problem> {
+        body::require_json(&call.headers)?;
+        self.read_body(body).await
     }
 
-    async fn whole<B: Body<Data = Bytes>>(&self, body: B) -> Result<Bytes, Problem> {
-        let Shared { sluice, max_request, pause, .. } = &*self.shared;
-        body::read(body, *max_request, *pause, sluice.clock()).await
+    async fn read_body<B: Body<Data = Bytes>>(&self, body: B) -> Result<Bytes, Problem> {
+        let ApiState { sluice, max_request_size, read_timeout, .. } = &*self.state;
+        body::read(body, *max_request_size, *read_timeout, sluice.clock()).await
     }
 
-    fn read<'b>(&self, body: &'b [u8], form: Form) -> Result<read::Asked<'b>, Problem> {
-        read::read(body, form, self.shared.max_checks)
+    fn decode<'b>(&self, body: &'b [u8], kind: BodyKind) -> Result<decode::ApiRequest<'b>, Problem> {
+        decode::decode(body, kind, self.state.max_checks)
     }
 }
 
-/// What follows the scheme `Bearer`.
-fn bearer(line: &[u8]) -> Option<&[u8]> {
+/// The credentials after the `Bearer` scheme.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
-    let (scheme, shown) = line.split_at_checked(SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(SCHEME).then_some(shown.trim_ascii())
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(token.trim_ascii())
 }
 
-/// What can be done at a path.
-fn options(allowed: &'static str) -> Response<Full<Bytes>> {
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::NO_CONTENT;
-    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-    answer
+/// Response to `OPTIONS`: the methods allowed at a path.
+fn options_response(allowed: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
-/// The answer as the method wants it: `HEAD` is only told how long it would have been. Over HTTP/2 hyper would send the
-/// body, and the client would take that for a broken stream.
-pub(crate) fn fitting(method: &Method, answer: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+/// Adapts a response to the method: `HEAD` gets only the `Content-Length`. Over HTTP/2 hyper would send the body,
+/// and the client would treat it as a broken stream.
+pub(crate) fn for_method(method: &Method, response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     if method != Method::HEAD {
-        return answer;
+        return response;
     }
-    let (mut head, body) = answer.into_parts();
+    let (mut head, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
         head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Response::from_parts(head, Full::default())
 }
 
-impl fmt::Debug for Api {
+impl fmt::Debug for HttpApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("sluice", &self.shared.sluice).field("held", &self.held()).finish_non_exhaustive()
+        f.debug_struct("HttpApi")
+            .field("sluice", &self.state.sluice)
+            .field("reservations", &self.reservation_counts())
+            .finish_non_exhaustive()
     }
 }

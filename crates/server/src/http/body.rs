@@ -1,4 +1,4 @@
-//! The body of a call: JSON, and not more of it than was agreed.
+//! Reads request bodies: JSON with a size limit.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Body;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http::call::{self, BodyError};
+use sluicegate_http_adapter::api::{self, BodyError};
 
-use super::problem::{Kind, Problem};
+use super::problem::{ApiErrorKind, Problem};
 
-/// Reads it whole, if it is no longer than `most` bytes and never pauses for as long as `pause`.
+/// Reads the body, at most `max_bytes` bytes, with less than `read_timeout` between two chunks.
 pub(super) async fn read<B: Body<Data = Bytes>>(
     body: B,
-    most: usize,
-    pause: Duration,
+    max_bytes: usize,
+    read_timeout: Duration,
     clock: &ClockHandle,
 ) -> Result<Bytes, Problem> {
-    call::whole(body, most, pause, clock).await.map_err(|error| match error {
+    api::read_body(body, max_bytes, read_timeout, clock).await.map_err(|error| match error {
         BodyError::TooLarge { .. } => {
-            Problem::new(Kind::TooLarge, format!("{error}: send less at once, or raise `max_request`"))
+            Problem::new(ApiErrorKind::TooLarge, format!("{error}: send a smaller body or raise `max_request_size`"))
         }
-        BodyError::Late | BodyError::Cut => Problem::new(Kind::Unreadable, error.to_string()),
+        BodyError::Timeout | BodyError::Truncated => Problem::new(ApiErrorKind::Unreadable, error.to_string()),
     })
 }
 
-/// Refuses what does not say that it is JSON.
-pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    call::is_json(headers).map_err(|detail| Problem::new(Kind::ContentType, detail))
+/// Refuses a body without a JSON content type.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    api::require_json(headers).map_err(|detail| Problem::new(ApiErrorKind::ContentType, detail))
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/check`: one check or many.
+//! `POST /v1/check`: decides one check or a list.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -7,80 +7,86 @@ use sluicegate_engine::sluice::Admission;
 use sluicegate_engine::{Outcome, Sluice};
 
 use super::decide;
+use super::decode::{ApiRequest, CheckRequest};
 use super::problem::Problem;
-use super::read::{Asked, Check};
-use super::render::Document;
+use super::render::JsonDocument;
 
-/// Answers one check or a list of them.
-pub(super) async fn answer(sluice: &Sluice, asked: Asked<'_>) -> Result<Response<Full<Bytes>>, Problem> {
-    let mut document = Document::new();
-    match (asked.checks.as_slice(), asked.all_or_nothing) {
-        ([], _) => document.decision(&decide::decide(sluice, &asked.check).await?),
-        (checks, false) => each(sluice, checks, &mut document).await?,
-        (checks, true) => together(sluice, checks, &mut document).await?,
+/// Handles one check or a list of checks.
+pub(super) async fn handle(sluice: &Sluice, request: ApiRequest<'_>) -> Result<Response<Full<Bytes>>, Problem> {
+    let mut document = JsonDocument::new();
+    match (request.checks.as_slice(), request.all_or_nothing) {
+        ([], _) => document.decision(&decide::decide(sluice, &request.check).await?),
+        (checks, false) => decide_each(sluice, checks, &mut document).await?,
+        (checks, true) => decide_all_or_nothing(sluice, checks, &mut document).await?,
     }
-    Ok(document.answer(StatusCode::OK))
+    Ok(document.into_response(StatusCode::OK))
 }
 
-/// What is asked for or was taken; dropped before it is kept, it is given back.
+/// Pending and decided checks; if dropped before the commit, their tokens are given back.
 #[derive(Default)]
-struct Taking {
-    asked: Vec<Admission>,
+struct UncommittedChecks {
+    pending: Vec<Admission>,
     decided: Vec<Outcome>,
 }
 
-impl Taking {
-    /// Lets it stand.
-    fn keep(mut self) {
+impl UncommittedChecks {
+    /// Keeps the tokens taken.
+    fn commit(mut self) {
         self.decided.clear();
     }
 }
 
-impl Drop for Taking {
+impl Drop for UncommittedChecks {
     fn drop(&mut self) {
-        // Those that wait for the store still take themselves back. The last goes first: a bucket gives back only
-        // to whoever took from it last.
-        let at_once = self.asked.iter_mut().filter_map(Admission::take);
-        self.decided.drain(..).chain(at_once).rev().for_each(Outcome::give_back);
+        // Admissions still waiting for the store give back by themselves. Reverse order: a bucket only gives back the
+        // most recent take.
+        let ready = self.pending.iter_mut().filter_map(Admission::take);
+        self.decided.drain(..).chain(ready).rev().for_each(Outcome::give_back);
     }
 }
 
-/// Decides each check by itself. What permits they take count until all are decided.
-async fn each(sluice: &Sluice, checks: &[Check<'_>], document: &mut Document) -> Result<(), Problem> {
-    let mut taking = Taking::default();
-    // All are asked before the first is waited for: the store hears of them at once.
+/// Decides each check independently. Permits they take count until all are decided.
+async fn decide_each(sluice: &Sluice, checks: &[CheckRequest<'_>], document: &mut JsonDocument) -> Result<(), Problem> {
+    let mut uncommitted = UncommittedChecks::default();
+    // All checks start before the first is awaited, so that the store receives them together.
     for (index, check) in checks.iter().enumerate() {
-        taking.asked.push(decide::ask(sluice, check).map_err(|problem| problem.within(&format!("/checks/{index}")))?);
+        uncommitted
+            .pending
+            .push(decide::check_now(sluice, check).map_err(|problem| problem.within(&format!("/checks/{index}")))?);
     }
     for (index, check) in checks.iter().enumerate() {
-        let outcome = match taking.asked[index].take() {
+        let outcome = match uncommitted.pending[index].take() {
             Some(outcome) => outcome,
-            None => (&mut taking.asked[index]).await,
+            None => (&mut uncommitted.pending[index]).await,
         };
-        let countable = decide::countable(&outcome, check);
-        taking.decided.push(outcome);
-        countable.map_err(|problem| problem.within(&format!("/checks/{index}")))?;
+        let has_key = decide::require_key(&outcome, check);
+        uncommitted.decided.push(outcome);
+        has_key.map_err(|problem| problem.within(&format!("/checks/{index}")))?;
     }
-    let allowed = taking.decided.iter().all(Outcome::is_admitted);
-    document.results(allowed, None, &taking.decided);
-    taking.keep();
+    let allowed = uncommitted.decided.iter().all(Outcome::is_admitted);
+    document.results(allowed, None, &uncommitted.decided);
+    uncommitted.commit();
     Ok(())
 }
 
-/// Decides all checks together, one after the other until one is refused.
-async fn together(sluice: &Sluice, checks: &[Check<'_>], document: &mut Document) -> Result<(), Problem> {
-    let mut taking = Taking::default();
+/// Decides all checks as one, in order, until one is refused.
+async fn decide_all_or_nothing(
+    sluice: &Sluice,
+    checks: &[CheckRequest<'_>],
+    document: &mut JsonDocument,
+) -> Result<(), Problem> {
+    let mut uncommitted = UncommittedChecks::default();
     for (index, check) in checks.iter().enumerate() {
         let outcome =
             decide::decide(sluice, check).await.map_err(|problem| problem.within(&format!("/checks/{index}")))?;
         let admitted = outcome.is_admitted();
-        taking.decided.push(outcome);
+        uncommitted.decided.push(outcome);
         if !admitted {
-            document.results(false, Some(index), &taking.decided);
+            document.results(false, Some(index), &uncommitted.decided);
             return Ok(());
         }
     }
-    document.results(true, None, &taking.decided);
-    taking.keep();
+    document.results(true, None, &uncommitted.decided);
+    uncommitted.commit();
     Ok(())
 }

@@ -1,57 +1,57 @@
-//! Asking the rules about checks.
+//! Decides HTTP checks with the rule engine.
 
 use sluicegate_engine::sluice::Admission;
 use sluicegate_engine::{Outcome, Sluice};
-use sluicegate_http::call::nearest;
+use sluicegate_http_adapter::api::nearest;
 
-use super::problem::{Kind, Problem, shown};
-use super::read::Check;
-use crate::lacking::lacking;
+use super::decode::CheckRequest;
+use super::problem::{ApiErrorKind, Problem, quote_input};
+use crate::missing_key::missing_key_attribute;
 
-/// Asks for a decision at once.
-pub(super) fn ask(sluice: &Sluice, check: &Check<'_>) -> Result<Admission, Problem> {
+/// Starts a decision that never queues.
+pub(super) fn check_now(sluice: &Sluice, check: &CheckRequest<'_>) -> Result<Admission, Problem> {
     match &check.rule {
-        None => Ok(sluice.ask(&check.request())),
-        Some(rule) => sluice.ask_named(rule, &check.request()).ok_or_else(|| unknown(sluice, rule)),
+        None => Ok(sluice.decide_async(&check.engine_request())),
+        Some(rule) => sluice.decide_rule_async(rule, &check.engine_request()).ok_or_else(|| unknown_rule(sluice, rule)),
     }
 }
 
-/// Asks for a decision, to wait for a turn where the rule has a queue.
-pub(super) fn admit(sluice: &Sluice, check: &Check<'_>) -> Result<Admission, Problem> {
+/// Starts a decision that may wait in the rule's queue.
+pub(super) fn admit(sluice: &Sluice, check: &CheckRequest<'_>) -> Result<Admission, Problem> {
     match &check.rule {
-        None => Ok(sluice.admit(&check.request())),
-        Some(rule) => sluice.admit_named(rule, &check.request()).ok_or_else(|| unknown(sluice, rule)),
+        None => Ok(sluice.admit(&check.engine_request())),
+        Some(rule) => sluice.admit_named(rule, &check.engine_request()).ok_or_else(|| unknown_rule(sluice, rule)),
     }
 }
 
-/// The outcome; at once, if the store is not needed for it.
-pub(super) async fn decided(mut admission: Admission) -> Outcome {
+/// Resolves an admission; without awaiting if the store is not needed.
+pub(super) async fn resolve(mut admission: Admission) -> Outcome {
     match admission.take() {
         Some(outcome) => outcome,
         None => admission.await,
     }
 }
 
-/// Decides about one check.
-pub(super) async fn decide(sluice: &Sluice, check: &Check<'_>) -> Result<Outcome, Problem> {
-    let outcome = decided(ask(sluice, check)?).await;
-    countable(&outcome, check)?;
+/// Decides one check.
+pub(super) async fn decide(sluice: &Sluice, check: &CheckRequest<'_>) -> Result<Outcome, Problem> {
+    let outcome = resolve(check_now(sluice, check)?).await;
+    require_key(&outcome, check)?;
     Ok(outcome)
 }
 
-/// Refuses a check that names a rule but lacks what the rule counts by.
-pub(super) fn countable(outcome: &Outcome, check: &Check<'_>) -> Result<(), Problem> {
+/// Refuses a check that names a rule but lacks an attribute of the rule's key.
+pub(super) fn require_key(outcome: &Outcome, check: &CheckRequest<'_>) -> Result<(), Problem> {
     let Some(name) = &check.rule else { return Ok(()) };
-    let Some(attribute) = lacking(outcome, name, &check.request()) else { return Ok(()) };
-    let detail = format!("the rule {} counts by {attribute}, which the check does not tell: add it", shown(name));
-    Err(Problem::new(Kind::Invalid, detail).at("/rule"))
+    let Some(attribute) = missing_key_attribute(outcome, name, &check.engine_request()) else { return Ok(()) };
+    let detail = format!("rule {} is keyed by {attribute}, which is missing from the check", quote_input(name));
+    Err(Problem::new(ApiErrorKind::Invalid, detail).at("/rule"))
 }
 
-fn unknown(sluice: &Sluice, rule: &str) -> Problem {
+fn unknown_rule(sluice: &Sluice, rule: &str) -> Problem {
     let rules = sluice.counts();
     let detail = match nearest(rule, rules.iter().map(|known| known.rule.as_str())) {
-        Some(near) => format!("no rule is called {}: did you mean '{near}'?", shown(rule)),
-        None => format!("no rule is called {}: the rule file names those there are", shown(rule)),
+        Some(near) => format!("unknown rule {}: did you mean '{near}'?", quote_input(rule)),
+        None => format!("unknown rule {}: use the name of a rule in the rule file", quote_input(rule)),
     };
-    Problem::new(Kind::UnknownRule, detail).at("/rule")
+    Problem::new(ApiErrorKind::UnknownRule, detail).at("/rule")
 }

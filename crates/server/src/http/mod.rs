@@ -1,30 +1,30 @@
-//! Decisions over HTTP, for any proxy and any language.
+//! HTTP decision API, for any proxy and any language.
 //!
-//! A request's way through:
-//! 1. [`route`] finds out what is asked for, and [`Api`] whether whoever asks may.
-//! 2. [`body`] reads so many bytes and no more, [`read`] makes checks of them. Whatever is wrong with them
-//!    becomes a [`problem`] that says where; nothing has been taken by then.
-//! 3. [`decide`] asks the rules, [`render`] writes what they said. A decision is always answered with 200,
-//!    however it came out: the call went well.
-//! 4. What is to be ended later, a reservation or a permit, is [`held`] until it is ended or its time is up.
+//! Life of a request:
+//! 1. [`route`] finds the endpoint; [`HttpApi`] authorizes the caller.
+//! 2. [`body`] reads a bounded number of bytes; [`decode`] turns them into checks. Errors become a [`problem`]
+//!    with a JSON pointer; nothing has been consumed at this point.
+//! 3. [`decide`] runs the rules; [`render`] writes the outcome. The status of a decision is always 200,
+//!    allowed or refused: the call itself succeeded.
+//! 4. A reservation or permit is stored in [`reservations`] until it is ended or expires.
 //!
-//! [`auth`] is another way in: there the request is the one that a proxy has described in headers, and the
-//! answer's status is the decision. [`pages`] describes all of it to programs and people.
+//! [`auth`] is the forward-auth entry point: there the proxy describes the request in headers, and the response
+//! status is the decision. [`pages`] serves the OpenAPI document and its browser.
 
 mod api;
 mod auth;
 mod body;
 mod check;
 mod decide;
-mod held;
+mod decode;
 mod pages;
 mod permits;
 mod problem;
-mod read;
 mod render;
+mod reservations;
 mod reserve;
 mod route;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use api::{Api, fitting};
+pub(crate) use api::{HttpApi, for_method};

@@ -1,7 +1,6 @@
-//! What describes the rest: the OpenAPI document, the pages to browse it with, and whether all is well.
+//! Static pages: the OpenAPI document, the pages to browse it, and the health check.
 //!
-//! Everything is in the program: no page asks for anything from elsewhere, and the policy it is sent with
-//! would not let it.
+//! All assets are compiled in: no page loads anything from elsewhere, and the content security policy forbids it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,60 +12,60 @@ use utoipa_swagger_ui::Config;
 use super::problem::Problem;
 use super::route;
 
-/// The description of the API.
-pub(super) const DESCRIPTION: &str = include_str!("openapi.json");
+/// The OpenAPI document of the API.
+pub(super) const OPENAPI: &str = include_str!("openapi.json");
 
 const ROOT: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Sluicegate</title>\n\
-    <h1>Sluicegate decides here</h1>\n<p><a href=\"/docs/\">What can be asked</a>, and \
-    <a href=\"/openapi.json\">the same for programs</a>.\n</html>\n";
+    <h1>Sluicegate decision server</h1>\n<p><a href=\"/docs/\">API documentation</a>, \
+    <a href=\"/openapi.json\">OpenAPI document</a>\n</html>\n";
 
-/// Only what we send, and no scripts within pages. The browser of the description styles its elements one by one
-/// and has its pictures in its styles.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+/// Allows only our own resources and no inline scripts. The API browser uses inline styles and images in its
+/// styles.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 static DOCS: LazyLock<Arc<Config<'static>>> =
     LazyLock::new(|| Arc::new(Config::new(["/openapi.json"]).validator_url("none").use_base_layout()));
 
-/// All is well.
+/// The health response.
 pub(super) fn health() -> Response<Full<Bytes>> {
     page(Bytes::from_static(b"OK\n"), "text/plain; charset=utf-8")
 }
 
-/// Where to go on from.
+/// The start page with links.
 pub(super) fn root() -> Response<Full<Bytes>> {
     page(Bytes::from_static(ROOT.as_bytes()), "text/html; charset=utf-8")
 }
 
-/// The description of the API.
-pub(super) fn description() -> Response<Full<Bytes>> {
-    page(Bytes::from_static(DESCRIPTION.as_bytes()), "application/json")
+/// The OpenAPI document.
+pub(super) fn openapi() -> Response<Full<Bytes>> {
+    page(Bytes::from_static(OPENAPI.as_bytes()), "application/json")
 }
 
-/// To the folder, which the addresses in its pages are relative to.
-pub(super) fn to_docs() -> Response<Full<Bytes>> {
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::PERMANENT_REDIRECT;
-    answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/docs/"));
-    answer
+/// Redirects to `/docs/`, since the URLs in its pages are relative.
+pub(super) fn docs_redirect() -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/docs/"));
+    response
 }
 
-/// A file to browse the description with.
+/// A file of the API browser.
 pub(super) fn docs(file: &str) -> Result<Response<Full<Bytes>>, Problem> {
     let found = utoipa_swagger_ui::serve(file, Arc::clone(&DOCS)).ok().flatten();
-    let found = found.ok_or_else(|| route::unknown(&format!("/docs/{file}")))?;
+    let found = found.ok_or_else(|| route::unknown_path(&format!("/docs/{file}")))?;
     let bytes = Bytes::from(found.bytes.into_owned());
     Ok(page(bytes, &found.content_type))
 }
 
 fn page(body: Bytes, kind: &str) -> Response<Full<Bytes>> {
-    let mut answer = Response::new(Full::new(body));
-    let headers = answer.headers_mut();
+    let mut response = Response::new(Full::new(body));
+    let headers = response.headers_mut();
     if let Ok(kind) = HeaderValue::try_from(kind) {
         headers.insert(header::CONTENT_TYPE, kind);
     }
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    answer
+    response
 }

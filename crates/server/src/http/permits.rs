@@ -1,4 +1,4 @@
-//! `/v1/permits`: leave to work, given back when it is done or its time is up.
+//! `/v1/permits`: concurrency permits, released by the client or on expiry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,69 +9,81 @@ use http_body_util::Full;
 use sluicegate_engine::{Outcome, Sluice};
 
 use super::decide;
-use super::held::{Id, Kind, Registry};
+use super::decode::{ApiRequest, CheckRequest};
 use super::problem::{self, Problem};
-use super::read::{Asked, Check};
-use super::render::Document;
+use super::render::JsonDocument;
+use super::reservations::{ReservationId, ReservationKind, ReservationStore};
 
-/// What it is called in JSON.
-const NAME: &str = "permit";
+/// Name of the JSON field.
+const JSON_FIELD: &str = "permit";
 
-/// Acquires a permit, waiting for it as long as was said. Dropped meanwhile, it leaves the line.
+/// Acquires a permit, waiting up to the requested time. Dropping the future leaves the queue.
 pub(super) async fn acquire(
     sluice: &Sluice,
-    held: &Arc<Registry>,
-    asked: Asked<'_>,
+    reservations: &Arc<ReservationStore>,
+    request: ApiRequest<'_>,
 ) -> Result<Response<Full<Bytes>>, Problem> {
-    let place = held.place()?;
-    let outcome = match asked.wait {
-        Duration::ZERO => decide::decide(sluice, &asked.check).await?,
-        longest => wait(sluice, &asked.check, longest).await?,
+    let slot = reservations.reserve_slot()?;
+    let outcome = match request.wait {
+        Duration::ZERO => decide::decide(sluice, &request.check).await?,
+        max_wait => wait_for_permit(sluice, &request.check, max_wait).await?,
     };
-    let mut document = Document::new();
-    let kept = document.held(NAME, Kind::Permit, place, outcome, asked.ttl());
-    let Some(id) = kept else { return Ok(document.answer(StatusCode::OK)) };
-    let mut answer = document.answer(StatusCode::CREATED);
+    let mut document = JsonDocument::new();
+    let permit = document.decision_with_reservation(JSON_FIELD, ReservationKind::Permit, slot, outcome, request.ttl());
+    let Some(id) = permit else { return Ok(document.into_response(StatusCode::OK)) };
+    let mut response = document.into_response(StatusCode::CREATED);
     if let Ok(location) = HeaderValue::try_from(format!("/v1/permits/{id}")) {
-        answer.headers_mut().insert(header::LOCATION, location);
+        response.headers_mut().insert(header::LOCATION, location);
     }
-    Ok(answer)
+    Ok(response)
 }
 
-/// Stands in line for so long. Then it is decided at once: by those who stand in line still, if by nothing else.
-async fn wait(sluice: &Sluice, check: &Check<'_>, longest: Duration) -> Result<Outcome, Problem> {
+/// Queues for at most `max_wait`, then decides without queueing: the requests still queued are counted against
+/// it.
+async fn wait_for_permit(sluice: &Sluice, check: &CheckRequest<'_>, max_wait: Duration) -> Result<Outcome, Problem> {
     let mut admission = decide::admit(sluice, check)?;
     let outcome = match admission.take() {
         Some(outcome) => outcome,
         None => tokio::select! {
             biased;
             outcome = &mut admission => outcome,
-            () = sluice.clock().sleep(longest) => {
+            () = sluice.clock().sleep(max_wait) => {
                 drop(admission);
                 return decide::decide(sluice, check).await;
             }
         },
     };
-    decide::countable(&outcome, check)?;
+    decide::require_key(&outcome, check)?;
     Ok(outcome)
 }
 
-/// Holds a permit on.
-pub(super) fn renew(held: &Registry, id: &str, ttl: Option<Duration>) -> Result<Response<Full<Bytes>>, Problem> {
-    let kept = Id::parse(id).and_then(|id| held.renew(id, ttl)).ok_or_else(gone)?;
-    let mut document = Document::new();
-    document.renewed(NAME, kept);
-    Ok(document.answer(StatusCode::OK))
+/// Renews a permit.
+pub(super) fn renew(
+    reservations: &ReservationStore,
+    id: &str,
+    ttl: Option<Duration>,
+) -> Result<Response<Full<Bytes>>, Problem> {
+    let permit = ReservationId::parse(id).and_then(|id| reservations.renew(id, ttl)).ok_or_else(unknown_permit)?;
+    let mut document = JsonDocument::new();
+    document.renewed(JSON_FIELD, permit);
+    Ok(document.into_response(StatusCode::OK))
 }
 
-/// Gives a permit back.
-pub(super) fn release(held: &Registry, id: &str) -> Result<Response<Full<Bytes>>, Problem> {
-    drop(Id::parse(id).and_then(|id| held.take(id, Kind::Permit)).ok_or_else(gone)?);
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::NO_CONTENT;
-    Ok(answer)
+/// Releases a permit.
+pub(super) fn release(reservations: &ReservationStore, id: &str) -> Result<Response<Full<Bytes>>, Problem> {
+    drop(
+        ReservationId::parse(id)
+            .and_then(|id| reservations.take(id, ReservationKind::Permit))
+            .ok_or_else(unknown_permit)?,
+    );
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
 }
 
-fn gone() -> Problem {
-    Problem::new(problem::Kind::NotHeld, "no such permit: it was released, its time was up, or it never was")
+fn unknown_permit() -> Problem {
+    Problem::new(
+        problem::ApiErrorKind::UnknownReservation,
+        "unknown permit: it was released, has expired or never existed",
+    )
 }

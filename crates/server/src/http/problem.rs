@@ -1,17 +1,17 @@
-//! What is wrong with a call, as problem documents (RFC 9457).
+//! Errors of the HTTP API as problem documents (RFC 9457).
 //!
-//! Each kind has a `type` that programs can tell it by; `detail` says what is wrong this time, and the remedy;
-//! `pointer` (RFC 6901) says where in the JSON that was sent.
+//! Each kind has a `type` for programs; `detail` states the error and the remedy; `pointer` (RFC 6901)
+//! locates the error in the JSON body.
 
 use http::StatusCode;
-use sluicegate_http::call;
-pub(super) use sluicegate_http::call::shown;
+use sluicegate_http_adapter::api;
+pub(super) use sluicegate_http_adapter::api::quote_input;
 
-use super::held::NoPlace;
+use super::reservations::SlotError;
 
-/// The kinds of problems there are.
+/// The kinds of API errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ApiErrorKind {
     NotJson,
     Invalid,
     Unreadable,
@@ -19,15 +19,15 @@ pub(super) enum Kind {
     Untrusted,
     UnknownPath,
     UnknownRule,
-    NotHeld,
+    UnknownReservation,
     Method,
     TooLarge,
     ContentType,
-    Full,
+    StoreFull,
 }
 
 #[cfg(test)]
-impl Kind {
+impl ApiErrorKind {
     pub(super) const ALL: [Self; 12] = [
         Self::NotJson,
         Self::Invalid,
@@ -36,52 +36,48 @@ impl Kind {
         Self::Untrusted,
         Self::UnknownPath,
         Self::UnknownRule,
-        Self::NotHeld,
+        Self::UnknownReservation,
         Self::Method,
         Self::TooLarge,
         Self::ContentType,
-        Self::Full,
+        Self::StoreFull,
     ];
 }
 
-impl call::Kind for Kind {
-    fn told(self) -> (StatusCode, &'static str, &'static str) {
+impl api::ProblemKind for ApiErrorKind {
+    fn describe(self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Self::NotJson => (StatusCode::BAD_REQUEST, "urn:sluicegate:not-json", "The body is not JSON"),
-            Self::Invalid => (StatusCode::BAD_REQUEST, "urn:sluicegate:invalid", "The request makes no sense"),
-            Self::Unreadable => (StatusCode::BAD_REQUEST, "urn:sluicegate:unreadable", "The body cannot be read"),
-            Self::Unauthorized => {
-                (StatusCode::UNAUTHORIZED, "urn:sluicegate:unauthorized", "The secret is missing or wrong")
+            Self::NotJson => (StatusCode::BAD_REQUEST, "urn:sluicegate:not-json", "Invalid JSON"),
+            Self::Invalid => (StatusCode::BAD_REQUEST, "urn:sluicegate:invalid", "Invalid request"),
+            Self::Unreadable => (StatusCode::BAD_REQUEST, "urn:sluicegate:unreadable", "Body could not be read"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "urn:sluicegate:unauthorized", "Missing or wrong secret"),
+            Self::Untrusted => (StatusCode::FORBIDDEN, "urn:sluicegate:untrusted", "Untrusted proxy or headers"),
+            Self::UnknownPath => (StatusCode::NOT_FOUND, "urn:sluicegate:unknown-path", "Unknown path"),
+            Self::UnknownRule => (StatusCode::NOT_FOUND, "urn:sluicegate:unknown-rule", "Unknown rule"),
+            Self::UnknownReservation => {
+                (StatusCode::NOT_FOUND, "urn:sluicegate:unknown-reservation", "Unknown reservation or permit")
             }
-            Self::Untrusted => {
-                (StatusCode::FORBIDDEN, "urn:sluicegate:untrusted", "The word of this caller does not count")
-            }
-            Self::UnknownPath => {
-                (StatusCode::NOT_FOUND, "urn:sluicegate:unknown-path", "There is nothing at this path")
-            }
-            Self::UnknownRule => (StatusCode::NOT_FOUND, "urn:sluicegate:unknown-rule", "There is no such rule"),
-            Self::NotHeld => (StatusCode::NOT_FOUND, "urn:sluicegate:not-held", "Nothing is held under this id"),
-            Self::Method => {
-                (StatusCode::METHOD_NOT_ALLOWED, "urn:sluicegate:method", "The method does not fit the path")
-            }
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "urn:sluicegate:too-large", "The body is too large"),
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "urn:sluicegate:method", "Method not allowed"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "urn:sluicegate:too-large", "Body too large"),
             Self::ContentType => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "urn:sluicegate:content-type", "The body is of another type")
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "urn:sluicegate:content-type", "Unsupported content type")
             }
-            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "urn:sluicegate:full", "No more can be held"),
+            Self::StoreFull => (StatusCode::SERVICE_UNAVAILABLE, "urn:sluicegate:full", "Too many reservations"),
         }
     }
 }
 
-/// What is wrong with a call.
-pub(super) type Problem = call::Problem<Kind>;
+/// An API error.
+pub(super) type Problem = api::Problem<ApiErrorKind>;
 
-impl From<NoPlace> for Problem {
-    fn from(none: NoPlace) -> Self {
-        let detail = match none {
-            NoPlace::Full(most) => format!("{most} are held already: end some, or raise `max_held`"),
-            NoPlace::NoRandomness => "the system has no randomness to make up an id of: try again later".to_owned(),
+impl From<SlotError> for Problem {
+    fn from(error: SlotError) -> Self {
+        let detail = match error {
+            SlotError::Full(max) => {
+                format!("{max} reservations and permits are held: end some or raise `max_reservations`")
+            }
+            SlotError::NoRandomness => "the system has no randomness to create an id: try again later".to_owned(),
         };
-        Self::new(Kind::Full, detail)
+        Self::new(ApiErrorKind::StoreFull, detail)
     }
 }

@@ -1,4 +1,4 @@
-//! What was decided, as JSON.
+//! Renders decisions as JSON.
 
 use std::time::Duration;
 
@@ -8,40 +8,47 @@ use http_body_util::Full;
 use sluicegate_engine::sluice::Cause;
 use sluicegate_engine::{Outcome, Verdict};
 
-use super::held::{Id, Kept, Kind, Place};
+use super::reservations::{ReservationId, ReservationKind, ReservationSlot, StoredReservation};
 
-/// Room for a usual decision.
-const USUAL_LENGTH: usize = 320;
+/// Initial capacity for a typical decision.
+const TYPICAL_BYTES: usize = 320;
 
-/// A document that is being written.
-pub(super) struct Document(Vec<u8>);
+/// A JSON document under construction.
+pub(super) struct JsonDocument(Vec<u8>);
 
-impl Document {
+impl JsonDocument {
     pub(super) fn new() -> Self {
-        Self(Vec::with_capacity(USUAL_LENGTH))
+        Self(Vec::with_capacity(TYPICAL_BYTES))
     }
 
-    /// What was decided, alone.
+    /// Writes a decision.
     pub(super) fn decision(&mut self, outcome: &Outcome) {
         self.raw("{");
         self.fields(outcome);
         self.raw("}");
     }
 
-    /// What was decided, and what is held because of it from now on, if it is admitted.
-    pub(super) fn held(&mut self, name: &str, kind: Kind, place: Place, outcome: Outcome, ttl: Duration) -> Option<Id> {
+    /// Writes a decision and, if it is admitted, stores its outcome and adds the reservation or permit.
+    pub(super) fn decision_with_reservation(
+        &mut self,
+        name: &str,
+        kind: ReservationKind,
+        slot: ReservationSlot,
+        outcome: Outcome,
+        ttl: Duration,
+    ) -> Option<ReservationId> {
         let mut decision = Self::new();
         decision.fields(&outcome);
-        let kept = outcome.is_admitted().then(|| place.keep(kind, outcome, ttl));
+        let stored = outcome.is_admitted().then(|| slot.fill(kind, outcome, ttl));
         self.raw("{");
-        self.kept(name, kept);
+        self.reservation(name, stored);
         self.raw(",");
         self.0.append(&mut decision.0);
         self.raw("}");
-        kept.map(|kept| kept.id)
+        stored.map(|stored| stored.id)
     }
 
-    /// How a reservation has ended.
+    /// Writes the settlement of a reservation.
     pub(super) fn settled(&mut self, actual: Option<u64>) {
         match actual {
             Some(actual) => {
@@ -53,17 +60,17 @@ impl Document {
         self.raw("}");
     }
 
-    /// What is held, alone.
-    pub(super) fn renewed(&mut self, name: &str, kept: Kept) {
+    /// Writes a renewed permit.
+    pub(super) fn renewed(&mut self, name: &str, stored: StoredReservation) {
         self.raw("{");
-        self.kept(name, Some(kept));
+        self.reservation(name, Some(stored));
         self.raw("}");
     }
 
-    fn kept(&mut self, name: &str, kept: Option<Kept>) {
+    fn reservation(&mut self, name: &str, stored: Option<StoredReservation>) {
         self.text(name);
-        match kept {
-            Some(Kept { id, ttl }) => {
+        match stored {
+            Some(StoredReservation { id, ttl }) => {
                 self.raw(":");
                 self.text(&id.to_string());
                 self.raw(",\"expires_in_ms\":");
@@ -73,7 +80,7 @@ impl Document {
         }
     }
 
-    /// What several checks came to, with what each of them did. `refused` is the one they all failed for.
+    /// Writes the results of several checks. `refused` is the index of the check that refused them all.
     pub(super) fn results<'o>(
         &mut self,
         allowed: bool,
@@ -88,8 +95,8 @@ impl Document {
             None => self.raw("null"),
         }
         self.raw(",\"results\":[");
-        for (nth, outcome) in outcomes.into_iter().enumerate() {
-            if nth > 0 {
+        for (index, outcome) in outcomes.into_iter().enumerate() {
+            if index > 0 {
                 self.raw(",");
             }
             self.decision(outcome);
@@ -103,7 +110,7 @@ impl Document {
         self.raw(",\"verdict\":");
         self.verdict(outcome.verdict());
         let (wait, retry_after) = match outcome.verdict() {
-            Verdict::Wait(pause) => (pause, None),
+            Verdict::Wait(delay) => (delay, None),
             Verdict::Denied { retry_after } => (Duration::ZERO, retry_after),
             Verdict::Allowed | Verdict::Never => (Duration::ZERO, None),
         };
@@ -125,30 +132,30 @@ impl Document {
             Cause::DenyList(_) => ",\"cause\":\"deny_list\"",
             Cause::Ban(_) => ",\"cause\":\"ban\"",
             Cause::Limit(_) => ",\"cause\":\"limit\"",
-            Cause::Strain(_) => ",\"cause\":\"strain\"",
+            Cause::Overload(_) => ",\"cause\":\"overload\"",
         });
-        if let Some(notice) = outcome.strain() {
+        if let Some(notice) = outcome.overload_notice() {
             self.raw(",\"reason\":");
             self.text(&notice.reason);
         }
         self.raw(",\"degraded\":");
         self.flag(outcome.is_degraded());
         self.raw(",\"limits\":[");
-        for (nth, (rule, said)) in outcome.decisions().enumerate() {
-            self.raw(if nth > 0 { ",{\"rule\":" } else { "{\"rule\":" });
+        for (index, (rule, checked)) in outcome.decisions().enumerate() {
+            self.raw(if index > 0 { ",{\"rule\":" } else { "{\"rule\":" });
             self.text(&rule.name);
             self.raw(",\"limit\":");
-            self.number(said.decision.status.limit);
+            self.number(checked.decision.status.limit);
             self.raw(",\"remaining\":");
-            self.number(said.decision.status.remaining);
+            self.number(checked.decision.status.remaining);
             self.raw(",\"reset_ms\":");
-            self.millis(said.decision.reset());
+            self.millis(checked.decision.reset());
             self.raw(",\"verdict\":");
-            self.verdict(said.decision.verdict);
+            self.verdict(checked.decision.verdict);
             self.raw(",\"shadow\":");
-            self.flag(said.shadow);
+            self.flag(checked.shadow);
             self.raw(",\"degraded\":");
-            self.flag(said.degraded);
+            self.flag(checked.degraded);
             self.raw("}");
         }
         self.raw("]");
@@ -163,7 +170,7 @@ impl Document {
         });
     }
 
-    /// Rounded up: who comes then does not come too early.
+    /// Milliseconds, rounded up so that a retry is never too early.
     fn millis(&mut self, span: Duration) {
         self.number(u64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
     }
@@ -177,7 +184,7 @@ impl Document {
     }
 
     fn text(&mut self, text: &str) {
-        // Text can always be written to memory.
+        // Writing to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.0, text);
     }
 
@@ -185,8 +192,8 @@ impl Document {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    /// The answer with it.
-    pub(super) fn answer(self, status: StatusCode) -> Response<Full<Bytes>> {
+    /// Finishes the document as a response.
+    pub(super) fn into_response(self, status: StatusCode) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(Bytes::from(self.0)));
         *response.status_mut() = status;
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,4 +1,4 @@
-//! `POST /v1/reserve` and `POST /v1/settle`: taking what a request will probably cost, and putting it right.
+//! `POST /v1/reserve` and `POST /v1/settle`: reserve an estimated cost, then settle it to the actual cost.
 
 use std::sync::Arc;
 
@@ -8,39 +8,43 @@ use http_body_util::Full;
 use sluicegate_engine::Sluice;
 
 use super::decide;
-use super::held::{Id, Kind, Registry};
+use super::decode::{ApiRequest, Settlement};
 use super::problem::{self, Problem};
-use super::read::{Asked, Settling};
-use super::render::Document;
+use super::render::JsonDocument;
+use super::reservations::{ReservationId, ReservationKind, ReservationStore};
 
-/// What it is called in JSON.
-const NAME: &str = "reservation";
+/// Name of the JSON field.
+const JSON_FIELD: &str = "reservation";
 
-/// Takes the estimate and holds it, if it is admitted.
+/// Takes the estimated cost and stores the reservation, if admitted.
 pub(super) async fn reserve(
     sluice: &Sluice,
-    held: &Arc<Registry>,
-    asked: Asked<'_>,
+    reservations: &Arc<ReservationStore>,
+    request: ApiRequest<'_>,
 ) -> Result<Response<Full<Bytes>>, Problem> {
-    let place = held.place()?;
-    let outcome = decide::decide(sluice, &asked.check).await?;
-    let mut document = Document::new();
-    document.held(NAME, Kind::Reservation, place, outcome, asked.ttl());
-    Ok(document.answer(StatusCode::OK))
+    let slot = reservations.reserve_slot()?;
+    let outcome = decide::decide(sluice, &request.check).await?;
+    let mut document = JsonDocument::new();
+    document.decision_with_reservation(JSON_FIELD, ReservationKind::Reservation, slot, outcome, request.ttl());
+    Ok(document.into_response(StatusCode::OK))
 }
 
-/// Ends it with what it really cost, or as if it had never been.
-pub(super) fn settle(held: &Registry, settling: &Settling<'_>) -> Result<Response<Full<Bytes>>, Problem> {
-    let outcome = Id::parse(&settling.reservation).and_then(|id| held.take(id, Kind::Reservation));
+/// Ends a reservation with its actual cost, or cancels it.
+pub(super) fn settle(
+    reservations: &ReservationStore,
+    settlement: &Settlement<'_>,
+) -> Result<Response<Full<Bytes>>, Problem> {
+    let outcome = ReservationId::parse(&settlement.reservation)
+        .and_then(|id| reservations.take(id, ReservationKind::Reservation));
     let Some(outcome) = outcome else {
-        let detail = "no such reservation: it was settled, its time was up, or it never was";
-        return Err(Problem::new(problem::Kind::NotHeld, detail).at("/reservation"));
+        let detail = "unknown reservation: it was settled, has expired or never existed";
+        return Err(Problem::new(problem::ApiErrorKind::UnknownReservation, detail).at("/reservation"));
     };
-    let mut document = Document::new();
-    document.settled(settling.actual);
-    match settling.actual {
+    let mut document = JsonDocument::new();
+    document.settled(settlement.actual);
+    match settlement.actual {
         Some(actual) => outcome.settle_request(actual),
         None => outcome.give_back(),
     }
-    Ok(document.answer(StatusCode::OK))
+    Ok(document.into_response(StatusCode::OK))
 }

@@ -1,18 +1,18 @@
-//! Which path is what.
+//! Routes of the HTTP API.
 
 use http::Method;
 
-use sluicegate_http::call::nearest;
+use sluicegate_http_adapter::api::nearest;
 
-use super::problem::{Kind, Problem, shown};
+use super::problem::{ApiErrorKind, Problem, quote_input};
 
-/// What is asked for.
+/// The endpoint of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route<'p> {
+pub(super) enum ApiRoute<'p> {
     Root,
     Health,
-    Description,
-    /// The folder of the documentation, without the slash that makes it one.
+    OpenApi,
+    /// The documentation directory without its trailing slash.
     Docs,
     /// A file of the documentation.
     DocsFile(&'p str),
@@ -20,12 +20,12 @@ pub(super) enum Route<'p> {
     Reserve,
     Settle,
     Permits,
-    /// A permit, by its id.
+    /// A permit by id.
     Permit(&'p str),
     Auth,
 }
 
-/// All paths, as the description has them, with the methods that fit. `HEAD` fits wherever `GET` does.
+/// All paths as in the OpenAPI document, with their methods. `HEAD` is allowed wherever `GET` is.
 pub(super) const ROUTES: [(&str, &str); 12] = [
     ("/", READ),
     ("/healthz", READ),
@@ -38,17 +38,17 @@ pub(super) const ROUTES: [(&str, &str); 12] = [
     ("/v1/permits", POST),
     ("/v1/permits/{id}", "PUT, DELETE, OPTIONS"),
     ("/v1/auth", ANY),
-    // Answered by the rate limit service, not here.
+    // Served by the rate limit service.
     ("/json", POST),
 ];
 
 const READ: &str = "GET, HEAD, OPTIONS";
 pub(super) const POST: &str = "POST, OPTIONS";
-/// Forward auth calls with the method of the request it is about, whatever that is.
+/// Forward auth is called with the method of the original request.
 const ANY: &str = "*";
 
-impl<'p> Route<'p> {
-    pub(super) fn of(path: &'p str) -> Result<Self, Problem> {
+impl<'p> ApiRoute<'p> {
+    pub(super) fn parse(path: &'p str) -> Result<Self, Problem> {
         Ok(match path {
             "/v1/check" => Self::Check,
             "/v1/reserve" => Self::Reserve,
@@ -57,46 +57,46 @@ impl<'p> Route<'p> {
             "/v1/auth" => Self::Auth,
             "/" => Self::Root,
             "/healthz" => Self::Health,
-            "/openapi.json" => Self::Description,
+            "/openapi.json" => Self::OpenApi,
             "/docs" => Self::Docs,
             _ => match (path.strip_prefix("/v1/permits/"), path.strip_prefix("/docs/")) {
                 (Some(id), _) if !id.is_empty() && !id.contains('/') => Self::Permit(id),
                 (_, Some(file)) => Self::DocsFile(file),
-                _ => return Err(unknown(path)),
+                _ => return Err(unknown_path(path)),
             },
         })
     }
 
-    /// The methods that fit, as `Allow` has them.
-    pub(super) const fn allowed(self) -> &'static str {
+    /// The allowed methods, as in the `Allow` header.
+    pub(super) const fn allowed_methods(self) -> &'static str {
         match self {
-            Self::Root | Self::Health | Self::Description | Self::Docs | Self::DocsFile(_) => READ,
+            Self::Root | Self::Health | Self::OpenApi | Self::Docs | Self::DocsFile(_) => READ,
             Self::Check | Self::Reserve | Self::Settle | Self::Permits => POST,
             Self::Permit(_) => "PUT, DELETE, OPTIONS",
             Self::Auth => ANY,
         }
     }
 
-    /// Whether it is there for everybody, also where there is a secret: whether all is well, and what only describes
-    /// the API. Browsers cannot show a secret for a page that they open.
-    pub(super) const fn is_open(self) -> bool {
-        matches!(self, Self::Health | Self::Description | Self::Docs | Self::DocsFile(_))
+    /// True if the route needs no secret: the health check and the API documentation. Browsers cannot send a secret
+    /// for a page they open.
+    pub(super) const fn is_public(self) -> bool {
+        matches!(self, Self::Health | Self::OpenApi | Self::Docs | Self::DocsFile(_))
     }
 }
 
-/// Refuses a method that is not among those allowed.
-pub(super) fn fits(method: &Method, allowed: &'static str) -> Result<(), Problem> {
-    match allowed == ANY || allowed.split(", ").any(|fitting| fitting == method.as_str()) {
+/// Refuses a method that is not allowed.
+pub(super) fn check_method(method: &Method, allowed: &'static str) -> Result<(), Problem> {
+    match allowed == ANY || allowed.split(", ").any(|candidate| candidate == method.as_str()) {
         true => Ok(()),
-        false => Err(Problem::method(Kind::Method, method, allowed)),
+        false => Err(Problem::method(ApiErrorKind::Method, method, allowed)),
     }
 }
 
-/// A path that leads nowhere, with the one that was probably meant.
-pub(super) fn unknown(path: &str) -> Problem {
+/// Error for an unknown path, with a suggestion.
+pub(super) fn unknown_path(path: &str) -> Problem {
     let remedy = match nearest(path, ROUTES.map(|(path, _)| path)) {
         Some(near) => format!("did you mean {near}?"),
-        None => "see /docs for what there is".to_owned(),
+        None => "see /docs for all paths".to_owned(),
     };
-    Problem::new(Kind::UnknownPath, format!("{} leads nowhere: {remedy}", shown(path)))
+    Problem::new(ApiErrorKind::UnknownPath, format!("unknown path {}: {remedy}", quote_input(path)))
 }

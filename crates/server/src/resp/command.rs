@@ -1,206 +1,244 @@
-//! The commands there are: one table says how each is called, described and answered.
+//! The command table: name, arity, documentation and handler of each command.
 
 use std::fmt::{self, Write};
 
 use sluicegate_engine::sluice::Admission;
 
-use super::parse::Command;
-use super::reply::{Replies, Shown};
-use super::session::Session;
-use super::transaction::Running;
-use super::{Resp, about, check, client, describe, hello, throttle, transaction};
+use super::parse::RespCommand;
+use super::reply::{InputExcerpt, ReplyBuffer};
+use super::session::RespSession;
+use super::transaction::RunningTransaction;
+use super::{Resp, check, client, command_docs, hello, info, throttle, transaction};
 
-/// How a command ended.
-pub(super) enum Step {
-    /// It has been answered.
+/// The result of running a command.
+pub(super) enum CommandResult {
+    /// The reply is written.
     Done,
-    /// It has been answered, and was the last one.
-    Last,
-    /// The store is asked; the answer is what comes of it.
-    Ask(Box<Admission>),
-    /// The store is asked by numbers that came with the command.
-    Throttle(Box<throttle::Waiting>),
-    /// These are to be run next, one after the other; that they are so many has been answered.
-    Run(Running),
+    /// The reply is written; the connection closes after it.
+    Close,
+    /// The decision waits for the store.
+    PendingCheck(Box<Admission>),
+    /// A throttle decision waits for the store.
+    PendingThrottle(Box<throttle::PendingThrottle>),
+    /// Runs the queued commands of a transaction; the array header is already written.
+    RunTransaction(RunningTransaction),
 }
 
-/// A command under way.
-pub(super) struct Call<'a> {
+/// A command with its session and reply buffer.
+pub(super) struct CommandContext<'a> {
     pub(super) resp: &'a Resp,
-    pub(super) session: &'a mut Session,
-    pub(super) command: Command<'a>,
-    pub(super) replies: &'a mut Replies,
+    pub(super) session: &'a mut RespSession,
+    pub(super) command: RespCommand<'a>,
+    pub(super) replies: &'a mut ReplyBuffer,
 }
 
-/// A command that is known.
-pub(super) struct Known {
-    /// Its name, in lower case.
+/// The specification of a command.
+pub(super) struct CommandSpec {
+    /// Name in lower case.
     pub(super) name: &'static str,
-    /// How many words it has, its name among them; at least so many if negative.
+    /// Number of words including the name; a minimum if negative.
     pub(super) arity: i64,
-    /// What Redis calls its properties.
+    /// Redis command flags.
     pub(super) flags: &'static [&'static str],
-    /// What follows its name.
+    /// The arguments.
     pub(super) arguments: &'static [Argument],
-    run: fn(&mut Call<'_>) -> Step,
-    /// What it does, in a line.
+    run: fn(&mut CommandContext<'_>) -> CommandResult,
+    /// One-line description.
     pub(super) summary: &'static str,
 }
 
-/// What can follow a command's name.
+/// An argument of a command.
 pub(super) struct Argument {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ArgumentKind,
     pub(super) optional: bool,
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// What is counted apart; a cluster would be divided by it.
+pub(super) enum ArgumentKind {
+    /// The rate limit key; a cluster would shard by it.
     Key,
     Text,
     Number,
 }
 
-const fn required(name: &'static str, kind: Kind) -> Argument {
+const fn required(name: &'static str, kind: ArgumentKind) -> Argument {
     Argument { name, kind, optional: false }
 }
 
-const fn optional(name: &'static str, kind: Kind) -> Argument {
+const fn optional(name: &'static str, kind: ArgumentKind) -> Argument {
     Argument { name, kind, optional: true }
 }
 
 const THROTTLE: &[Argument] = &[
-    required("key", Kind::Key),
-    required("max_burst", Kind::Number),
-    required("count", Kind::Number),
-    required("period", Kind::Number),
-    optional("quantity", Kind::Number),
+    required("key", ArgumentKind::Key),
+    required("max_burst", ArgumentKind::Number),
+    required("count", ArgumentKind::Number),
+    required("period", ArgumentKind::Number),
+    optional("quantity", ArgumentKind::Number),
 ];
-const CHECK: &[Argument] =
-    &[required("rule", Kind::Text), optional("cost", Kind::Number), optional("attribute", Kind::Text)];
-const MESSAGE: &[Argument] = &[required("message", Kind::Text)];
-const SUBCOMMAND: &[Argument] = &[required("subcommand", Kind::Text)];
+const CHECK: &[Argument] = &[
+    required("rule", ArgumentKind::Text),
+    optional("cost", ArgumentKind::Number),
+    optional("attribute", ArgumentKind::Text),
+];
+const MESSAGE: &[Argument] = &[required("message", ArgumentKind::Text)];
+const SUBCOMMAND: &[Argument] = &[required("subcommand", ArgumentKind::Text)];
 
-const DECIDES: &[&str] = &["write", "fast"];
-const LOOKS: &[&str] = &["readonly", "fast"];
-const FREE: &[&str] = &["noscript", "loading", "stale", "fast", NO_AUTH, "allow_busy"];
-const QUICK: &[&str] = &["loading", "stale", "fast"];
-const ABOUT: &[&str] = &["noscript", "loading", "stale"];
+const WRITE_FLAGS: &[&str] = &["write", "fast"];
+const READ_FLAGS: &[&str] = &["readonly", "fast"];
+const HANDSHAKE_FLAGS: &[&str] = &["noscript", "loading", "stale", "fast", NO_AUTH, "allow_busy"];
+const FAST_FLAGS: &[&str] = &["loading", "stale", "fast"];
+const ADMIN_FLAGS: &[&str] = &["noscript", "loading", "stale"];
 
-/// What a command has that is answered before the password was shown.
+/// Flag of commands that are allowed before authentication.
 const NO_AUTH: &str = "no_auth";
 
-/// All of them, the commonest first.
-pub(super) const COMMANDS: &[Known] = &[
-    known("cl.throttle", -1, DECIDES, THROTTLE, throttle::cl_throttle, "Takes from a bucket, as redis-cell does"),
-    known("throttle", -5, DECIDES, THROTTLE, throttle::throttle, "Takes from a bucket, as throttlecrab does"),
-    known("sluice.check", -2, DECIDES, CHECK, check::check, "Decides by a rule of the rule file"),
-    known("sluice.peek", -2, LOOKS, CHECK, check::peek, "Looks at a rule without taking anything"),
-    known("ping", -1, QUICK, &[optional("message", Kind::Text)], about::ping, "Answers"),
-    known("echo", 2, QUICK, MESSAGE, about::echo, "Repeats what it was told"),
-    known("hello", -1, FREE, &[optional("protover", Kind::Number)], hello::hello, "Chooses the protocol's version"),
-    known("auth", -2, FREE, &[required("password", Kind::Text)], hello::auth, "Takes the password"),
-    known("quit", -1, FREE, &[], about::quit, "Ends the connection"),
-    known("reset", 1, FREE, &[], hello::reset, "Forgets what the connection was told"),
-    known("multi", 1, QUICK, &[], transaction::multi, "Begins commands that are run together"),
-    known("exec", 1, QUICK, &[], transaction::exec, "Runs them"),
-    known("discard", 1, QUICK, &[], transaction::discard, "Forgets them"),
-    known("select", 2, QUICK, &[required("index", Kind::Number)], about::select, "Chooses the only database"),
-    known("client", -2, ABOUT, SUBCOMMAND, client::client, "Tells of the connection"),
-    known("command", -1, ABOUT, &[optional("subcommand", Kind::Text)], describe::command, "Tells of the commands"),
-    known("info", -1, ABOUT, &[optional("section", Kind::Text)], about::info, "Tells of the server"),
-    known("config", -2, ABOUT, SUBCOMMAND, about::config, "Tells of the settings"),
-    known("time", 1, QUICK, &[], about::time, "Tells the time"),
-    known("cluster", -2, ABOUT, SUBCOMMAND, about::cluster, "Tells that there is no cluster"),
+/// All commands, the most frequent first.
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    spec(
+        "cl.throttle",
+        -1,
+        WRITE_FLAGS,
+        THROTTLE,
+        throttle::cl_throttle,
+        "Takes tokens from a bucket, as in redis-cell",
+    ),
+    spec("throttle", -5, WRITE_FLAGS, THROTTLE, throttle::throttle, "Takes tokens from a bucket, as in throttlecrab"),
+    spec("sluice.check", -2, WRITE_FLAGS, CHECK, check::check, "Checks a request against a rule"),
+    spec("sluice.peek", -2, READ_FLAGS, CHECK, check::peek, "Reads a rule without consuming quota"),
+    spec("ping", -1, FAST_FLAGS, &[optional("message", ArgumentKind::Text)], info::ping, "Returns PONG or the message"),
+    spec("echo", 2, FAST_FLAGS, MESSAGE, info::echo, "Returns the message"),
+    spec(
+        "hello",
+        -1,
+        HANDSHAKE_FLAGS,
+        &[optional("protover", ArgumentKind::Number)],
+        hello::hello,
+        "Selects the protocol version",
+    ),
+    spec(
+        "auth",
+        -2,
+        HANDSHAKE_FLAGS,
+        &[required("password", ArgumentKind::Text)],
+        hello::auth,
+        "Authenticates the client",
+    ),
+    spec("quit", -1, HANDSHAKE_FLAGS, &[], info::quit, "Closes the connection"),
+    spec("reset", 1, HANDSHAKE_FLAGS, &[], hello::reset, "Resets the connection"),
+    spec("multi", 1, FAST_FLAGS, &[], transaction::multi, "Starts a transaction"),
+    spec("exec", 1, FAST_FLAGS, &[], transaction::exec, "Runs the queued commands"),
+    spec("discard", 1, FAST_FLAGS, &[], transaction::discard, "Discards the queued commands"),
+    spec(
+        "select",
+        2,
+        FAST_FLAGS,
+        &[required("index", ArgumentKind::Number)],
+        info::select,
+        "Selects a database; only 0 exists",
+    ),
+    spec("client", -2, ADMIN_FLAGS, SUBCOMMAND, client::client, "Reports and sets properties of the connection"),
+    spec(
+        "command",
+        -1,
+        ADMIN_FLAGS,
+        &[optional("subcommand", ArgumentKind::Text)],
+        command_docs::command,
+        "Describes the commands",
+    ),
+    spec("info", -1, ADMIN_FLAGS, &[optional("section", ArgumentKind::Text)], info::info, "Reports server information"),
+    spec("config", -2, ADMIN_FLAGS, SUBCOMMAND, info::config, "Reads settings"),
+    spec("time", 1, FAST_FLAGS, &[], info::time, "Returns the server time"),
+    spec("cluster", -2, ADMIN_FLAGS, SUBCOMMAND, info::cluster, "Reports that cluster support is disabled"),
 ];
 
-const fn known(
+const fn spec(
     name: &'static str,
     arity: i64,
     flags: &'static [&'static str],
     arguments: &'static [Argument],
-    run: fn(&mut Call<'_>) -> Step,
+    run: fn(&mut CommandContext<'_>) -> CommandResult,
     summary: &'static str,
-) -> Known {
-    Known { name, arity, flags, arguments, run, summary }
+) -> CommandSpec {
+    CommandSpec { name, arity, flags, arguments, run, summary }
 }
 
-impl Known {
-    /// The command of this name, in whatever case.
+impl CommandSpec {
+    /// Finds a command by name, ignoring case.
     #[inline]
     pub(super) fn find(name: &[u8]) -> Option<&'static Self> {
         COMMANDS.iter().find(|known| name.eq_ignore_ascii_case(known.name.as_bytes()))
     }
 
-    /// Whether its first argument is a key.
+    /// True if the first argument is a key.
     pub(super) fn has_key(&self) -> bool {
-        self.arguments.first().is_some_and(|argument| argument.kind == Kind::Key)
+        self.arguments.first().is_some_and(|argument| argument.kind == ArgumentKind::Key)
     }
 
-    /// Whether it may have so many words.
+    /// True if the command accepts this number of words.
     #[inline]
-    pub(super) const fn takes(&self, words: usize) -> bool {
-        let least = self.arity.unsigned_abs() as usize;
-        if self.arity < 0 { words >= least } else { words == least }
+    pub(super) const fn accepts_words(&self, words: usize) -> bool {
+        let min = self.arity.unsigned_abs() as usize;
+        if self.arity < 0 { words >= min } else { words == min }
     }
 }
 
-impl Call<'_> {
-    /// Answers the command.
+impl CommandContext<'_> {
+    /// Runs the command.
     #[inline]
-    pub(super) fn run(&mut self) -> Step {
-        let known = Known::find(self.command.word(0));
+    pub(super) fn run(&mut self) -> CommandResult {
+        let known = CommandSpec::find(self.command.word(0));
         if !self.session.authenticated && !known.is_some_and(|known| known.flags.contains(&NO_AUTH)) {
             return self.error("NOAUTH Authentication required.");
         }
-        if self.session.queued.is_some()
-            && let Some(step) = self.keep(known)
+        if self.session.transaction.is_some()
+            && let Some(result) = self.queue_command(known)
         {
-            return step;
+            return result;
         }
         match known {
-            Some(known) if known.takes(self.command.len()) => (known.run)(self),
-            Some(known) => self.wrong_number(known.name),
-            None => self.unknown(),
+            Some(known) if known.accepts_words(self.command.len()) => (known.run)(self),
+            Some(known) => self.wrong_arity(known.name),
+            None => self.unknown_command(),
         }
     }
 
-    pub(super) fn error(&mut self, error: impl fmt::Display) -> Step {
+    pub(super) fn error(&mut self, error: impl fmt::Display) -> CommandResult {
         self.replies.error(error);
-        Step::Done
+        CommandResult::Done
     }
 
-    pub(super) fn ok(&mut self) -> Step {
+    pub(super) fn ok(&mut self) -> CommandResult {
         self.replies.status("OK");
-        Step::Done
+        CommandResult::Done
     }
 
-    pub(super) fn wrong_number(&mut self, name: &str) -> Step {
+    pub(super) fn wrong_arity(&mut self, name: &str) -> CommandResult {
         self.error(format_args!("ERR wrong number of arguments for '{name}' command"))
     }
 
-    /// A subcommand nobody knows, or one of `COMMAND` with other words than it takes; these there are.
-    pub(super) fn unknown_subcommand(&mut self, of: &str, known: &[&str]) -> Step {
-        let (subcommand, known) = (Shown(self.command.word(1)), known.join(", "));
-        self.error(format_args!("ERR unknown subcommand '{subcommand}'. {of} knows {known}."))
+    /// Error for an unknown subcommand or a wrong number of words, listing the known ones.
+    pub(super) fn unknown_subcommand(&mut self, command: &str, known: &[&str]) -> CommandResult {
+        let (subcommand, known) = (InputExcerpt(self.command.word(1)), known.join(", "));
+        self.error(format_args!("ERR unknown subcommand '{subcommand}'. {command} supports {known}."))
     }
 
-    /// A command nobody knows. Browsers that were lured here send one of two, and are let go at once: what
-    /// follows may be commands in the guise of a form.
-    fn unknown(&mut self) -> Step {
+    /// Error for an unknown command. `POST` and `Host:` come from browsers in a cross-protocol attack; they close the
+    /// connection, since the following bytes may be commands hidden in a form.
+    fn unknown_command(&mut self) -> CommandResult {
         if self.command.is(0, "post") || self.command.is(0, "host:") {
-            return Step::Last;
+            return CommandResult::Close;
         }
         let mut arguments = String::new();
         for word in self.command.words_from(1) {
             if arguments.len() >= 128 {
                 break;
             }
-            let _ = write!(arguments, "'{}' ", Shown(word));
+            let _ = write!(arguments, "'{}' ", InputExcerpt(word));
         }
-        let name = Shown(self.command.word(0));
+        let name = InputExcerpt(self.command.word(0));
         self.error(format_args!("ERR unknown command '{name}', with args beginning with: {arguments}"))
     }
 }

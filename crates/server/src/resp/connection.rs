@@ -1,17 +1,18 @@
-//! One connection: reads what is there, answers every complete command of it, sends all answers at once.
+//! One RESP connection: reads input, runs every complete command and sends all replies together.
 //!
-//! While replies wait to be taken, further commands are read and answered, so that a client may send many before
-//! it reads; but only until [`MOST_UNSENT`] bytes wait. Then it is not read from until it takes some. What `EXEC` runs
-//! goes the same way, one command after the other before any that follows, and lets others go first now and then: a
-//! client can ask for much with one `EXEC`.
+//! While replies wait to be sent, further commands are read and run, so that clients can pipeline, but only up to
+//! [`MAX_UNSENT_BYTES`] of unsent replies. Then reading stops until the client reads some. The commands of an
+//! `EXEC` run the same way, one after the other before any that follows, and yield from time to time: one `EXEC`
+//! can demand much work.
 //!
-//! First everybody reads, then everybody sends: a connection with replies lets all others of its thread go first that
-//! are ready. To send wakes a client, which takes the core or asks for the next thing while others still wait for their
-//! first answer; with all replies of a round together it finds many at once, and so do we when it asks again.
+//! Reads come before writes: a connection with replies yields once to all other ready connections of its thread.
+//! A write wakes a client, which takes the core or sends the next command while others still wait for their first
+//! reply. If the replies of a round go out together, the client finds many at once, and so does the server on the
+//! next read.
 //!
-//! There is one alarm for each connection, not one for each command: it rings when the client would have been
-//! silent for too long, and is set anew if it was not. Half a command is held for a shorter time, which counts from its
-//! first byte: who sends the rest in drops cannot make us hold it for longer.
+//! There is one timer per connection, not per command: it fires at the idle timeout and is rearmed after
+//! activity. A partial command has a shorter timeout, counted from its first byte, so that trickling bytes cannot
+//! extend it.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -24,250 +25,250 @@ use sluicegate_engine::clock::Sleep;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::watch;
 
-use super::command::{Call, Step};
-use super::parse::{Parsed, Parser};
-use super::reply::Replies;
-use super::session::Session;
-use super::transaction::Running;
-use super::{Bounds, Resp, check};
+use super::command::{CommandContext, CommandResult};
+use super::parse::{ParseStatus, RespParser};
+use super::reply::ReplyBuffer;
+use super::session::RespSession;
+use super::transaction::RunningTransaction;
+use super::{Resp, RespLimits, check};
 
-/// How many bytes of replies wait at most for a client that does not take them.
-pub(super) const MOST_UNSENT: usize = 1 << 20;
+/// Maximum number of unsent reply bytes per connection.
+pub(super) const MAX_UNSENT_BYTES: usize = 1 << 20;
 
-/// How long a client may take none of the replies that wait for it.
-pub(super) const TAKING: Duration = Duration::from_secs(30);
+/// Time after which a client that reads no replies is disconnected.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a client that has asked nothing yet is waited for when the server stops: its first command may be on its way.
-const PARTING: Duration = Duration::from_secs(1);
+/// Time a new client has during shutdown to send its first command, which may be in flight.
+const FIRST_COMMAND_GRACE: Duration = Duration::from_secs(1);
 
-/// How much is read at once, at first and at most.
-const LEAST_READ: usize = 4 * 1024;
-const MOST_READ: usize = 64 * 1024;
+/// Minimum and initial number of bytes per read; the maximum follows.
+const MIN_READ_BYTES: usize = 4 * 1024;
+const MAX_READ_BYTES: usize = 64 * 1024;
 
-/// A client and what has passed between it and us.
-pub(super) struct Connection<'r, I> {
+/// A client connection and its state.
+pub(super) struct RespConnection<'r, I> {
     resp: &'r Resp,
     io: I,
-    session: Session,
-    /// What came and has not been answered.
+    session: RespSession,
+    /// Input that has not been processed.
     input: Vec<u8>,
-    /// How much of it has been answered.
-    answered: usize,
-    /// How much to read at once.
-    chunk: usize,
-    parser: Parser,
-    replies: Replies,
-    /// What `EXEC` has still to run before the next command is looked at.
-    running: Option<Running>,
-    /// Whether the others have been let go first before these are sent.
-    has_let_others: bool,
-    /// Whether what was written may still be held back on the way, as by TLS.
+    /// Number of input bytes already processed.
+    consumed: usize,
+    /// Number of bytes per read.
+    read_size: usize,
+    parser: RespParser,
+    replies: ReplyBuffer,
+    /// The transaction whose commands `EXEC` still has to run.
+    transaction: Option<RunningTransaction>,
+    /// Set when the connection has yielded before sending the current replies.
+    has_yielded: bool,
+    /// Set when written bytes may still be buffered, as by TLS.
     unflushed: bool,
-    state: State,
-    /// Whether a command has come.
-    asked: bool,
-    /// When bytes came or went.
-    active: Timestamp,
-    moved: bool,
-    /// When the first bytes of a command came that is not complete yet.
-    begun: Option<Timestamp>,
-    watch: Watch,
+    state: RespState,
+    /// Set once a command was received.
+    has_command: bool,
+    /// Time of the last read or write.
+    last_active: Timestamp,
+    had_io: bool,
+    /// Arrival time of the first bytes of a partial command.
+    command_started: Option<Timestamp>,
+    wakeups: RespWakeups,
 }
 
-/// What the connection does.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Every complete command that came is answered; more may come.
+enum RespState {
+    /// Every complete command has a reply; more may arrive.
     Open,
-    /// Commands that came wait until replies are taken. `last`: no more of them are read.
+    /// Received commands wait until replies are sent. If `last` is set, no more are read.
     Stalled { last: bool },
-    /// Nothing is answered any more; what waits is still sent.
+    /// No further command runs; remaining replies are sent.
     Ending,
 }
 
-/// What wakes the connection besides its bytes.
-struct Watch {
+/// Wakeups other than socket I/O: shutdown and timeout.
+struct RespWakeups {
     closing: watch::Receiver<()>,
-    /// Resolves when it closes; gone once it has.
+    /// Resolves on shutdown; `None` afterwards.
     changed: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    alarm: Option<Sleep>,
-    /// Whom the two wake.
+    timer: Option<Sleep>,
+    /// The task registered for both.
     waker: Option<Waker>,
 }
 
-/// Whether there is something to do.
-enum Next {
-    Answer,
-    Over,
+/// The next action of the connection loop.
+enum NextAction {
+    Process,
+    Close,
 }
 
-impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
+impl<'r, I: AsyncRead + AsyncWrite + Unpin> RespConnection<'r, I> {
     pub(super) fn new(resp: &'r Resp, io: I, id: i64, closing: watch::Receiver<()>) -> Self {
         let mut waiting = closing.clone();
         let changed = async move {
-            // That nobody can say so any more is the same.
+            // A dropped sender means shutdown as well.
             let _ = waiting.changed().await;
         };
         Self {
             resp,
             io,
-            session: Session::new(id, resp.secret.is_none()),
+            session: RespSession::new(id, resp.secret.is_none()),
             input: Vec::new(),
-            answered: 0,
-            chunk: LEAST_READ,
-            parser: Parser::new(resp.bounds.max_request),
-            replies: Replies::default(),
-            running: None,
-            has_let_others: false,
+            consumed: 0,
+            read_size: MIN_READ_BYTES,
+            parser: RespParser::new(resp.limits.max_request_size),
+            replies: ReplyBuffer::default(),
+            transaction: None,
+            has_yielded: false,
             unflushed: false,
-            state: State::Open,
-            asked: false,
-            active: resp.clock.now(),
-            moved: false,
-            begun: None,
-            watch: Watch { closing, changed: Some(Box::pin(changed)), alarm: None, waker: None },
+            state: RespState::Open,
+            has_command: false,
+            last_active: resp.clock.now(),
+            had_io: false,
+            command_started: None,
+            wakeups: RespWakeups { closing, changed: Some(Box::pin(changed)), timer: None, waker: None },
         }
     }
 
     pub(super) async fn run(mut self) {
-        while let Next::Answer = poll_fn(|context| self.poll_next(context)).await {
-            self.answer().await;
+        while let NextAction::Process = poll_fn(|context| self.poll_next(context)).await {
+            self.process_commands().await;
         }
-        self.say_goodbye().await;
+        self.shut_down().await;
     }
 
-    /// Answers every complete command, as far as there is room for replies.
-    async fn answer(&mut self) {
-        let mut answered = 0;
-        self.answer_all(&mut answered).await;
-        // Once for all of them: every thread counts here.
-        self.resp.calls.fetch_add(answered, Ordering::Relaxed);
+    /// Runs every complete command while there is room for replies.
+    async fn process_commands(&mut self) {
+        let mut handled = 0;
+        self.process_input(&mut handled).await;
+        // One addition for all commands: the counter is shared by all threads.
+        self.resp.calls.fetch_add(handled, Ordering::Relaxed);
     }
 
-    async fn answer_all(&mut self, answered: &mut u64) {
-        let last = matches!(self.state, State::Stalled { last: true });
+    async fn process_input(&mut self, handled: &mut u64) {
+        let last = matches!(self.state, RespState::Stalled { last: true });
         loop {
-            if self.replies.unsent().len() >= MOST_UNSENT {
-                self.state = State::Stalled { last };
+            if self.replies.unsent().len() >= MAX_UNSENT_BYTES {
+                self.state = RespState::Stalled { last };
                 return;
             }
-            if self.running.is_some() {
-                if self.run_on().await {
-                    return self.state = State::Ending;
+            if self.transaction.is_some() {
+                if self.run_transaction_command().await {
+                    return self.state = RespState::Ending;
                 }
                 continue;
             }
-            let bytes = self.input.get(self.answered..).unwrap_or_default();
+            let bytes = self.input.get(self.consumed..).unwrap_or_default();
             match self.parser.parse(bytes, self.session.authenticated) {
-                Ok(Parsed::Incomplete) => break,
-                Ok(Parsed::Nothing(taken)) => self.answered += taken,
-                Ok(Parsed::Command(taken)) => {
+                Ok(ParseStatus::Incomplete) => break,
+                Ok(ParseStatus::Empty(taken)) => self.consumed += taken,
+                Ok(ParseStatus::Command(taken)) => {
                     let Self { resp, session, replies, parser, .. } = self;
                     let command = parser.command(bytes);
-                    let step = Call { resp, session, command, replies }.run();
-                    self.parser.forget();
-                    *answered += 1;
-                    self.answered += taken;
-                    self.asked = true;
-                    if self.finish(step).await {
-                        return self.state = State::Ending;
+                    let result = CommandContext { resp, session, command, replies }.run();
+                    self.parser.reset();
+                    *handled += 1;
+                    self.consumed += taken;
+                    self.has_command = true;
+                    if self.complete(result).await {
+                        return self.state = RespState::Ending;
                     }
                 }
                 Err(error) => {
                     self.replies.error(format_args!("ERR {error}"));
-                    return self.state = State::Ending;
+                    return self.state = RespState::Ending;
                 }
             }
         }
-        self.state = if last { State::Ending } else { State::Open };
+        self.state = if last { RespState::Ending } else { RespState::Open };
     }
 
-    /// Answers what the store is asked for, and takes up what `EXEC` runs. Answers whether that was the last of it.
-    async fn finish(&mut self, step: Step) -> bool {
-        match step {
-            Step::Done => {}
-            Step::Last => return true,
-            Step::Ask(admission) => check::render(&admission.await, &mut self.replies),
-            Step::Throttle(waiting) => waiting.answer(&mut self.replies).await,
-            Step::Run(running) => self.running = Some(running),
+    /// Awaits a pending store decision or starts a transaction. Returns true if the connection is to close.
+    async fn complete(&mut self, result: CommandResult) -> bool {
+        match result {
+            CommandResult::Done => {}
+            CommandResult::Close => return true,
+            CommandResult::PendingCheck(admission) => check::render(&admission.await, &mut self.replies),
+            CommandResult::PendingThrottle(pending) => pending.finish(&mut self.replies).await,
+            CommandResult::RunTransaction(running) => self.transaction = Some(running),
         }
         false
     }
 
-    /// Answers the next command of those that `EXEC` runs. Answers whether that was the last of all.
-    async fn run_on(&mut self) -> bool {
-        let Some(running) = &mut self.running else { return false };
-        let Some(kept) = running.next() else {
-            self.running = None;
+    /// Runs the next command of a transaction. Returns true if the connection is to close.
+    async fn run_transaction_command(&mut self) -> bool {
+        let Some(running) = &mut self.transaction else { return false };
+        let Some(queued) = running.next() else {
+            self.transaction = None;
             return false;
         };
-        if running.begins_another_turn() {
-            // Behind those, too, of whom the system has not told yet.
+        if running.should_yield() {
+            // Also yields to sockets whose events have not been polled yet.
             tokio::task::yield_now().await;
         }
         let before = self.replies.unsent().len();
         let Self { resp, session, replies, .. } = self;
-        let step = Call { resp, session, command: kept.command(), replies }.run();
-        // None of them runs others: such are never kept themselves.
-        let is_last = self.finish(step).await;
-        if let Some(running) = &mut self.running {
-            running.note(kept.len() + self.replies.unsent().len() - before);
+        let result = CommandContext { resp, session, command: queued.command(), replies }.run();
+        // Queued commands never start a transaction.
+        let is_last = self.complete(result).await;
+        if let Some(running) = &mut self.transaction {
+            running.record(queued.len() + self.replies.unsent().len() - before);
         }
         is_last
     }
 
-    /// Sends and reads until there is something to answer.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
-        if !self.replies.unsent().is_empty() && !std::mem::replace(&mut self.has_let_others, true) {
-            // It is its turn again behind all who are ready by now.
+    /// Sends and reads until there is a command to process.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<NextAction> {
+        if !self.replies.unsent().is_empty() && !std::mem::replace(&mut self.has_yielded, true) {
+            // Scheduled again after all tasks that are ready now.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         if self.poll_send(context).is_err() {
-            return Poll::Ready(Next::Over);
+            return Poll::Ready(NextAction::Close);
         }
         let unsent = self.replies.unsent().len();
         let is_sent = unsent == 0 && !self.unflushed;
-        if let State::Stalled { last } = &mut self.state {
-            *last |= self.watch.is_closing();
-            if unsent < MOST_UNSENT / 2 {
-                return Poll::Ready(Next::Answer);
+        if let RespState::Stalled { last } = &mut self.state {
+            *last |= self.wakeups.is_closing();
+            if unsent < MAX_UNSENT_BYTES / 2 {
+                return Poll::Ready(NextAction::Process);
             }
         }
-        if self.state == State::Open && self.asked && self.watch.is_closing() {
-            self.state = State::Ending;
+        if self.state == RespState::Open && self.has_command && self.wakeups.is_closing() {
+            self.state = RespState::Ending;
         }
-        if self.state == State::Open {
+        if self.state == RespState::Open {
             match self.poll_read(context) {
                 Poll::Ready(Ok(1..)) => {
-                    self.moved = true;
-                    return Poll::Ready(Next::Answer);
+                    self.had_io = true;
+                    return Poll::Ready(NextAction::Process);
                 }
-                // Whoever has nothing more to say may still listen.
-                Poll::Ready(Ok(0)) => self.state = State::Ending,
-                Poll::Ready(Err(_)) => return Poll::Ready(Next::Over),
+                // A half-closed client may still read replies.
+                Poll::Ready(Ok(0)) => self.state = RespState::Ending,
+                Poll::Ready(Err(_)) => return Poll::Ready(NextAction::Close),
                 Poll::Pending => {}
             }
         }
-        if self.state == State::Ending && is_sent {
-            return Poll::Ready(Next::Over);
+        if self.state == RespState::Ending && is_sent {
+            return Poll::Ready(NextAction::Close);
         }
-        self.poll_watch(context, is_sent)
+        self.poll_timeouts(context, is_sent)
     }
 
-    /// Sends what is there, as far as the client takes it.
+    /// Sends as many unsent replies as the socket accepts.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Result<(), ()> {
         while !self.replies.unsent().is_empty() {
             match Pin::new(&mut self.io).poll_write(context, self.replies.unsent()) {
                 Poll::Ready(Ok(sent @ 1..)) => {
-                    self.replies.note_sent(sent);
-                    (self.unflushed, self.moved) = (true, true);
+                    self.replies.mark_sent(sent);
+                    (self.unflushed, self.had_io) = (true, true);
                 }
                 Poll::Ready(_) => return Err(()),
                 Poll::Pending => return Ok(()),
             }
         }
-        self.has_let_others = false;
+        self.has_yielded = false;
         if self.unflushed
             && let Poll::Ready(flushed) = Pin::new(&mut self.io).poll_flush(context)
         {
@@ -277,81 +278,81 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> Connection<'r, I> {
         Ok(())
     }
 
-    /// Reads behind what is there; the part that has been answered makes room.
+    /// Reads after the existing input; processed bytes are removed first.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
-        if self.answered > 0 {
-            // What is left, if anything, is the beginning of another command.
-            self.begun = None;
+        if self.consumed > 0 {
+            // Any remaining bytes belong to another command.
+            self.command_started = None;
         }
-        self.input.drain(..self.answered);
-        self.answered = 0;
-        if self.input.is_empty() && self.input.capacity() > MOST_READ {
-            (self.input, self.chunk) = (Vec::new(), LEAST_READ);
+        self.input.drain(..self.consumed);
+        self.consumed = 0;
+        if self.input.is_empty() && self.input.capacity() > MAX_READ_BYTES {
+            (self.input, self.read_size) = (Vec::new(), MIN_READ_BYTES);
         }
-        if self.input.capacity() - self.input.len() < self.chunk / 2 {
-            self.input.reserve(self.chunk);
+        if self.input.capacity() - self.input.len() < self.read_size / 2 {
+            self.input.reserve(self.read_size);
         }
         let room = self.input.capacity() - self.input.len();
         let read = pin!(self.io.read_buf(&mut self.input)).poll(context);
         if let Poll::Ready(Ok(read)) = &read
             && *read == room
         {
-            self.chunk = (2 * self.chunk).min(MOST_READ);
+            self.read_size = (2 * self.read_size).min(MAX_READ_BYTES);
         }
         read
     }
 
-    /// Lets a client go that has been silent for too long, has taken nothing, or does not end what it began to say.
-    fn poll_watch(&mut self, context: &mut Context<'_>, is_sent: bool) -> Poll<Next> {
+    /// Closes the connection if the client is idle, reads no replies, or does not complete a command in time.
+    fn poll_timeouts(&mut self, context: &mut Context<'_>, is_sent: bool) -> Poll<NextAction> {
         let now = self.resp.clock.now();
-        if std::mem::take(&mut self.moved) {
-            self.active = now;
+        if std::mem::take(&mut self.had_io) {
+            self.last_active = now;
         }
-        let Bounds { idle, whole_command, .. } = self.resp.bounds;
-        let longest = match is_sent {
-            false => TAKING,
-            true if self.watch.is_closing() => PARTING,
-            true => idle,
+        let RespLimits { idle_timeout, command_timeout, .. } = self.resp.limits;
+        let timeout = match is_sent {
+            false => WRITE_TIMEOUT,
+            true if self.wakeups.is_closing() => FIRST_COMMAND_GRACE,
+            true => idle_timeout,
         };
-        let mut deadline = self.active + longest.min(idle);
-        if self.state == State::Open && !self.input.is_empty() {
-            // All that was complete is answered: this is half a command.
-            deadline = deadline.min(*self.begun.get_or_insert(now) + whole_command);
+        let mut deadline = self.last_active + timeout.min(idle_timeout);
+        if self.state == RespState::Open && !self.input.is_empty() {
+            // All complete commands are processed: the rest is a partial command.
+            deadline = deadline.min(*self.command_started.get_or_insert(now) + command_timeout);
         }
         if now >= deadline {
-            return Poll::Ready(Next::Over);
+            return Poll::Ready(NextAction::Close);
         }
-        let Watch { changed, alarm, waker, .. } = &mut self.watch;
+        let RespWakeups { changed, timer, waker, .. } = &mut self.wakeups;
         let is_known = waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
         if !is_known {
             *waker = Some(context.waker().clone());
             if changed.as_mut().is_some_and(|changed| changed.as_mut().poll(context).is_ready()) {
-                // It may have changed since it was last looked at: look again.
+                // The state may have changed since the last poll: poll again.
                 *changed = None;
                 context.waker().wake_by_ref();
             }
         }
-        if !is_known || alarm.as_ref().is_none_or(|alarm| alarm.until() > deadline || now >= alarm.until()) {
-            let alarm = alarm.insert(self.resp.clock.sleep_until(deadline));
-            if Pin::new(alarm).poll(context).is_ready() {
+        if !is_known || timer.as_ref().is_none_or(|timer| timer.until() > deadline || now >= timer.until()) {
+            let timer = timer.insert(self.resp.clock.sleep_until(deadline));
+            if Pin::new(timer).poll(context).is_ready() {
                 context.waker().wake_by_ref();
             }
         }
         Poll::Pending
     }
 
-    /// Ends the stream as its protocol wants it, if the client goes along.
-    async fn say_goodbye(mut self) {
-        let mut late = pin!(self.resp.clock.sleep(TAKING));
+    /// Shuts the stream down, within the write timeout.
+    async fn shut_down(mut self) {
+        let mut timeout = pin!(self.resp.clock.sleep(WRITE_TIMEOUT));
         poll_fn(|context| match Pin::new(&mut self.io).poll_shutdown(context) {
             Poll::Ready(_) => Poll::Ready(()),
-            Poll::Pending => late.as_mut().poll(context),
+            Poll::Pending => timeout.as_mut().poll(context),
         })
         .await;
     }
 }
 
-impl Watch {
+impl RespWakeups {
     fn is_closing(&self) -> bool {
         self.closing.has_changed().unwrap_or(true)
     }

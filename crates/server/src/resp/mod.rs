@@ -1,27 +1,27 @@
-//! Decisions over the Redis protocol, versions 2 and 3: any Redis client is a client of ours.
+//! Redis protocol (RESP2 and RESP3): decisions for any Redis client.
 //!
 //! | command | decides |
 //! |---|---|
-//! | `CL.THROTTLE key max_burst count period [quantity]` | by the numbers it brings, as redis-cell does |
-//! | `THROTTLE key max_burst count period [quantity]` | the same, answered as throttlecrab does |
+//! | `CL.THROTTLE key max_burst count period [quantity]` | by its arguments, as redis-cell does |
+//! | `THROTTLE key max_burst count period [quantity]` | the same, with replies as in throttlecrab |
 //! | `SLUICE.CHECK rule [COST n] [name value ...]` | by a rule of the rule file |
-//! | `SLUICE.PEEK rule [COST n] [name value ...]` | the same, taking nothing |
+//! | `SLUICE.PEEK rule [COST n] [name value ...]` | the same, consuming nothing |
 //!
-//! Everything else that clients send to find out whom they talk to is answered as Redis would: `HELLO`, `AUTH`,
-//! `CLIENT`, `COMMAND`, `INFO` and the like.
+//! Commands that clients send to identify the server get the same replies as from Redis: `HELLO`, `AUTH`, `CLIENT`,
+//! `COMMAND`, `INFO` and the like.
 //!
-//! A connection is one loop: read what is there, answer every complete command of it, send all answers at once.
-//! A client that does not read its replies is not read from any more once [`connection::MOST_UNSENT`] of them wait,
-//! and is let go if it does not take any for a while; so is who does not end the command that it began: it costs nobody
-//! but itself.
+//! A connection is one loop: read input, run every complete command, send all replies together. If a client does
+//! not read its replies, reading from it stops at [`connection::MAX_UNSENT_BYTES`] unsent bytes, and it is
+//! disconnected after a timeout. The same applies to a client that does not complete a command. Other connections
+//! are not affected.
 
-mod about;
 mod check;
 mod client;
 mod command;
+mod command_docs;
 mod connection;
-mod describe;
 mod hello;
+mod info;
 mod inline;
 mod parse;
 mod reply;
@@ -43,62 +43,62 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::Secret;
-use connection::Connection;
+use connection::RespConnection;
 
-/// The version of Redis whose manners it has.
+/// The Redis version that the server reports.
 const REDIS_VERSION: &str = "7.2.0";
 
-/// Answers connections that speak the Redis protocol.
+/// The RESP service: serves connections that speak the Redis protocol.
 pub(crate) struct Resp {
     sluice: Sluice,
     adhoc: Arc<AdHoc>,
     secret: Option<Secret>,
-    bounds: Bounds,
+    limits: RespLimits,
     clock: ClockHandle,
     started: Timestamp,
-    /// How many connections there were: each has a number.
+    /// Number of connections so far; gives each its id.
     connections: AtomicI64,
-    /// Commands that were answered.
+    /// Number of commands handled.
     calls: AtomicU64,
 }
 
-/// How much of a client is waited for, and for how long.
+/// Size and time limits of a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// The most bytes of a command, and of those that wait for `EXEC`.
-    pub(crate) max_request: usize,
-    /// How long a command may take to come, from its first byte to its last.
-    pub(crate) whole_command: Duration,
-    /// How long nothing may be said.
-    pub(crate) idle: Duration,
+pub(crate) struct RespLimits {
+    /// Maximum number of bytes of a command, and of all commands queued for `EXEC`.
+    pub(crate) max_request_size: usize,
+    /// Maximum time from the first to the last byte of a command.
+    pub(crate) command_timeout: Duration,
+    /// Maximum idle time.
+    pub(crate) idle_timeout: Duration,
 }
 
 impl Resp {
-    /// Decides by these rules and ad-hoc limits. With a secret, clients must show it first; those who go beyond the
-    /// bounds are let go.
+    /// Creates a service that decides by these rules and ad-hoc limits. With a secret, clients must authenticate
+    /// first; clients that exceed the limits are disconnected.
     pub(crate) fn new(
         sluice: Sluice,
         adhoc: Arc<AdHoc>,
         secret: Option<Secret>,
-        bounds: Bounds,
+        limits: RespLimits,
         clock: ClockHandle,
     ) -> Self {
         let (started, connections, calls) = (clock.now(), AtomicI64::new(0), AtomicU64::new(0));
-        Self { sluice, adhoc, secret, bounds, clock, started, connections, calls }
+        Self { sluice, adhoc, secret, limits, clock, started, connections, calls }
     }
 
-    /// Commands that were answered so far.
+    /// Number of commands handled so far.
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Answers one client until it goes, quits, sends what is no command or only half of one, or is idle for too long. Once `closing`
-    /// has changed, or nobody can change it any more, the commands that have been read are still answered.
+    /// Serves one client until it disconnects, quits, violates the protocol, or exceeds a timeout. After `closing`
+    /// changes or its sender is dropped, commands already read still get replies.
     pub(crate) async fn serve<I>(&self, io: I, closing: watch::Receiver<()>)
     where
         I: AsyncRead + AsyncWrite + Unpin,
     {
         let id = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        Connection::new(self, io, id, closing).run().await;
+        RespConnection::new(self, io, id, closing).run().await;
     }
 }

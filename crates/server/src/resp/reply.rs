@@ -1,34 +1,34 @@
-//! Replies that wait to be sent, in the second or third version of the protocol.
+//! Reply buffer for RESP2 and RESP3.
 
 use std::fmt;
 use std::io::Write;
 
-/// How much room an idle connection keeps for replies.
-const KEPT: usize = 16 * 1024;
+/// Buffer capacity that an idle connection retains.
+const RETAINED_BYTES: usize = 16 * 1024;
 
-/// Replies in the order of their commands, as far as they have not been sent.
+/// Unsent replies in command order.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub(super) struct ReplyBuffer {
     bytes: Vec<u8>,
     sent: usize,
-    /// Whether the client speaks the third version.
-    pub(super) third: bool,
+    /// Set when the client speaks RESP3.
+    pub(super) is_resp3: bool,
 }
 
-impl Replies {
-    /// What is to be sent.
+impl ReplyBuffer {
+    /// The unsent bytes.
     pub(super) fn unsent(&self) -> &[u8] {
         self.bytes.get(self.sent..).unwrap_or_default()
     }
 
-    /// So many bytes more have been sent. Their room is used again, even if something is always left to be sent.
-    pub(super) fn note_sent(&mut self, bytes: usize) {
+    /// Marks bytes as sent. Their space is reused, even if unsent bytes always remain.
+    pub(super) fn mark_sent(&mut self, bytes: usize) {
         self.sent += bytes;
         let unsent = self.unsent().len();
-        if unsent == 0 && self.bytes.capacity() > KEPT {
+        if unsent == 0 && self.bytes.capacity() > RETAINED_BYTES {
             self.bytes = Vec::new();
         } else if unsent <= self.sent {
-            // No more is moved than was sent since the last time.
+            // Moves no more bytes than were sent since the last move.
             self.bytes.drain(..self.sent);
         } else {
             return;
@@ -49,11 +49,11 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// An error in one line: line ends within become spaces.
+    /// An error reply in one line: line breaks become spaces.
     pub(super) fn error(&mut self, error: impl fmt::Display) {
         self.bytes.push(b'-');
         let start = self.bytes.len();
-        // Memory takes all there is.
+        // Writing to memory cannot fail.
         let _ = write!(self.bytes, "{error}");
         let text = self.bytes.get_mut(start..).unwrap_or_default();
         text.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')).for_each(|byte| *byte = b' ');
@@ -72,28 +72,28 @@ impl Replies {
     }
 
     pub(super) fn null(&mut self) {
-        self.bytes.extend_from_slice(if self.third { b"_\r\n" } else { b"$-1\r\n" });
+        self.bytes.extend_from_slice(if self.is_resp3 { b"_\r\n" } else { b"$-1\r\n" });
     }
 
-    /// So many replies follow, as one.
+    /// Starts an array of `len` elements.
     #[inline]
     pub(super) fn array(&mut self, len: usize) {
         self.head(b'*', len);
     }
 
-    /// So many pairs of replies follow.
+    /// Starts a map of `len` pairs.
     pub(super) fn map(&mut self, len: usize) {
-        if self.third { self.head(b'%', len) } else { self.array(2 * len) }
+        if self.is_resp3 { self.head(b'%', len) } else { self.array(2 * len) }
     }
 
-    /// So many replies follow, of which none is there twice.
+    /// Starts a set of `len` elements.
     pub(super) fn set(&mut self, len: usize) {
-        self.head(if self.third { b'~' } else { b'*' }, len);
+        self.head(if self.is_resp3 { b'~' } else { b'*' }, len);
     }
 
-    /// Text for people.
-    pub(super) fn text(&mut self, text: &str) {
-        if !self.third {
+    /// A verbatim string.
+    pub(super) fn verbatim(&mut self, text: &str) {
+        if !self.is_resp3 {
             return self.bulk(text.as_bytes());
         }
         self.head(b'=', text.len() + 4);
@@ -103,14 +103,14 @@ impl Replies {
     }
 }
 
-/// What a client sent, as an error shows it: not too much of it, and readable.
-pub(super) struct Shown<'a>(pub(super) &'a [u8]);
+/// Client input in an error message: truncated and as valid UTF-8.
+pub(super) struct InputExcerpt<'a>(pub(super) &'a [u8]);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for InputExcerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 128;
-        let shown = self.0.get(..LONGEST).unwrap_or(self.0);
-        f.write_str(&String::from_utf8_lossy(shown))
+        const MAX_BYTES: usize = 128;
+        let excerpt = self.0.get(..MAX_BYTES).unwrap_or(self.0);
+        f.write_str(&String::from_utf8_lossy(excerpt))
     }
 }
 
@@ -118,17 +118,17 @@ impl fmt::Display for Shown<'_> {
 mod tests {
     use super::*;
 
-    /// A client that is always a little behind must not make us keep what it has taken.
+    /// A client that is always slightly behind must not make the buffer grow.
     #[test]
-    fn what_was_sent_is_not_kept() {
-        let mut replies = Replies::default();
+    fn sent_bytes_are_released() {
+        let mut replies = ReplyBuffer::default();
         replies.bulk(&[b'x'; 1_000]);
         for _ in 0..10_000 {
             replies.bulk(&[b'x'; 1_000]);
             let before = replies.unsent().len();
-            replies.note_sent(1_000);
+            replies.mark_sent(1_000);
             assert_eq!(replies.unsent().len(), before - 1_000);
-            replies.note_sent(9);
+            replies.mark_sent(9);
         }
         assert_eq!(
             replies.unsent(),

@@ -1,38 +1,38 @@
-//! What is known of a client while it is connected.
+//! Session state of a client connection.
 
-use super::transaction::Queued;
+use super::transaction::QueuedCommands;
 
-/// One client.
+/// The session of one client.
 #[derive(Debug)]
-pub(super) struct Session {
-    /// Its number among all connections.
+pub(super) struct RespSession {
+    /// Connection id.
     pub(super) id: i64,
-    /// Whether it may give commands.
+    /// Set when the client may run commands.
     pub(super) authenticated: bool,
-    /// What it calls itself.
+    /// Client name.
     pub(super) name: Box<[u8]>,
-    /// What waits for `EXEC`, if it is to come.
-    pub(super) queued: Option<Box<Queued>>,
+    /// Commands queued since `MULTI`.
+    pub(super) transaction: Option<Box<QueuedCommands>>,
 }
 
-impl Session {
-    /// A client that has said nothing yet.
+impl RespSession {
+    /// Creates a session in its initial state.
     pub(super) fn new(id: i64, authenticated: bool) -> Self {
-        Self { id, authenticated, name: Box::default(), queued: None }
+        Self { id, authenticated, name: Box::default(), transaction: None }
     }
 
-    /// Takes a name, if it is one: visible characters without spaces, and not too many of them.
-    pub(super) fn rename(&mut self, name: &[u8]) -> Result<(), BadName> {
-        const LONGEST: usize = 256;
-        if name.len() > LONGEST || !name.iter().all(u8::is_ascii_graphic) {
-            return Err(BadName);
+    /// Sets the client name: a limited number of visible characters without spaces.
+    pub(super) fn set_name(&mut self, name: &[u8]) -> Result<(), InvalidClientName> {
+        const MAX_BYTES: usize = 256;
+        if name.len() > MAX_BYTES || !name.iter().all(u8::is_ascii_graphic) {
+            return Err(InvalidClientName);
         }
         self.name = name.into();
         Ok(())
     }
 }
 
-/// A name that would break lists of clients.
+/// The client name is invalid: it would break client lists.
 #[derive(Debug, thiserror::Error)]
 #[error("ERR Client names cannot contain spaces, newlines or special characters.")]
-pub(super) struct BadName;
+pub(super) struct InvalidClientName;

@@ -1,115 +1,120 @@
-//! `MULTI`, `EXEC`, `DISCARD`: many clients send their pipelines so unless told otherwise.
+//! `MULTI`, `EXEC`, `DISCARD`: transactions, which many clients use for pipelines by default.
 //!
-//! Commands between the two are kept and answered together. Nothing else is promised: each decides by itself, and
-//! decisions of other clients may come in between. There is no `WATCH`, as there is nothing to be watched.
+//! Commands after `MULTI` are queued and run together. There is no isolation: each command decides by
+//! itself, and decisions of other clients may interleave. There is no `WATCH`, as there is no data to watch.
 //!
-//! `EXEC` says how many replies follow; the connection makes them one by one, as it does with all others, so that no
-//! more of them wait than of any others. A few bytes can ask for many: ten thousand times `COMMAND DOCS` are a hundred
-//! megabytes.
+//! `EXEC` writes the array header; the connection then produces the replies one by one as usual, so that the
+//! bound on unsent replies holds. A few bytes of input can cause large replies:
+//! ten thousand times `COMMAND DOCS` is a hundred megabytes.
 
 use std::vec;
 
-use super::command::{Call, Known, Step};
-use super::parse::Kept;
+use super::command::{CommandContext, CommandResult, CommandSpec};
+use super::parse::StoredCommand;
 
-/// The most commands between `MULTI` and `EXEC`.
-const MOST: usize = 10_000;
+/// Maximum number of commands between `MULTI` and `EXEC`.
+const MAX_COMMANDS: usize = 10_000;
 
-/// How many bytes of commands and replies are had in a row while others wait: some tens of microseconds' worth.
-const TURN: usize = 16 * 1024;
+/// Bytes of commands and replies processed before the connection yields: some tens of microseconds of work.
+const YIELD_BYTES: usize = 16 * 1024;
 
-/// Commands that wait for `EXEC`.
+/// Commands queued for `EXEC`.
 #[derive(Debug, Default)]
-pub(super) struct Queued {
-    commands: Vec<Kept>,
+pub(super) struct QueuedCommands {
+    commands: Vec<StoredCommand>,
     bytes: usize,
-    /// Whether one of them was no command: then none of them is run.
-    spoiled: bool,
+    /// Set when a queued command was invalid: then `EXEC` runs none.
+    is_aborted: bool,
 }
 
-/// Commands that `EXEC` has begun to run.
-pub(super) struct Running {
-    rest: vec::IntoIter<Kept>,
-    /// Bytes of commands and replies since the others of the thread went first.
-    in_a_row: usize,
+/// A transaction that `EXEC` has started.
+pub(super) struct RunningTransaction {
+    remaining: vec::IntoIter<StoredCommand>,
+    /// Bytes of commands and replies since the last yield.
+    bytes_since_yield: usize,
 }
 
-impl Running {
-    /// The next command, if there is one.
-    pub(super) fn next(&mut self) -> Option<Kept> {
-        self.rest.next()
+impl RunningTransaction {
+    /// The next command, if any.
+    pub(super) fn next(&mut self) -> Option<StoredCommand> {
+        self.remaining.next()
     }
 
-    /// A command and its reply had so many bytes.
-    pub(super) const fn note(&mut self, bytes: usize) {
-        self.in_a_row += bytes;
+    /// Records the bytes of a command and its reply.
+    pub(super) const fn record(&mut self, bytes: usize) {
+        self.bytes_since_yield += bytes;
     }
 
-    /// Whether a turn is over: then others go first, and the next one begins.
-    pub(super) const fn begins_another_turn(&mut self) -> bool {
-        let is_over = self.in_a_row >= TURN;
+    /// True if the connection should yield now; also resets the count.
+    pub(super) const fn should_yield(&mut self) -> bool {
+        let is_over = self.bytes_since_yield >= YIELD_BYTES;
         if is_over {
-            self.in_a_row = 0;
+            self.bytes_since_yield = 0;
         }
         is_over
     }
 }
 
-/// Whether a command is run even between `MULTI` and `EXEC`.
-fn is_run_at_once(known: &Known) -> bool {
+/// True if a command runs immediately even between `MULTI` and `EXEC`.
+fn runs_immediately(known: &CommandSpec) -> bool {
     matches!(known.name, "exec" | "discard" | "multi" | "quit" | "reset")
 }
 
 /// `MULTI`
-pub(super) fn multi(call: &mut Call<'_>) -> Step {
-    if call.session.queued.is_some() {
+pub(super) fn multi(call: &mut CommandContext<'_>) -> CommandResult {
+    if call.session.transaction.is_some() {
         return call.error("ERR MULTI calls can not be nested");
     }
-    call.session.queued = Some(Box::default());
+    call.session.transaction = Some(Box::default());
     call.ok()
 }
 
 /// `DISCARD`
-pub(super) fn discard(call: &mut Call<'_>) -> Step {
-    match call.session.queued.take() {
+pub(super) fn discard(call: &mut CommandContext<'_>) -> CommandResult {
+    match call.session.transaction.take() {
         Some(_) => call.ok(),
         None => call.error("ERR DISCARD without MULTI"),
     }
 }
 
 /// `EXEC`
-pub(super) fn exec(call: &mut Call<'_>) -> Step {
-    match call.session.queued.take() {
+pub(super) fn exec(call: &mut CommandContext<'_>) -> CommandResult {
+    match call.session.transaction.take() {
         None => call.error("ERR EXEC without MULTI"),
-        Some(queued) if queued.spoiled => call.error("EXECABORT Transaction discarded because of previous errors."),
+        Some(queued) if queued.is_aborted => call.error("EXECABORT Transaction discarded because of previous errors."),
         Some(queued) => {
             call.replies.array(queued.commands.len());
-            Step::Run(Running { rest: queued.commands.into_iter(), in_a_row: 0 })
+            CommandResult::RunTransaction(RunningTransaction {
+                remaining: queued.commands.into_iter(),
+                bytes_since_yield: 0,
+            })
         }
     }
 }
 
-impl Call<'_> {
-    /// Keeps a command for `EXEC`, if one is to come. `None`: it is to be run now.
-    pub(super) fn keep(&mut self, known: Option<&Known>) -> Option<Step> {
-        let queued = self.session.queued.as_mut()?;
-        let Some(known) = known.filter(|known| known.takes(self.command.len())) else {
-            queued.spoiled = true;
-            // It is answered as it would be without.
+impl CommandContext<'_> {
+    /// Queues a command if a transaction is open. Returns `None` if the command runs now.
+    pub(super) fn queue_command(&mut self, known: Option<&CommandSpec>) -> Option<CommandResult> {
+        let queued = self.session.transaction.as_mut()?;
+        let Some(known) = known.filter(|known| known.accepts_words(self.command.len())) else {
+            queued.is_aborted = true;
+            // Replies with the same error as outside a transaction.
             return None;
         };
-        if is_run_at_once(known) {
+        if runs_immediately(known) {
             return None;
         }
-        let kept = self.command.keep();
-        queued.bytes += kept.len();
-        if queued.commands.len() >= MOST || queued.bytes > self.resp.bounds.max_request {
-            queued.spoiled = true;
+        let stored = self.command.store();
+        queued.bytes += stored.len();
+        if queued.commands.len() >= MAX_COMMANDS || queued.bytes > self.resp.limits.max_request_size {
+            queued.is_aborted = true;
             let name = known.name;
-            return Some(self.error(format_args!("ERR '{name}' is one too many: EXEC those before it first")));
+            return Some(
+                self.error(format_args!("ERR transaction too large: '{name}' is not queued and EXEC will fail")),
+            );
         }
-        queued.commands.push(kept);
+        queued.commands.push(stored);
         self.replies.status("QUEUED");
-        Some(Step::Done)
+        Some(CommandResult::Done)
     }
 }

@@ -1,72 +1,72 @@
-//! Deciding a request, at once where nothing is waited for.
+//! Decides RLS requests, without waiting if possible.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_engine::time::Timestamp;
 
-use super::Shared;
-use super::answer::Answer;
+use super::RlsState;
 use super::bad_request::BadRequest;
-use super::case::Case;
 use super::proto::{RateLimitRequest, RateLimitResponse};
+use super::request::RlsRequest;
+use super::response::RlsResponse;
 
-/// A request that was asked about.
-pub(super) enum Decided {
-    /// The answer.
-    Now(RateLimitResponse),
-    /// The store, a pause or hits that go back come first.
-    Later(Later),
+/// Result of starting a decision.
+pub(super) enum DecideResult {
+    /// The response.
+    Ready(RateLimitResponse),
+    /// Waits for the store, a delay, or a refund.
+    Pending(PendingDecision),
 }
 
-/// A request whose answer takes a while.
-pub(super) struct Later {
-    case: Case,
-    until: Option<Timestamp>,
+/// A request whose response is pending.
+pub(super) struct PendingDecision {
+    request: RlsRequest,
+    deadline: Option<Timestamp>,
 }
 
-/// Asks about a checked request. `until` is when its client stops waiting.
+/// Decides a validated request. `deadline` is the client's.
 pub(super) fn decide(
-    rls: &Arc<Shared>,
+    rls: &Arc<RlsState>,
     request: RateLimitRequest,
-    until: Option<Timestamp>,
-) -> Result<Decided, BadRequest> {
-    let case = Case::open(rls, request)?;
-    if case.is_settled() {
-        let answer = Answer::to(&case, &rls.renderer, rls.patience(until));
-        if answer.pause.is_zero() {
-            case.end(&answer);
-            return Ok(Decided::Now(answer.response));
+    deadline: Option<Timestamp>,
+) -> Result<DecideResult, BadRequest> {
+    let request = RlsRequest::open(rls, request)?;
+    if request.is_decided() {
+        let response = RlsResponse::new(&request, &rls.renderer, rls.time_left(deadline));
+        if response.delay.is_zero() {
+            request.finish(&response);
+            return Ok(DecideResult::Ready(response.response));
         }
     }
-    Ok(Decided::Later(Later { case, until }))
+    Ok(DecideResult::Pending(PendingDecision { request, deadline }))
 }
 
-impl Later {
-    /// The answer, when it is due. Dropped before, everything goes back.
-    pub(super) async fn answer(self) -> Result<RateLimitResponse, BadRequest> {
-        let Self { mut case, until } = self;
-        let rls = Arc::clone(&case.rls);
-        case.settle().await;
-        let patience = rls.patience(until);
-        let mut answer = Answer::to(&case, &rls.renderer, patience);
-        if !answer.pause.is_zero() {
-            rls.sluice.clock().sleep(answer.pause).await;
+impl PendingDecision {
+    /// Waits for the response. If dropped, everything is given back.
+    pub(super) async fn wait(self) -> Result<RateLimitResponse, BadRequest> {
+        let Self { mut request, deadline } = self;
+        let rls = Arc::clone(&request.rls);
+        request.wait_for_store().await;
+        let max_delay = rls.time_left(deadline);
+        let mut response = RlsResponse::new(&request, &rls.renderer, max_delay);
+        if !response.delay.is_zero() {
+            rls.sluice.clock().sleep(response.delay).await;
         }
-        // Last, as it cannot be undone. By the same patience, so that nothing is late now that was not before.
-        if case.has_returns() {
-            case.give_back(!answer.is_admitted)?;
-            case.settle().await;
-            answer = Answer::to(&case, &rls.renderer, patience);
+        // Last, as it cannot be undone. With the same maximum delay, so that no further check times out.
+        if request.has_refunds() {
+            request.give_back(!response.is_admitted)?;
+            request.wait_for_store().await;
+            response = RlsResponse::new(&request, &rls.renderer, max_delay);
         }
-        case.end(&answer);
-        Ok(answer.response)
+        request.finish(&response);
+        Ok(response.response)
     }
 }
 
-impl Shared {
-    /// How long a client waits that does so until then.
-    fn patience(&self, until: Option<Timestamp>) -> Option<Duration> {
-        until.map(|until| until.saturating_since(self.sluice.clock().now()))
+impl RlsState {
+    /// Time until the client's deadline.
+    fn time_left(&self, deadline: Option<Timestamp>) -> Option<Duration> {
+        deadline.map(|until| until.saturating_since(self.sluice.clock().now()))
     }
 }

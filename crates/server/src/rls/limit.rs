@@ -1,20 +1,28 @@
-//! A limit of a rule, as the proxy is told of it.
+//! Converts a rule's limit to the protobuf `RateLimit`.
 
 use std::time::Duration;
 
-use sluicegate_config::ratelimit::Unit;
+use sluicegate_config::envoy_ratelimit::RateLimitUnit;
 use sluicegate_engine::Limit;
 use sluicegate_engine::rule::Rule;
 
 use super::proto::RateLimit;
 
-/// The units, the longest first.
-const UNITS: [Unit; 7] = [Unit::Year, Unit::Month, Unit::Week, Unit::Day, Unit::Hour, Unit::Minute, Unit::Second];
+/// The units, largest first.
+const UNITS: [RateLimitUnit; 7] = [
+    RateLimitUnit::Year,
+    RateLimitUnit::Month,
+    RateLimitUnit::Week,
+    RateLimitUnit::Day,
+    RateLimitUnit::Hour,
+    RateLimitUnit::Minute,
+    RateLimitUnit::Second,
+];
 
-/// One limit of a rule.
-pub(super) fn told(rule: &Rule, limit: &Limit) -> RateLimit {
-    let (requests, window) = numbers(limit);
-    let (unit, times) = window.and_then(units).unwrap_or_default();
+/// Converts one limit of a rule.
+pub(super) fn to_rate_limit(rule: &Rule, limit: &Limit) -> RateLimit {
+    let (requests, window) = quota_and_window(limit);
+    let (unit, times) = window.and_then(largest_unit).unwrap_or_default();
     RateLimit {
         name: rule.name.clone(),
         requests_per_unit: u32::try_from(requests).unwrap_or(u32::MAX),
@@ -23,8 +31,8 @@ pub(super) fn told(rule: &Rule, limit: &Limit) -> RateLimit {
     }
 }
 
-/// So many in that time: what a bucket refills, or what a window admits.
-fn numbers(limit: &Limit) -> (u64, Option<Duration>) {
+/// Quota and window: the refill rate of a bucket, or the count of a window.
+fn quota_and_window(limit: &Limit) -> (u64, Option<Duration>) {
     let rate = match limit {
         Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => bucket.rate(),
         Limit::LeakyBucket(bucket) => bucket.rate(),
@@ -34,14 +42,14 @@ fn numbers(limit: &Limit) -> (u64, Option<Duration>) {
     (rate.count(), Some(rate.period()))
 }
 
-/// The number of the longest unit that a time is made of, and how many of it.
-fn units(time: Duration) -> Option<(i32, u32)> {
-    let of = |unit: Unit| {
+/// The largest unit that divides a duration, by number, and its multiplier.
+fn largest_unit(time: Duration) -> Option<(i32, u32)> {
+    let multiple = |unit: RateLimitUnit| {
         let length = unit.duration().as_nanos();
-        let whole = time.as_nanos().is_multiple_of(length).then(|| time.as_nanos() / length)?;
-        Some((unit.number(), u32::try_from(whole).ok().filter(|times| *times > 0)?))
+        let times = time.as_nanos().is_multiple_of(length).then(|| time.as_nanos() / length)?;
+        Some((unit.proto_value(), u32::try_from(times).ok().filter(|times| *times > 0)?))
     };
-    UNITS.into_iter().find_map(of)
+    UNITS.into_iter().find_map(multiple)
 }
 
 #[cfg(test)]
@@ -52,7 +60,7 @@ mod tests {
     const DAY: u64 = 86_400;
 
     #[test]
-    fn a_time_is_told_in_the_longest_unit_it_is_made_of() {
+    fn a_duration_uses_the_largest_unit_that_divides_it() {
         for (seconds, expected) in [
             (1, (1, 1)),
             (90, (1, 90)),
@@ -64,15 +72,15 @@ mod tests {
             (365 * DAY, (6, 1)),
             (14 * DAY, (7, 2)),
         ] {
-            assert_eq!(units(Duration::from_secs(seconds)), Some(expected), "{seconds}");
+            assert_eq!(largest_unit(Duration::from_secs(seconds)), Some(expected), "{seconds}");
         }
         for none in [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(1_500)] {
-            assert_eq!(units(none), None);
+            assert_eq!(largest_unit(none), None);
         }
     }
 
     #[test]
-    fn a_bucket_tells_its_rate_and_a_window_its_count() {
+    fn a_bucket_reports_its_rate_and_a_window_its_count() {
         let rate = Rate::per_minute(10).unwrap();
         for (limit, requests, unit) in [
             (Limit::token_bucket(rate, 25), 10, 2),
@@ -81,8 +89,11 @@ mod tests {
             (Limit::sliding_log(7, Duration::from_secs(3_600)), 7, 3),
             (Limit::concurrency(u64::MAX), u32::MAX, 0),
         ] {
-            let told = told(&Rule::new("a", []), &limit.unwrap());
-            assert_eq!((told.requests_per_unit, told.unit, told.unit_multiplier), (requests, unit, None));
+            let rate_limit = to_rate_limit(&Rule::new("a", []), &limit.unwrap());
+            assert_eq!(
+                (rate_limit.requests_per_unit, rate_limit.unit, rate_limit.unit_multiplier),
+                (requests, unit, None)
+            );
         }
     }
 }

@@ -1,16 +1,16 @@
-//! What later filters can know of a decision.
+//! Dynamic metadata of a decision for later filters.
 //!
-//! | field | what it says |
+//! | field | meaning |
 //! |---|---|
-//! | `rule` | the rule that the decision hangs on |
+//! | `rule` | the rule that decided |
 //! | `verdict` | `allowed`, `wait`, `denied` or `never` |
-//! | `wait_ms` | how long it was held, or when to ask again |
-//! | `reason` | the readings for which the rule holds requests back, if it protects a process under strain |
-//! | `degraded` | whether the store was lost, and the rule's policy decided instead |
+//! | `wait_ms` | the delay of the response, or the time until a retry |
+//! | `reason` | the readings of an overload rule that refuses requests |
+//! | `degraded` | true if the store was unavailable and the rule's failure policy decided |
 //!
-//! Where a limit of the reference's files has metadata or is a quota, its own fields are there too: `domain`,
-//! `descriptors`, `hitsAddend`, `metadata` of the limits that were kept, `quotaModeEnabled`, and in
-//! `quotaModeViolations` the positions of the descriptors that are over.
+//! If a limit of the ratelimit configuration has metadata or is a quota, the fields of the reference
+//! implementation are added: `domain`, `descriptors`, `hitsAddend`, `metadata` of the limits that were not
+//! exceeded, `quotaModeEnabled`, and in `quotaModeViolations` the indexes of the descriptors over their quota.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
 use sluicegate_engine::{Outcome, Verdict};
 
-use super::claim::{Claim, Terms};
+use super::descriptor_check::{CheckedLimit, DescriptorCheck};
+use super::descriptor_status::DescriptorResult;
 use super::proto::RateLimitRequest;
-use super::standing::Standing;
 
 type Fields = BTreeMap<String, Value>;
 
-/// What is told of the descriptor that the answer hangs on.
-pub(super) fn decided(decisive: &Standing<'_>) -> Fields {
+/// The metadata of the decisive descriptor.
+pub(super) fn decision_fields(decisive: &DescriptorResult<'_>) -> Fields {
     let verdict = match decisive.verdict {
         Verdict::Allowed => "allowed",
         Verdict::Wait(_) => "wait",
@@ -37,11 +37,11 @@ pub(super) fn decided(decisive: &Standing<'_>) -> Fields {
     if let Some(rule) = decisive.rule {
         fields.insert("rule".to_owned(), text(rule));
     }
-    let wait = decisive.retry_after().unwrap_or(decisive.pause()).as_nanos().div_ceil(1_000_000);
+    let wait = decisive.retry_after().unwrap_or(decisive.delay()).as_nanos().div_ceil(1_000_000);
     if wait > 0 {
         fields.insert("wait_ms".to_owned(), number(wait as f64));
     }
-    if let Some(notice) = decisive.outcome.and_then(Outcome::strain) {
+    if let Some(notice) = decisive.outcome.and_then(Outcome::overload_notice) {
         fields.insert("reason".to_owned(), text(&notice.reason));
     }
     let degraded = decisive.outcome.is_some_and(Outcome::is_degraded);
@@ -49,15 +49,15 @@ pub(super) fn decided(decisive: &Standing<'_>) -> Fields {
     fields
 }
 
-/// Adds what the reference tells, if it tells anything.
-pub(super) fn configured(
+/// Adds the fields of the reference implementation, if any apply.
+pub(super) fn add_configured(
     fields: &mut Fields,
     request: &RateLimitRequest,
-    claims: &[Claim],
-    standings: &[Standing<'_>],
+    checks: &[DescriptorCheck],
+    results: &[DescriptorResult<'_>],
 ) {
-    let terms = || claims.iter().map(|claim| claim.terms.as_ref());
-    if !terms().flatten().any(|terms| terms.quota || terms.metadata.is_some()) {
+    let limits = || checks.iter().map(|check| check.limit.as_ref());
+    if !limits().flatten().any(|limit| limit.quota || limit.metadata.is_some()) {
         return;
     }
     fields.insert("domain".to_owned(), text(&request.domain));
@@ -73,28 +73,28 @@ pub(super) fn configured(
     if request.hits_addend != 0 {
         fields.insert("hitsAddend".to_owned(), number(request.hits_addend.into()));
     }
-    let is_quota = |terms: Option<&Terms>| terms.is_some_and(|terms| terms.quota);
-    fields.insert("quotaModeEnabled".to_owned(), value(Kind::BoolValue(terms().any(is_quota))));
-    let over = terms().zip(standings).enumerate();
-    let violations = over.filter(|(_, (terms, standing))| is_quota(*terms) && !standing.verdict.is_admitted());
+    let is_quota = |limit: Option<&CheckedLimit>| limit.is_some_and(|limit| limit.quota);
+    fields.insert("quotaModeEnabled".to_owned(), value(Kind::BoolValue(limits().any(is_quota))));
+    let checked = limits().zip(results).enumerate();
+    let violations = checked.filter(|(_, (limit, result))| is_quota(*limit) && !result.verdict.is_admitted());
     let violations: Vec<Value> = violations.map(|(index, _)| number(index as f64)).collect();
     if !violations.is_empty() {
         fields.insert("quotaModeViolations".to_owned(), list(violations));
     }
-    let mut kept = serde_json::Map::new();
-    for (terms, standing) in terms().zip(standings) {
-        if let Some(serde_json::Value::Object(metadata)) = terms.and_then(|terms| terms.metadata.as_ref())
-            && standing.verdict.is_admitted()
+    let mut merged = serde_json::Map::new();
+    for (limit, result) in limits().zip(results) {
+        if let Some(serde_json::Value::Object(metadata)) = limit.and_then(|limit| limit.metadata.as_ref())
+            && result.verdict.is_admitted()
         {
-            merge(&mut kept, metadata);
+            merge(&mut merged, metadata);
         }
     }
-    if !kept.is_empty() {
-        fields.insert("metadata".to_owned(), converted(&serde_json::Value::Object(kept)));
+    if !merged.is_empty() {
+        fields.insert("metadata".to_owned(), to_protobuf(&serde_json::Value::Object(merged)));
     }
 }
 
-/// Adds what is not there yet; maps within maps are merged, too.
+/// Adds missing fields; nested maps are merged.
 fn merge(into: &mut serde_json::Map<String, serde_json::Value>, from: &serde_json::Map<String, serde_json::Value>) {
     for (name, value) in from {
         match (into.get_mut(name), value) {
@@ -107,15 +107,15 @@ fn merge(into: &mut serde_json::Map<String, serde_json::Value>, from: &serde_jso
     }
 }
 
-fn converted(json: &serde_json::Value) -> Value {
+fn to_protobuf(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => value(Kind::NullValue(0)),
         serde_json::Value::Bool(bool) => value(Kind::BoolValue(*bool)),
         serde_json::Value::Number(digits) => number(digits.as_f64().unwrap_or_default()),
         serde_json::Value::String(string) => text(string),
-        serde_json::Value::Array(values) => list(values.iter().map(converted).collect()),
+        serde_json::Value::Array(values) => list(values.iter().map(to_protobuf).collect()),
         serde_json::Value::Object(fields) => {
-            map(fields.iter().map(|(name, json)| (name.clone(), converted(json))).collect())
+            map(fields.iter().map(|(name, json)| (name.clone(), to_protobuf(json))).collect())
         }
     }
 }

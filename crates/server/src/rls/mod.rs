@@ -1,36 +1,36 @@
-//! Envoy's rate limit service, over gRPC as Envoy asks it.
+//! Envoy's rate limit service (RLS) over gRPC.
 //!
-//! A call's life in here:
-//! 1. [`call`] takes it off the connection; [`grpc`] receives its message.
-//! 2. [`question`] reads the request, or says what is wrong with it.
-//! 3. [`case`] makes a [`claim`] for each descriptor and asks about all of them: a limit that the descriptor
-//!    brings along, else one of the reference's files if the domain is theirs, else the rules of the rule file.
-//! 4. [`answer`] puts together how each of them fared ([`standing`]), what the client is told ([`headers`]) and
-//!    what later filters can know ([`metadata`]).
-//! 5. Is one refused, what the others took goes back. Is the request to pause, as leaky buckets want it, the
-//!    answer is held for so long; a client that will not wait for it is refused at once.
-//! 6. Hits that come back do so last, as that cannot be undone.
-//! 7. What no rule counts is counted in the [`tally`].
+//! Life of a call:
+//! 1. [`service`] takes it from the connection; [`grpc`] receives its message.
+//! 2. [`decode`] decodes and validates the request.
+//! 3. [`request`] starts a [`descriptor_check`] for each descriptor: against the descriptor's limit override,
+//!    else the ratelimit configuration if it has the domain, else the rules of the rule file.
+//! 4. [`response`] combines the results ([`descriptor_status`]), the client's headers ([`headers`]) and the
+//!    dynamic metadata ([`metadata`]).
+//! 5. If one descriptor is refused, the others give back their hits. If the request is to be delayed, as by a
+//!    leaky bucket, the response is delayed; if that exceeds the client's deadline, it is refused at once.
+//! 6. Refunds are made last, as they cannot be undone.
+//! 7. Results that no rule counts are counted in [`limit_counters`].
 //!
-//! Permits of concurrency limits cannot be held over this protocol, as nobody says when a request ends.
+//! Concurrency permits cannot be held over this protocol, as the end of a request is not reported.
 
-mod answer;
 mod bad_request;
-mod beside;
-mod call;
-mod case;
-mod claim;
 mod decide;
+mod decode;
 mod descriptor;
+mod descriptor_check;
+mod descriptor_status;
 mod grpc;
 mod headers;
+mod health;
 mod json;
 mod limit;
+mod limit_counters;
 mod metadata;
 mod proto;
-mod question;
-mod standing;
-mod tally;
+mod request;
+mod response;
+mod service;
 #[cfg(test)]
 mod tests;
 
@@ -38,110 +38,110 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::domains::DomainsInForce;
+use crate::active_domains::ActiveDomains;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::adhoc::AdHoc;
-use sluicegate_http::{HeaderStyle, Renderer};
+use sluicegate_http_adapter::{HeaderStyle, Renderer};
 
 use crate::Secret;
-use beside::Beside;
-pub use tally::LimitCounts;
-use tally::Tally;
+use health::HealthEndpoints;
+use limit_counters::LimitCounters;
+pub use limit_counters::LimitCounts;
 
-/// Envoy's rate limit service. Clones are the same service: one for each connection.
+/// Envoy's rate limit service. Clones share the same state, one per connection.
 #[derive(Clone)]
-pub(crate) struct Rls(Arc<Shared>);
+pub(crate) struct Rls(Arc<RlsState>);
 
-/// What the service goes by.
-pub(crate) struct Terms {
-    /// The reference's files, if there are any.
-    pub(crate) domains: DomainsInForce,
-    /// What clients must show.
+/// Configuration of the service.
+pub(crate) struct RlsConfig {
+    /// The active ratelimit configuration.
+    pub(crate) domains: ActiveDomains,
+    /// Secret that clients must send.
     pub(crate) secret: Option<Secret>,
-    /// How clients are told what is left to them.
+    /// Style of the rate limit headers.
     pub(crate) style: HeaderStyle,
-    /// The longest message, in bytes.
-    pub(crate) max_request: usize,
-    /// The longest between two parts of a message.
-    pub(crate) pause: Duration,
-    /// The most descriptors of one request.
+    /// Maximum message size in bytes.
+    pub(crate) max_request_size: usize,
+    /// Maximum time between two chunks of a message.
+    pub(crate) read_timeout: Duration,
+    /// Maximum number of descriptors per request.
     pub(crate) max_checks: usize,
 }
 
-/// What all connections share.
-pub(crate) struct Shared {
+/// State shared by all connections.
+pub(crate) struct RlsState {
     sluice: Sluice,
-    /// Limits that come with the descriptors.
-    windows: Arc<AdHoc>,
-    domains: DomainsInForce,
+    /// Counters of limit overrides.
+    adhoc_windows: Arc<AdHoc>,
+    domains: ActiveDomains,
     renderer: Renderer,
     secret: Option<Secret>,
-    max_request: usize,
-    pause: Duration,
+    max_request_size: usize,
+    read_timeout: Duration,
     max_checks: usize,
-    beside: Beside,
-    /// What no rule counts.
-    tally: Tally,
-    /// Calls that came.
+    health: HealthEndpoints,
+    /// Counters of results that no rule counts.
+    counters: LimitCounters,
+    /// Number of calls.
     calls: AtomicU64,
 }
 
 impl Rls {
-    /// Decides by the rules of a sluice, the reference's files and limits that come with the descriptors. The
-    /// rules of the files are in the sluice, too.
+    /// Creates a service that decides by the rules of a sluice, the ratelimit configuration and limit overrides. The
+    /// sluice must contain the rules of the configuration.
     pub(crate) async fn new(
         sluice: Sluice,
-        windows: Arc<AdHoc>,
-        terms: Terms,
+        adhoc_windows: Arc<AdHoc>,
+        config: RlsConfig,
     ) -> Result<Self, tonic_reflection::server::Error> {
-        let Terms { domains, secret, style, max_request, pause, max_checks } = terms;
-        let beside = Beside::new(max_request)?;
-        beside.welcome().await;
+        let RlsConfig { domains, secret, style, max_request_size, read_timeout, max_checks } = config;
+        let health = HealthEndpoints::new(max_request_size)?;
+        health.set_serving().await;
         let renderer = Renderer::new(style);
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(RlsState {
             sluice,
-            windows,
+            adhoc_windows,
             domains,
             renderer,
             secret,
-            max_request,
-            pause,
+            max_request_size,
+            read_timeout,
             max_checks,
-            beside,
-            tally: Tally::default(),
+            health,
+            counters: LimitCounters::default(),
             calls: AtomicU64::new(0),
         })))
     }
 
-    /// Calls that came so far.
+    /// Number of calls so far.
     pub(crate) fn calls(&self) -> u64 {
         self.0.calls.load(Ordering::Relaxed)
     }
 
-    /// How often limits of zero were asked.
+    /// Counts of limits of zero.
     pub(crate) fn zero_limits(&self) -> Vec<LimitCounts> {
-        self.0.tally.zero_limits.read()
+        self.0.counters.zero_limits.snapshot()
     }
 
-    /// How often the values were asked that files want told apart.
-    pub(crate) fn values(&self) -> Vec<LimitCounts> {
-        self.0.tally.values.read()
+    /// Counts per value, for limits with detailed metrics.
+    pub(crate) fn detailed_limits(&self) -> Vec<LimitCounts> {
+        self.0.counters.detailed.snapshot()
     }
 
-    /// Decides about a message as it comes off the wire; whether it could be.
+    /// Decides an encoded message. Returns true if it was valid.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn is_decided(&self, message: bytes::Bytes) -> bool {
-        let request = question::read(message, self.0.max_checks);
+    pub(crate) fn can_decide(&self, message: bytes::Bytes) -> bool {
+        let request = decode::decode(message, self.0.max_checks);
         request.and_then(|request| decide::decide(&self.0, request, None)).is_ok()
     }
 
-    /// Tells clients to go elsewhere; those that come are still served.
+    /// Reports draining to clients; calls are still served.
     pub(crate) async fn drain(&self) {
-        self.0.beside.drain().await;
+        self.0.health.drain().await;
     }
 
-    /// Lets go of those who watch.
-    pub(crate) fn leave(&self) {
-        self.0.beside.leave();
+    /// Ends open health watches.
+    pub(crate) fn close_watchers(&self) {
+        self.0.health.close_watchers();
     }
 }

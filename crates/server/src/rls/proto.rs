@@ -1,11 +1,11 @@
-//! The messages, as compiled from `proto/`.
+//! Protobuf messages, generated from `proto/`.
 
 #![allow(unreachable_pub, missing_docs, clippy::all, reason = "generated")]
 
 tonic::include_proto!("rls");
 
-/// The descriptions themselves, for reflection.
-pub(crate) const DESCRIPTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rls.bin"));
+/// The file descriptor set, for reflection.
+pub(crate) const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rls.bin"));
 
 pub(crate) use envoy::config::core::v3::HeaderValue;
 pub(crate) use envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;

@@ -1,13 +1,13 @@
-//! The real nginx, that asks about each request with `auth_request`, and the real Caddy with `forward_auth`.
+//! Real nginx with `auth_request` and real Caddy with `forward_auth`.
 
-use sluicegate_listen::Stop;
+use sluicegate_net::Shutdown;
 
 use crate::support::caddy::Caddy;
-use crate::support::folder::Folder;
+use crate::support::decision_server::TestDecisionServer;
+use crate::support::http_client::TestHttpClient;
 use crate::support::nginx::Nginx;
-use crate::support::served::Served;
+use crate::support::temp_dir::TempDir;
 use crate::support::upstream::Upstream;
-use crate::support::web::Web;
 
 const RULES: &str = "
 headers: legacy
@@ -18,11 +18,11 @@ rules:
   - { name: tiers, match: \"GET /tiers\", key: \"header['x-tier']\", limits: [{ token_bucket: 1/1h, burst: 1 }] }
 ";
 
-/// As the documentation has it: nginx replaces what says which request it is about, and clears the other way to say
-/// so. It passes any refusal on as 429.
-async fn nginx(served: &Served) -> Nginx {
+/// Configuration from the documentation: nginx sets the original method and URI and clears the alternative
+/// headers. It returns every refusal as 429.
+async fn start_nginx(served: &TestDecisionServer) -> Nginx {
     let at = served.addresses()[0];
-    Nginx::with(&format!(
+    Nginx::start(&format!(
         "location / {{
             auth_request /decide;
             auth_request_set $left $upstream_http_ratelimit_remaining;
@@ -45,43 +45,44 @@ async fn nginx(served: &Served) -> Nginx {
             proxy_set_header X-Forwarded-For $remote_addr;
         }}"
     )
-    // `return` would answer before anybody is asked.
+    // `return` would respond before the authorization request.
     .replace("return 200 'served';", "try_files /nothing @served;")
     .replace("location @refused", "location @served { return 200 'served'; }\nlocation @refused"))
     .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nginx_asks_about_each_request() {
-    let folder = Folder::new();
-    let served = Served::start(&folder, RULES);
-    let nginx = nginx(&served).await;
-    let mut web = Web::to(&nginx.place()).await.unwrap();
+async fn nginx_checks_each_request() {
+    let dir = TempDir::new();
+    let served = TestDecisionServer::start(&dir, RULES);
+    let nginx = start_nginx(&served).await;
+    let mut web = TestHttpClient::connect(&nginx.endpoint()).await.unwrap();
     for _ in 0..2 {
         assert_eq!(web.get("/files/a?b=c").await.unwrap().status, 200);
     }
     let refused = web.get("/files/a").await.unwrap();
     assert_eq!((refused.status, refused.header("x-meant")), (429, Some("429")));
     assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
-    // Other paths and methods are not concerned; neither is it by another way to write the same path.
+    // Other paths and methods are not limited, and an alternative spelling of the path does not bypass the
+    // limit.
     assert_eq!(web.get("/other").await.unwrap().status, 200);
     for path in ["//files/a", "/files/./a", "/x/../files/a", "/%66iles/a"] {
         assert_eq!(web.get(path).await.unwrap().status, 429, "{path}");
     }
     assert_eq!(web.call("POST", "/a", &[], "body").await.unwrap().status, 200);
     assert_eq!(web.call("POST", "/a", &[], "body").await.unwrap().status, 429);
-    // The client's headers are seen by the rules.
+    // Rules see the client's headers.
     for (tier, status) in [("gold", 200), ("gold", 429), ("tin", 200)] {
         assert_eq!(web.call("GET", "/tiers", &[("x-tier", tier)], "").await.unwrap().status, status);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_client_makes_up_does_not_count() {
-    let folder = Folder::new();
-    let served = Served::start(&folder, RULES);
-    let nginx = nginx(&served).await;
-    let mut web = Web::to(&nginx.place()).await.unwrap();
+async fn spoofed_client_headers_are_ignored() {
+    let dir = TempDir::new();
+    let served = TestDecisionServer::start(&dir, RULES);
+    let nginx = start_nginx(&served).await;
+    let mut web = TestHttpClient::connect(&nginx.endpoint()).await.unwrap();
     for _ in 0..2 {
         assert_eq!(web.get("/files/a").await.unwrap().status, 200);
     }
@@ -97,32 +98,32 @@ async fn what_a_client_makes_up_does_not_count() {
     }
 }
 
-/// With the site that the documentation has, before an upstream.
-async fn caddy(served: &Served, upstream: &Upstream) -> Caddy {
+/// Starts Caddy with the site from the documentation, in front of an upstream.
+async fn start_caddy(served: &TestDecisionServer, upstream: &Upstream) -> Caddy {
     let page = include_str!("../../../../docs/http-api.md");
-    let (_, from) = page.split_once("```caddyfile\n").expect("the page has a site");
-    let (site, _) = from.split_once("```").expect("which ends");
-    let (at, behind) = (served.addresses()[0].to_string(), upstream.address.to_string());
+    let (_, from) = page.split_once("```caddyfile\n").expect("the page has a Caddyfile");
+    let (site, _) = from.split_once("```").expect("the code block is closed");
+    let (at, upstream_address) = (served.addresses()[0].to_string(), upstream.address.to_string());
     assert!(site.contains("127.0.0.1:8082") && site.contains("127.0.0.1:9001"), "{site}");
-    Caddy::with(&site.replace("127.0.0.1:8082", &at).replace("127.0.0.1:9001", &behind)).await
+    Caddy::start(&site.replace("127.0.0.1:8082", &at).replace("127.0.0.1:9001", &upstream_address)).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn caddy_asks_about_each_request_and_sends_refusals_on() {
-    let folder = Folder::new();
-    let (served, upstream) = (Served::start(&folder, RULES), Upstream::start().await);
-    let caddy = caddy(&served, &upstream).await;
-    let mut web = Web::to(&caddy.place()).await.unwrap();
+async fn caddy_checks_each_request_and_forwards_refusals() {
+    let dir = TempDir::new();
+    let (served, upstream) = (TestDecisionServer::start(&dir, RULES), Upstream::start().await);
+    let caddy = start_caddy(&served, &upstream).await;
+    let mut web = TestHttpClient::connect(&caddy.endpoint()).await.unwrap();
     for _ in 0..2 {
-        let answer = web.get("/files/a?b=c").await.unwrap();
-        assert_eq!((answer.status, answer.body.as_ref()), (200, b"hello".as_slice()));
+        let response = web.get("/files/a?b=c").await.unwrap();
+        assert_eq!((response.status, response.body.as_ref()), (200, b"hello".as_slice()));
     }
     let refused = web.get("/files/a").await.unwrap();
     assert_eq!((refused.status, refused.header("ratelimit-remaining")), (429, Some("0")));
     assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
     assert_eq!(refused.json()["violated-policies"], serde_json::json!(["files"]));
     assert_eq!(web.get("/other?refuse=teapot").await.unwrap().status, 200);
-    // Caddy hands the client's query on: it says nothing to the decision server.
+    // Caddy forwards the client's query; the decision server ignores it.
     for path in
         ["//files/a", "/files/./a", "/x/../files/a", "/%66iles/a", "/files/a?x", "/files/a?refuse=401", "/files/a?q=ü"]
     {
@@ -134,7 +135,7 @@ async fn caddy_asks_about_each_request_and_sends_refusals_on() {
     for (tier, status) in [("gold", 200), ("gold", 429), ("tin", 200)] {
         assert_eq!(web.call("GET", "/tiers", &[("x-tier", tier)], "").await.unwrap().status, status);
     }
-    // What a client makes up does not count. Where it says what nginx would, it shuts out itself.
+    // Spoofed headers are ignored. A client that sends the headers of nginx is refused.
     for (headers, status) in [
         ([("x-forwarded-for", "203.0.113.9"), ("x-real-ip", "203.0.113.9")], 429),
         ([("x-forwarded-uri", "/other"), ("x-forwarded-method", "PUT")], 429),
@@ -145,14 +146,14 @@ async fn caddy_asks_about_each_request_and_sends_refusals_on() {
     }
 }
 
-/// Without the decision server nobody passes.
+/// Caddy passes no request if the decision server is down.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn caddy_lets_nobody_pass_when_nobody_decides() {
-    let folder = Folder::new();
-    let (served, upstream) = (Served::start(&folder, RULES), Upstream::start().await);
-    let caddy = caddy(&served, &upstream).await;
-    let mut web = Web::to(&caddy.place()).await.unwrap();
+async fn caddy_fails_closed_without_the_decision_server() {
+    let dir = TempDir::new();
+    let (served, upstream) = (TestDecisionServer::start(&dir, RULES), Upstream::start().await);
+    let caddy = start_caddy(&served, &upstream).await;
+    let mut web = TestHttpClient::connect(&caddy.endpoint()).await.unwrap();
     assert_eq!(web.get("/other").await.unwrap().status, 200);
-    served.stop(Stop::Close).await;
+    served.stop(Shutdown::Close).await;
     assert_eq!(web.get("/other").await.unwrap().status, 502);
 }

@@ -1,13 +1,13 @@
-//! The decision server as a whole, from the text of a rule file to what its clients see over real sockets.
+//! End-to-end tests of the decision server: from the text of a rule file to client results over real sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod bounds;
 mod certificates;
 mod cluster;
+mod connection_limits;
+mod endpoints;
 mod forward_auth;
-mod places;
+mod shutdown;
 mod slow_clients;
-mod stopping;

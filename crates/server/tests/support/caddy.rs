@@ -1,44 +1,44 @@
-//! The real Caddy, with a configuration of the test's own.
+//! Real Caddy process with a test configuration.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use super::folder::Folder;
-use super::place::Place;
-use super::until;
+use super::endpoint::TestEndpoint;
+use super::temp_dir::TempDir;
+use super::wait_until;
 
-/// A running Caddy; dropping it stops it.
+/// Running Caddy, stopped on drop.
 pub struct Caddy {
-    at: SocketAddr,
+    address: SocketAddr,
     process: Child,
-    _folder: Folder,
+    _temp_dir: TempDir,
 }
 
 impl Caddy {
-    /// Starts one with this site, which is to be at port 8000; another one is chosen.
-    pub async fn with(site: &str) -> Self {
-        let folder = Folder::new();
-        let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    /// Starts Caddy with this site. The site must use port 8000, which is replaced with a free port.
+    pub async fn start(site: &str) -> Self {
+        let dir = TempDir::new();
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert!(site.starts_with(":8000 {"), "{site}");
-        let site = site.replacen(":8000", &format!(":{}", at.port()), 1);
-        let whole = format!("{{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}}\n{site}");
-        let file = folder.write("Caddyfile", &whole);
+        let site = site.replacen(":8000", &format!(":{}", address.port()), 1);
+        let config = format!("{{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}}\n{site}");
+        let file = dir.write("Caddyfile", &config);
         let mut command = Command::new("caddy");
         command.args(["run", "--adapter", "caddyfile", "--config"]).arg(&file);
-        // What it keeps, it keeps with the test.
-        command.env("HOME", folder.path()).env("XDG_DATA_HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path());
+        // Keep Caddy's data in the temporary directory.
+        command.env("HOME", dir.path()).env("XDG_DATA_HOME", dir.path()).env("XDG_CONFIG_HOME", dir.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut process = command.spawn().expect("caddy runs; `scripts/setup test` installs it");
-        until("Caddy listens", async || {
+        let mut process = command.spawn().expect("cannot run caddy; `scripts/setup test` installs it");
+        wait_until("Caddy listens", async || {
             assert!(process.try_wait().unwrap().is_none(), "Caddy stopped");
-            TcpStream::connect(at).is_ok()
+            TcpStream::connect(address).is_ok()
         })
         .await;
-        Self { at, process, _folder: folder }
+        Self { address, process, _temp_dir: dir }
     }
 
-    pub fn place(&self) -> Place {
-        Place::Tcp(self.at)
+    pub fn endpoint(&self) -> TestEndpoint {
+        TestEndpoint::Tcp(self.address)
     }
 }
 

@@ -1,36 +1,36 @@
-//! What tests of the whole server share: a folder for its files, and clients of each protocol that connect as any
-//! other program would.
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test uses a part of it")]
+//! Support for end-to-end tests of the server: a temporary directory for its files, and clients of each
+//! protocol that connect over real sockets.
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test uses only some of the helpers")]
 
 pub mod caddy;
-pub mod folder;
-pub mod made;
+pub mod decision_server;
+pub mod endpoint;
+pub mod http_client;
 pub mod nginx;
-pub mod place;
 pub mod resp;
 pub mod rls;
-pub mod served;
+pub mod temp_dir;
+pub mod test_certs;
 pub mod upstream;
-pub mod web;
 
 use std::time::{Duration, Instant};
 
-/// Guards against hanging; nothing is ever measured by it.
-pub const GUARD: Duration = Duration::from_secs(60);
+/// Test timeout that only prevents a hang; no test measures with it.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until something holds.
-pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
+/// Polls until a condition holds.
+pub async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let start = Instant::now();
     while !holds().await {
-        assert!(begun.elapsed() < GUARD, "in vain: {what}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "timed out: {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-/// Awaits something that must come.
-pub async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(GUARD, work).await {
+/// Awaits a future with [`TEST_TIMEOUT`].
+pub async fn with_timeout<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(TEST_TIMEOUT, work).await {
         Ok(done) => done,
-        Err(_) => panic!("in vain: {what}"),
+        Err(_) => panic!("timed out: {what}"),
     }
 }

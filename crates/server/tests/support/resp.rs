@@ -1,74 +1,74 @@
-//! A client of the Redis protocol, version 2.
+//! Client of the Redis protocol (RESP2).
 
 use std::io;
 use std::pin::Pin;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use super::place::{Io, Place};
-use super::soon;
+use super::endpoint::{BoxedIo, TestEndpoint};
+use super::with_timeout;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum RespReply {
     Status(String),
     Error(String),
-    Number(i64),
-    Text(String),
-    Nothing,
-    List(Vec<Reply>),
+    Integer(i64),
+    Bulk(String),
+    Nil,
+    Array(Vec<RespReply>),
 }
 
-impl Reply {
-    /// The numbers of a list; texts count as none.
-    pub fn numbers(&self) -> Vec<i64> {
+impl RespReply {
+    /// Integers of an array; other elements become -99.
+    pub fn integers(&self) -> Vec<i64> {
         match self {
-            Self::List(list) => {
-                list.iter().map(|it| if let Self::Number(number) = it { *number } else { -99 }).collect()
+            Self::Array(list) => {
+                list.iter().map(|it| if let Self::Integer(number) = it { *number } else { -99 }).collect()
             }
-            other => panic!("no list: {other:?}"),
+            other => panic!("not an array: {other:?}"),
         }
     }
 }
 
-pub struct Resp(pub BufReader<Io>);
+pub struct TestRespClient(pub BufReader<BoxedIo>);
 
-impl Resp {
-    pub async fn to(place: &Place) -> io::Result<Self> {
-        Ok(Self(BufReader::new(place.connect(b"").await?)))
+impl TestRespClient {
+    pub async fn connect(endpoint: &TestEndpoint) -> io::Result<Self> {
+        Ok(Self(BufReader::new(endpoint.connect(b"").await?)))
     }
 
-    /// Sends a command and takes its reply.
-    pub async fn ask(&mut self, words: &[&str]) -> io::Result<Reply> {
-        self.send(words).await?;
+    /// Sends a command and reads its reply.
+    pub async fn call(&mut self, args: &[&str]) -> io::Result<RespReply> {
+        self.send(args).await?;
         self.reply().await
     }
 
-    pub async fn send(&mut self, words: &[&str]) -> io::Result<()> {
+    pub async fn send(&mut self, args: &[&str]) -> io::Result<()> {
         let io = self.0.get_mut();
-        io.write_all(&command(words)).await?;
+        io.write_all(&encode_command(args)).await?;
         io.flush().await
     }
 
-    pub async fn reply(&mut self) -> io::Result<Reply> {
-        soon("a reply", read(&mut self.0)).await
+    pub async fn reply(&mut self) -> io::Result<RespReply> {
+        with_timeout("a reply", read_reply(&mut self.0)).await
     }
 
-    /// `SLUICE.CHECK` for an account: whether it may go on, what remains, whether the store was lost.
+    /// `SLUICE.CHECK` for an account: allowed, remaining, degraded.
     pub async fn check(&mut self, rule: &str, account: &str) -> io::Result<(bool, i64, bool)> {
-        let numbers = self.ask(&["SLUICE.CHECK", rule, "account", account]).await?.numbers();
+        let numbers = self.call(&["SLUICE.CHECK", rule, "account", account]).await?.integers();
         Ok((numbers[0] == 1, numbers[2], numbers[7] == 1))
     }
 }
 
-pub fn command(words: &[&str]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
+pub fn encode_command(args: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for word in args {
         bytes.extend(format!("${}\r\n{word}\r\n", word.len()).bytes());
     }
     bytes
 }
 
-fn read(io: &mut BufReader<Io>) -> Pin<Box<dyn Future<Output = io::Result<Reply>> + Send + '_>> {
+fn read_reply(io: &mut BufReader<BoxedIo>) -> Pin<Box<dyn Future<Output = io::Result<RespReply>> + Send + '_>> {
     Box::pin(async move {
         let mut line = String::new();
         if io.read_line(&mut line).await? == 0 {
@@ -76,26 +76,26 @@ fn read(io: &mut BufReader<Io>) -> Pin<Box<dyn Future<Output = io::Result<Reply>
         }
         let (kind, rest) = line.trim_end().split_at(1);
         Ok(match kind {
-            "+" => Reply::Status(rest.to_owned()),
-            "-" => Reply::Error(rest.to_owned()),
-            ":" => Reply::Number(rest.parse().unwrap()),
+            "+" => RespReply::Status(rest.to_owned()),
+            "-" => RespReply::Error(rest.to_owned()),
+            ":" => RespReply::Integer(rest.parse().unwrap()),
             "$" => match rest.parse::<usize>() {
-                Err(_) => Reply::Nothing,
+                Err(_) => RespReply::Nil,
                 Ok(length) => {
                     let mut text = vec![0; length + 2];
                     io.read_exact(&mut text).await?;
                     text.truncate(length);
-                    Reply::Text(String::from_utf8(text).unwrap())
+                    RespReply::Bulk(String::from_utf8(text).unwrap())
                 }
             },
             "*" => {
                 let mut list = Vec::new();
                 for _ in 0..rest.parse::<i64>().unwrap() {
-                    list.push(read(io).await?);
+                    list.push(read_reply(io).await?);
                 }
-                Reply::List(list)
+                RespReply::Array(list)
             }
-            other => panic!("no reply: {other}{rest}"),
+            other => panic!("not a RESP reply: {other}{rest}"),
         })
     })
 }

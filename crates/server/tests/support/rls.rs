@@ -1,4 +1,4 @@
-//! A client of Envoy's rate limit service, as far as tests need it.
+//! Minimal client of Envoy's rate limit service.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 
-use super::place::Place;
-use super::soon;
+use super::endpoint::TestEndpoint;
+use super::with_timeout;
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Entry {
+pub struct DescriptorEntry {
     #[prost(string, tag = "1")]
     pub key: String,
     #[prost(string, tag = "2")]
@@ -24,7 +24,7 @@ pub struct Entry {
 #[derive(Clone, PartialEq, Message)]
 pub struct Descriptor {
     #[prost(message, repeated, tag = "1")]
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DescriptorEntry>,
     #[prost(message, optional, tag = "3")]
     pub hits_addend: Option<u64>,
     #[prost(bool, tag = "4")]
@@ -33,13 +33,14 @@ pub struct Descriptor {
 
 impl Descriptor {
     pub fn of(entries: &[(&str, &str)]) -> Self {
-        let entry = |(key, value): &(&str, &str)| Entry { key: (*key).to_owned(), value: (*value).to_owned() };
+        let entry =
+            |(key, value): &(&str, &str)| DescriptorEntry { key: (*key).to_owned(), value: (*value).to_owned() };
         Self { entries: entries.iter().map(entry).collect(), ..Self::default() }
     }
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Asked {
+pub struct RateLimitRequest {
     #[prost(string, tag = "1")]
     pub domain: String,
     #[prost(message, repeated, tag = "2")]
@@ -49,7 +50,7 @@ pub struct Asked {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Status {
+pub struct DescriptorStatus {
     #[prost(int32, tag = "1")]
     pub code: i32,
     #[prost(uint32, tag = "3")]
@@ -57,21 +58,21 @@ pub struct Status {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Told {
+pub struct RateLimitResponse {
     #[prost(int32, tag = "1")]
     pub overall_code: i32,
     #[prost(message, repeated, tag = "2")]
-    pub statuses: Vec<Status>,
+    pub statuses: Vec<DescriptorStatus>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct HealthAsked {
+pub struct HealthCheckRequest {
     #[prost(string, tag = "1")]
     pub service: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct HealthTold {
+pub struct HealthCheckResponse {
     #[prost(int32, tag = "1")]
     pub status: i32,
 }
@@ -80,75 +81,79 @@ pub const SERVING: i32 = 1;
 pub const NOT_SERVING: i32 = 2;
 pub const UNAUTHENTICATED: i32 = 16;
 
-/// What went wrong: the status of gRPC, or none where the connection is at fault.
+/// Call error: the gRPC status, or `None` for a connection error, and a message.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Failed(pub Option<i32>, pub String);
+pub struct RlsError(pub Option<i32>, pub String);
 
-pub struct Rls {
+pub struct TestRlsClient {
     send: SendRequest<Full<Bytes>>,
     pub secret: Option<String>,
 }
 
-impl Rls {
-    pub async fn to(place: &Place) -> Result<Self, Failed> {
-        let io = place.connect(b"h2").await.map_err(|error| Failed(None, error.to_string()))?;
-        let shaking = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(io));
-        let (send, connection) = soon("the handshake", shaking).await.map_err(lost)?;
+impl TestRlsClient {
+    pub async fn connect(endpoint: &TestEndpoint) -> Result<Self, RlsError> {
+        let io = endpoint.connect(b"h2").await.map_err(|error| RlsError(None, error.to_string()))?;
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(io));
+        let (send, connection) = with_timeout("the handshake", handshake).await.map_err(connection_error)?;
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self { send, secret: None })
     }
 
-    /// Asks about one descriptor: whether it may go on, and what remains.
-    pub async fn ask(&mut self, domain: &str, entries: &[(&str, &str)]) -> Result<(bool, u32), Failed> {
-        let told = self.ask_all(domain, &[entries]).await?;
-        assert_eq!(told.statuses.len(), 1);
-        Ok((told.overall_code == 1, told.statuses[0].limit_remaining))
+    /// Checks one descriptor: allowed and remaining.
+    pub async fn check(&mut self, domain: &str, entries: &[(&str, &str)]) -> Result<(bool, u32), RlsError> {
+        let response = self.check_all(domain, &[entries]).await?;
+        assert_eq!(response.statuses.len(), 1);
+        Ok((response.overall_code == 1, response.statuses[0].limit_remaining))
     }
 
-    pub async fn ask_all(&mut self, domain: &str, descriptors: &[&[(&str, &str)]]) -> Result<Told, Failed> {
+    pub async fn check_all(
+        &mut self,
+        domain: &str,
+        descriptors: &[&[(&str, &str)]],
+    ) -> Result<RateLimitResponse, RlsError> {
         let descriptors = descriptors.iter().map(|entries| Descriptor::of(entries)).collect();
-        self.ask_as(Asked { domain: domain.to_owned(), descriptors, hits_addend: 0 }).await
+        self.should_rate_limit(RateLimitRequest { domain: domain.to_owned(), descriptors, hits_addend: 0 }).await
     }
 
-    /// Spends these hits by one descriptor; negative ones are given back, none look. Whether it may go on, and what
-    /// remains.
-    pub async fn hit(&mut self, domain: &str, entries: &[(&str, &str)], hits: i64) -> Result<(bool, u32), Failed> {
+    /// Adds hits to one descriptor: negative hits are refunded, zero only reads. Returns allowed and remaining.
+    pub async fn hit(&mut self, domain: &str, entries: &[(&str, &str)], hits: i64) -> Result<(bool, u32), RlsError> {
         let (hits_addend, is_negative_hits) = (Some(hits.unsigned_abs()), hits < 0);
         let descriptors = vec![Descriptor { hits_addend, is_negative_hits, ..Descriptor::of(entries) }];
-        let told = self.ask_as(Asked { domain: domain.to_owned(), descriptors, hits_addend: 0 }).await?;
-        Ok((told.overall_code == 1, told.statuses[0].limit_remaining))
+        let response =
+            self.should_rate_limit(RateLimitRequest { domain: domain.to_owned(), descriptors, hits_addend: 0 }).await?;
+        Ok((response.overall_code == 1, response.statuses[0].limit_remaining))
     }
 
-    async fn ask_as(&mut self, asked: Asked) -> Result<Told, Failed> {
-        self.call("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", &asked).await
+    async fn should_rate_limit(&mut self, request: RateLimitRequest) -> Result<RateLimitResponse, RlsError> {
+        self.call("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", &request).await
     }
 
-    pub async fn health(&mut self, service: &str) -> Result<i32, Failed> {
-        let asked = HealthAsked { service: service.to_owned() };
-        self.call::<HealthTold>("/grpc.health.v1.Health/Check", &asked).await.map(|told| told.status)
+    pub async fn health(&mut self, service: &str) -> Result<i32, RlsError> {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        self.call::<HealthCheckResponse>("/grpc.health.v1.Health/Check", &request).await.map(|response| response.status)
     }
 
-    /// Follows the health of a service.
-    pub async fn watch(&mut self, service: &str) -> Result<Watching, Failed> {
-        let asked = HealthAsked { service: service.to_owned() };
-        let body = self.begin("/grpc.health.v1.Health/Watch", &asked).await?.into_body();
-        Ok(Watching(body))
+    /// Watches the health of a service.
+    pub async fn watch(&mut self, service: &str) -> Result<HealthWatch, RlsError> {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        let body = self.start_call("/grpc.health.v1.Health/Watch", &request).await?.into_body();
+        Ok(HealthWatch(body))
     }
 
-    async fn call<T: Message + Default>(&mut self, path: &str, message: &impl Message) -> Result<T, Failed> {
-        let (head, body) = self.begin(path, message).await?.into_parts();
-        let body = soon("the whole answer", body.collect()).await.map_err(lost)?;
+    async fn call<T: Message + Default>(&mut self, path: &str, message: &impl Message) -> Result<T, RlsError> {
+        let (head, body) = self.start_call(path, message).await?.into_parts();
+        let body = with_timeout("the response body", body.collect()).await.map_err(connection_error)?;
         let trailers: HashMap<_, _> = body.trailers().unwrap_or(&head.headers).iter().collect();
-        let said = |name: &str| {
+        let trailer = |name: &str| {
             trailers.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value.to_str().unwrap())
         };
-        match said("grpc-status").expect("a status").parse() {
+        match trailer("grpc-status").expect("the response has a gRPC status").parse() {
             Ok(0) => Ok(T::decode(&body.to_bytes()[5..]).unwrap()),
-            status => Err(Failed(status.ok(), said("grpc-message").unwrap_or_default().to_owned())),
+            status => Err(RlsError(status.ok(), trailer("grpc-message").unwrap_or_default().to_owned())),
         }
     }
 
-    async fn begin(&mut self, path: &str, message: &impl Message) -> Result<Response<Incoming>, Failed> {
+    async fn start_call(&mut self, path: &str, message: &impl Message) -> Result<Response<Incoming>, RlsError> {
         let mut request = Request::post(format!("http://localhost{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers");
@@ -159,28 +164,28 @@ impl Rls {
         framed.extend(u32::try_from(message.encoded_len()).unwrap().to_be_bytes());
         message.encode(&mut framed).unwrap();
         let request = request.body(Full::from(framed)).unwrap();
-        soon("a connection that is ready", self.send.ready()).await.map_err(lost)?;
-        let response = soon("an answer", self.send.send_request(request)).await.map_err(lost)?;
+        with_timeout("the connection is ready", self.send.ready()).await.map_err(connection_error)?;
+        let response = with_timeout("a response", self.send.send_request(request)).await.map_err(connection_error)?;
         assert_eq!(response.status(), StatusCode::OK);
         Ok(response)
     }
 }
 
-/// Health as it is told.
-pub struct Watching(Incoming);
+/// Stream of health updates.
+pub struct HealthWatch(Incoming);
 
-impl Watching {
-    /// What is told next; nothing if no more comes.
-    pub async fn next(&mut self) -> Result<Option<i32>, Failed> {
+impl HealthWatch {
+    /// Next health status; `None` at the end of the stream.
+    pub async fn next(&mut self) -> Result<Option<i32>, RlsError> {
         loop {
-            let Some(frame) = soon("to be told", self.0.frame()).await else { return Ok(None) };
-            if let Ok(data) = frame.map_err(lost)?.into_data() {
-                return Ok(Some(HealthTold::decode(&data[5..]).unwrap().status));
+            let Some(frame) = with_timeout("a health update", self.0.frame()).await else { return Ok(None) };
+            if let Ok(data) = frame.map_err(connection_error)?.into_data() {
+                return Ok(Some(HealthCheckResponse::decode(&data[5..]).unwrap().status));
             }
         }
     }
 }
 
-fn lost(error: hyper::Error) -> Failed {
-    Failed(None, error.to_string())
+fn connection_error(error: hyper::Error) -> RlsError {
+    RlsError(None, error.to_string())
 }

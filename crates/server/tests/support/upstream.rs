@@ -1,4 +1,4 @@
-//! What proxies stand before: it says hello to everybody.
+//! HTTP upstream that responds to every request with `hello`.
 
 use std::net::SocketAddr;
 
@@ -6,34 +6,34 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// An upstream, gone when dropped.
+/// Upstream server, stopped on drop.
 pub struct Upstream {
     pub address: SocketAddr,
-    serving: JoinHandle<()>,
+    accept_task: JoinHandle<()>,
 }
 
 impl Upstream {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(async move {
+        let accept_task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(greet(stream));
+                connections.spawn(serve_hello(stream));
             }
         });
-        Self { address, serving }
+        Self { address, accept_task }
     }
 }
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.accept_task.abort();
     }
 }
 
-/// Answers requests without a body until no more come.
-async fn greet(stream: TcpStream) {
+/// Serves requests without a body until the connection closes.
+async fn serve_hello(stream: TcpStream) {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();
     while let Ok(Some(line)) = lines.next_line().await {

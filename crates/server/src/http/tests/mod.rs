@@ -1,12 +1,12 @@
-//! The API as its clients see it, without a socket but for one test.
+//! The API from the client's side, without sockets except in one module.
 
 mod auth;
-mod bad;
 mod checks;
-mod described;
-mod held;
+mod invalid_requests;
+mod openapi_conformance;
 mod pages;
-mod reference;
+mod ratelimit_pages;
+mod reservations;
 mod socket;
 
 use std::net::SocketAddr;
@@ -20,9 +20,9 @@ use serde_json::Value;
 use sluicegate_config::settings::Server;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
-use sluicegate_http::HeaderStyle;
+use sluicegate_http_adapter::HeaderStyle;
 
-use super::Api;
+use super::HttpApi;
 use crate::secret::Secret;
 
 const RULES: &str = r#"
@@ -40,7 +40,7 @@ rules:
     on_limit: { queue: { max_wait: 10s, max_waiting: 5 } }
   - { name: paced, match: service pace, limits: [{ leaky_bucket: 1/s, queue: 5 }] }
   - { name: tokens, match: service llm, limits: [1000/1h] }
-  - { name: told, match: service llm, cost: { estimate: 100 }, limits: [{ token_bucket: 1/s, burst: 2000 }] }
+  - { name: estimated, match: service llm, cost: { estimate: 100 }, limits: [{ token_bucket: 1/s, burst: 2000 }] }
   - { name: quick, match: service quick, ban: { after: 1, within: 1m, for: 1m }, limits: [{ token_bucket: 1/s, burst: 1 }] }
   - { name: files, match: "GET /files/**", key: client.ip, limits: [{ token_bucket: 1/s, burst: 2 }] }
   - name: searches
@@ -48,61 +48,66 @@ rules:
     key: "query['q']"
     limits: [{ token_bucket: 1/s, burst: 1 }]
     on_limit: { degrade: { json: [] } }
-  - { name: strained, match: service strained, adaptive: cpu }
+  - { name: protected, match: service protected, adaptive: cpu }
   - { name: tiers, match: service tiers, key: ["header['x-tier']", "cookie['sid']"], limits: [{ token_bucket: 1/s, burst: 1 }] }
 "#;
 
-/// An API with rules of every kind, on a clock that stands still.
-struct Subject {
+/// An API with rules of every kind and a manual clock.
+struct TestApi {
     clock: ManualClock,
     sluice: Sluice,
-    api: Api,
+    api: HttpApi,
 }
 
-impl Subject {
+impl TestApi {
     fn new() -> Self {
-        Self::with(&Server { max_checks: 5, max_held: 3, max_request: 4_096, ..Server::default() })
+        Self::with_settings(&Server {
+            max_checks: 5,
+            max_reservations: 3,
+            max_request_size: 4_096,
+            ..Server::default()
+        })
     }
 
-    fn with(settings: &Server) -> Self {
-        Self::of(RULES, settings, None)
+    fn with_settings(settings: &Server) -> Self {
+        Self::with_rules(RULES, settings, None)
     }
 
-    /// By other rules, for whoever shows the secret if there is one.
-    fn of(rules: &str, settings: &Server, secret: Option<Secret>) -> Self {
+    /// Creates an API with other rules and an optional secret.
+    fn with_rules(rules: &str, settings: &Server, secret: Option<Secret>) -> Self {
         let clock = ManualClock::new();
         let loaded = sluicegate_config::parse("rules.yaml", rules).unwrap().settings;
         let builder = Sluice::builder().rules(loaded.rules).lists(loaded.lists.conditions());
         let sluice = builder.clock(clock.clone()).memory(1 << 22).build().unwrap();
-        let api = Api::new(sluice.clone(), settings, HeaderStyle::Ietf, secret);
+        let api = HttpApi::new(sluice.clone(), settings, HeaderStyle::Ietf, secret);
         Self { clock, sluice, api }
     }
 
-    async fn post(&self, path: &str, body: &str) -> Answer {
+    async fn post(&self, path: &str, body: &str) -> ApiResponse {
         self.call(json("POST", path, body)).await
     }
 
-    async fn call(&self, request: Request<Full<Bytes>>) -> Answer {
+    async fn call(&self, request: Request<Full<Bytes>>) -> ApiResponse {
         self.call_from(request, LOCAL).await
     }
 
-    async fn call_from(&self, request: Request<Full<Bytes>>, peer: &str) -> Answer {
-        let asked = request.clone();
-        let (head, body) = self.api.answer(request, peer.parse::<SocketAddr>().unwrap()).await.into_parts();
+    async fn call_from(&self, request: Request<Full<Bytes>>, peer: &str) -> ApiResponse {
+        let sent = request.clone();
+        let (head, body) = self.api.handle(request, peer.parse::<SocketAddr>().unwrap()).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let answer = Answer { status: head.status, headers: head.headers, body };
-        described::check(&asked, &answer).await;
-        answer
+        let response = ApiResponse { status: head.status, headers: head.headers, body };
+        openapi_conformance::assert_described(&sent, &response).await;
+        response
     }
 
-    /// What a rule has left.
-    async fn left(&self, rule: &str) -> u64 {
+    /// Remaining quota of a rule.
+    async fn remaining(&self, rule: &str) -> u64 {
         let body = format!(r#"{{"rule":"{rule}","cost":0,"attributes":{{"account":"a"}}}}"#);
-        let looked = self.post("/v1/check", &body).await.json();
-        looked["limits"][0]["remaining"].as_u64().unwrap()
+        let peeked = self.post("/v1/check", &body).await.json();
+        peeked["limits"][0]["remaining"].as_u64().unwrap()
     }
 
-    /// Lets the timer do what is due.
+    /// Runs the expiry timer once.
     async fn expire(&self) {
         let mut expiring = pin!(self.api.expire());
         for _ in 0..10 {
@@ -111,22 +116,22 @@ impl Subject {
         }
     }
 
-    /// Whether no rule was ever asked.
+    /// True if no rule has decided anything.
     fn is_untouched(&self) -> bool {
         let is_zero = self.sluice.counts().iter().all(|rule| rule.admitted + rule.refused + rule.banned == 0);
-        is_zero && self.api.held().held == 0
+        is_zero && self.api.reservation_counts().active == 0
     }
 }
 
 const LOCAL: &str = "127.0.0.1:4711";
 
-struct Answer {
+struct ApiResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl ApiResponse {
     fn json(&self) -> Value {
         let text = || String::from_utf8_lossy(&self.body).into_owned();
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, text()))
@@ -136,7 +141,7 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The problem it tells: status, type without its prefix, detail and pointer.
+    /// The problem document: status, type without prefix, detail and pointer.
     fn problem(&self) -> (u16, String, String, Option<String>) {
         assert_eq!(self.header("content-type"), Some("application/problem+json"));
         let json = self.json();

@@ -1,40 +1,40 @@
-//! Paths, methods, the secret, and what describes it all.
+//! Paths, methods, the secret, and the OpenAPI document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use sluicegate_config::settings::Server;
-use sluicegate_http::{HeaderStyle, call};
+use sluicegate_http_adapter::{HeaderStyle, api};
 
-use super::{Subject, described, json, plain};
-use crate::http::pages::DESCRIPTION;
-use crate::http::problem::Kind;
+use super::{TestApi, json, openapi_conformance, plain};
+use crate::http::pages::OPENAPI;
+use crate::http::problem::ApiErrorKind;
 use crate::http::route::ROUTES;
-use crate::http::{Api, read};
+use crate::http::{HttpApi, decode};
 use crate::secret::Secret;
 
 fn description() -> Value {
-    serde_json::from_str(DESCRIPTION).unwrap()
+    serde_json::from_str(OPENAPI).unwrap()
 }
 
 #[test]
-fn the_description_is_one_of_openapi() {
+fn the_openapi_document_is_valid() {
     let document = description();
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     let names: Vec<&str> = operations(&document).map(|operation| operation["operationId"].as_str().unwrap()).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-    // Every example is one of what it is an example of.
+    // Every example matches its schema.
     for operation in operations(&document) {
-        let answers = operation["responses"].as_object().unwrap().values();
-        for content in answers.chain(operation.get("requestBody")).filter_map(|told| told.get("content")) {
+        let responses = operation["responses"].as_object().unwrap().values();
+        for content in responses.chain(operation.get("requestBody")).filter_map(|described| described.get("content")) {
             let json = &content["application/json"];
             if let Some(example) = json.get("example") {
-                described::assert_fits(&json["schema"], example);
+                openapi_conformance::assert_matches_schema(&json["schema"], example);
             }
         }
     }
-    // Every reference leads somewhere.
+    // Every reference resolves.
     let mut references = Vec::new();
     collect(&document, &mut references);
     assert!(references.len() > 20);
@@ -61,7 +61,7 @@ fn collect(value: &Value, references: &mut Vec<String>) {
 }
 
 #[test]
-fn the_description_lists_exactly_the_routes() {
+fn the_openapi_document_lists_exactly_the_routes() {
     let document = description();
     let described: BTreeMap<&str, BTreeSet<String>> = document["paths"]
         .as_object()
@@ -76,7 +76,7 @@ fn the_description_lists_exactly_the_routes() {
         .into_iter()
         .map(|(path, methods)| {
             let methods = if methods == "*" { "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" } else { methods };
-            // HEAD and OPTIONS go without saying but where they are about something else.
+            // HEAD and OPTIONS are implied, except for forward auth.
             let implied = |method: &str| path != "/v1/auth" && ["HEAD", "OPTIONS"].contains(&method);
             (path, methods.split(", ").filter(|method| !implied(method)).map(str::to_owned).collect())
         })
@@ -85,7 +85,7 @@ fn the_description_lists_exactly_the_routes() {
 }
 
 #[test]
-fn the_description_has_every_problem_and_every_field() {
+fn the_openapi_document_has_every_problem_and_field() {
     let document = description();
     let kinds: BTreeSet<&str> = document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]
         .as_array()
@@ -93,23 +93,23 @@ fn the_description_has_every_problem_and_every_field() {
         .iter()
         .map(|kind| kind.as_str().unwrap())
         .collect();
-    assert_eq!(kinds, Kind::ALL.iter().map(|kind| call::Kind::told(*kind).1).collect());
-    for (schema, form) in [
-        ("Check", read::Form::Listed),
-        ("Reserve", read::Form::Reserve),
-        ("Settle", read::Form::Settle),
-        ("Acquire", read::Form::Acquire),
-        ("Renew", read::Form::Renew),
+    assert_eq!(kinds, ApiErrorKind::ALL.iter().map(|kind| api::ProblemKind::describe(*kind).1).collect());
+    for (schema, kind) in [
+        ("Check", decode::BodyKind::ListItem),
+        ("Reserve", decode::BodyKind::Reserve),
+        ("Settle", decode::BodyKind::Settle),
+        ("Acquire", decode::BodyKind::Acquire),
+        ("Renew", decode::BodyKind::Renew),
     ] {
         let described = document["components"]["schemas"][schema]["properties"].as_object().unwrap();
         let described: BTreeSet<&str> = described.keys().map(String::as_str).collect();
-        assert_eq!(described, form.fields().map(read::Field::name).collect(), "{schema}");
+        assert_eq!(described, kind.fields().map(decode::BodyField::name).collect(), "{schema}");
     }
 }
 
 #[tokio::test]
 async fn pages_are_served_with_a_strict_policy() {
-    let subject = Subject::new();
+    let subject = TestApi::new();
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
         ("/healthz", "text/plain; charset=utf-8"),
@@ -139,15 +139,15 @@ async fn pages_are_served_with_a_strict_policy() {
 }
 
 #[tokio::test]
-async fn other_paths_and_methods_are_told_what_there_is() {
-    let subject = Subject::new();
+async fn unknown_paths_and_methods_get_suggestions() {
+    let subject = TestApi::new();
     for (path, near) in [
         ("/v1/chek", "did you mean /v1/check?"),
         ("/v1/check/", "did you mean /v1/check?"),
         ("/v1/permits/", "did you mean /v1/permits?"),
         ("/health", "did you mean /healthz?"),
-        ("/docs/nothing", "leads nowhere"),
-        ("/docs/../secret", "leads nowhere"),
+        ("/docs/nothing", "unknown path"),
+        ("/docs/../secret", "unknown path"),
         ("/nowhere/at/all", "see /docs"),
     ] {
         let problem = subject.call(plain("GET", path)).await.problem();
@@ -162,35 +162,43 @@ async fn other_paths_and_methods_are_told_what_there_is() {
         ("POST", "/healthz", "GET, HEAD, OPTIONS"),
         ("BREW", "/v1/settle", "POST, OPTIONS"),
     ] {
-        let answer = subject.call(plain(method, path)).await;
-        assert_eq!((answer.status.as_u16(), answer.header("allow")), (405, Some(allowed)), "{method} {path}");
+        let response = subject.call(plain(method, path)).await;
+        assert_eq!((response.status.as_u16(), response.header("allow")), (405, Some(allowed)), "{method} {path}");
         let options = subject.call(plain("OPTIONS", path)).await;
         assert_eq!((options.status.as_u16(), options.header("allow")), (204, Some(allowed)), "{path}");
     }
     assert!(subject.is_untouched());
 }
 
-/// Whether all is well may be asked by everybody, and what describes the API may be read: a browser that opens a page
-/// has no way to show a secret for it, and nothing in those pages is of this server's rules or clients.
+/// Health and the API documentation are public: a browser cannot send a secret for a page it opens, and these
+/// pages contain nothing about this server's rules or clients.
 #[tokio::test]
-async fn whatever_decides_or_knows_wants_the_secret() {
-    let mut subject = Subject::new();
+async fn only_health_and_docs_are_public() {
+    let mut subject = TestApi::new();
     let secret = Some(Secret::of("open sesame"));
-    subject.api = Api::new(subject.sluice.clone(), &Server::default(), HeaderStyle::Ietf, secret);
+    subject.api = HttpApi::new(subject.sluice.clone(), &Server::default(), HeaderStyle::Ietf, secret);
 
     for (path, methods) in ROUTES.into_iter().chain([("/nowhere", "GET")]) {
         for method in methods.replace('*', "GET").split(", ") {
             let path = path.replace("{file}", "index.html").replace("{id}", "00");
-            for shown in [None, Some("Bearer open"), Some("Bearer"), Some("Basic open sesame"), Some("open sesame")] {
+            for credentials in
+                [None, Some("Bearer open"), Some("Bearer"), Some("Basic open sesame"), Some("open sesame")]
+            {
                 let mut request = json(method, &path, "{}");
-                request.headers_mut().extend(shown.map(|shown| (http::header::AUTHORIZATION, shown.parse().unwrap())));
-                let answer = subject.call(request).await;
+                request
+                    .headers_mut()
+                    .extend(credentials.map(|value| (http::header::AUTHORIZATION, value.parse().unwrap())));
+                let response = subject.call(request).await;
                 if ["/healthz", "/openapi.json", "/docs", "/docs/index.html"].contains(&path.as_str()) {
-                    assert!(answer.status.is_success() || answer.status.is_redirection(), "{path} {}", answer.status);
+                    assert!(
+                        response.status.is_success() || response.status.is_redirection(),
+                        "{path} {}",
+                        response.status
+                    );
                     continue;
                 }
                 assert_eq!(
-                    (answer.status.as_u16(), answer.header("www-authenticate")),
+                    (response.status.as_u16(), response.header("www-authenticate")),
                     (401, Some("Bearer")),
                     "{path}"
                 );
@@ -198,14 +206,14 @@ async fn whatever_decides_or_knows_wants_the_secret() {
         }
     }
     assert!(subject.is_untouched());
-    let shown = |scheme: &str| {
+    let authorized = |scheme: &str| {
         let mut request = json("POST", "/v1/check", "{}");
         request.headers_mut().insert("authorization", format!("{scheme} open sesame").parse().unwrap());
         request
     };
-    assert_eq!(subject.call(shown("Bearer")).await.status, 200);
-    assert_eq!(subject.call(shown("bearer")).await.status, 200);
-    let mut twice = shown("Bearer");
+    assert_eq!(subject.call(authorized("Bearer")).await.status, 200);
+    assert_eq!(subject.call(authorized("bearer")).await.status, 200);
+    let mut twice = authorized("Bearer");
     twice.headers_mut().append("authorization", "Bearer open sesame".parse().unwrap());
     assert_eq!(subject.call(twice).await.status, 401);
 }

@@ -1,4 +1,4 @@
-//! Over a real socket, with curl.
+//! The API over a real socket, called by curl.
 
 use std::convert::Infallible;
 use std::process::Command;
@@ -11,14 +11,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-use super::Subject;
+use super::TestApi;
 
 fn is_send<T: Send>(value: T) -> T {
     value
 }
 
-/// A server of its own for one test; it ends with the runtime.
-async fn serve(subject: &Subject) -> String {
+/// Serves one test; ends with the runtime.
+async fn serve(subject: &TestApi) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let api = subject.api.clone();
@@ -28,7 +28,7 @@ async fn serve(subject: &Subject) -> String {
             tokio::spawn(async move {
                 let service = service_fn(move |request: Request<Incoming>| {
                     let api = api.clone();
-                    is_send(async move { Ok::<_, Infallible>(api.answer(request, peer).await) })
+                    is_send(async move { Ok::<_, Infallible>(api.handle(request, peer).await) })
                 });
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             });
@@ -46,8 +46,8 @@ async fn curl(arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn curl_asks_and_is_answered() {
-    let subject = Subject::new();
+async fn curl_gets_decisions() {
+    let subject = TestApi::new();
     let base = serve(&subject).await;
     let url = |path: &str| format!("{base}{path}");
     let check =
@@ -58,7 +58,7 @@ async fn curl_asks_and_is_answered() {
     assert!(form.contains("send JSON with `Content-Type: application/json`") && form.ends_with("\n415"), "{form}");
     let large = format!(r#"{{"service":"{}"}}"#, "x".repeat(5_000));
     let large = curl(&[&url("/v1/check"), "--json", &large]).await;
-    assert!(large.contains("more than 4096 bytes") && large.ends_with("\n413"), "{large}");
+    assert!(large.contains("exceeds 4096 bytes") && large.ends_with("\n413"), "{large}");
     let chunked = [&url("/v1/check"), "--json", "{}", "--header", "transfer-encoding: chunked"].map(String::from);
     let chunked: Vec<&str> = chunked.iter().map(String::as_str).collect();
     assert!(curl(&chunked).await.ends_with("\n200"));
@@ -69,10 +69,10 @@ async fn curl_asks_and_is_answered() {
     assert_eq!(curl(&[&url("/docs"), "--head", "--location", "--output", "/dev/null"]).await, "\n200");
 }
 
-/// What waits for a permit is gone when its client is.
+/// A request that waits for a permit is dropped with its client.
 #[tokio::test]
-async fn a_client_that_hangs_up_leaves_the_line() {
-    let subject = Subject::new();
+async fn a_disconnected_client_leaves_the_queue() {
+    let subject = TestApi::new();
     let base = serve(&subject).await;
     let permit = r#"{"rule":"jobs","attributes":{"account":"a"}}"#;
     for _ in 0..2 {
@@ -81,16 +81,16 @@ async fn a_client_that_hangs_up_leaves_the_line() {
     let body = r#"{"rule":"jobs","attributes":{"account":"a"},"wait":"5s"}"#;
     let mut waiting =
         Command::new("curl").args(["--silent", "--json", body, &format!("{base}/v1/permits")]).spawn().unwrap();
-    let settled = |held: usize| {
+    let wait_for_active = |active: usize| {
         let api = subject.api.clone();
         tokio::time::timeout(Duration::from_secs(60), async move {
-            while api.held().held != held {
+            while api.reservation_counts().active != active {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
     };
-    settled(3).await.unwrap();
+    wait_for_active(3).await.unwrap();
     waiting.kill().unwrap();
     waiting.wait().unwrap();
-    settled(2).await.unwrap();
+    wait_for_active(2).await.unwrap();
 }

@@ -1,31 +1,31 @@
-//! Arbitrary bytes: no panic, an end, and no more memory than there may be.
+//! Arbitrary input: no panic, termination, bounded memory.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Server, command};
+use super::{RespServer, command};
 
-/// Sends bytes in pieces, and reads all that comes back until the end.
-async fn answers(server: &Server, pieces: Vec<Vec<u8>>) -> usize {
+/// Sends bytes in chunks and reads all replies until the end.
+async fn reply_bytes(server: &RespServer, chunks: Vec<Vec<u8>>) -> usize {
     let client = server.connect_with(512);
     let (mut read, mut write) = tokio::io::split(client.io);
     let sending = tokio::spawn(async move {
-        for piece in pieces {
-            if write.write_all(&piece).await.is_err() {
+        for chunk in chunks {
+            if write.write_all(&chunk).await.is_err() {
                 break;
             }
         }
         let _ = write.shutdown().await;
     });
-    let mut all = 0;
+    let mut total = 0;
     let mut some = [0; 4_096];
     while let Ok(more @ 1..) = read.read(&mut some).await {
-        all += more;
+        total += more;
     }
     client.served.await.unwrap();
     sending.await.unwrap();
-    all
+    total
 }
 
 fn names() -> impl Strategy<Value = Vec<u8>> {
@@ -74,9 +74,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn arbitrary_bytes(pieces in vec(vec(any::<u8>(), 0..300), 0..10)) {
+    fn arbitrary_bytes(chunks in vec(vec(any::<u8>(), 0..300), 0..10)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(answers(&Server::new(), pieces));
+        runtime.block_on(reply_bytes(&RespServer::new(), chunks));
     }
 
     #[test]
@@ -84,12 +84,12 @@ proptest! {
         secret in any::<bool>(),
         commands in vec((names(), vec(words(), 0..8)), 0..20),
     ) {
-        let pieces = commands.into_iter().map(|(name, words)| {
+        let chunks = commands.into_iter().map(|(name, words)| {
             let all: Vec<&[u8]> = std::iter::once(name.as_slice()).chain(words.iter().map(Vec::as_slice)).collect();
             command(&all)
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let server = Server::with_secret(secret.then_some("correct horse"));
-        runtime.block_on(answers(&server, pieces.collect()));
+        let server = RespServer::with_secret(secret.then_some("correct horse"));
+        runtime.block_on(reply_bytes(&server, chunks.collect()));
     }
 }

@@ -1,10 +1,10 @@
-//! Whole conversations, in memory and over sockets.
+//! RESP connections, in memory and over sockets.
 
 mod any_input;
 mod bounds;
 mod clients;
-mod conversations;
 mod parsing;
+mod protocol;
 mod rules;
 mod store;
 mod throttling;
@@ -21,25 +21,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Bounds, Resp};
+use super::{Resp, RespLimits};
 use crate::Secret;
 
 const IDLE: Duration = Duration::from_secs(300);
-const WHOLE_COMMAND: Duration = Duration::from_secs(20);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_REQUEST: usize = 64 * 1024;
-const BOUNDS: Bounds = Bounds { max_request: MAX_REQUEST, whole_command: WHOLE_COMMAND, idle: IDLE };
+const LIMITS: RespLimits =
+    RespLimits { max_request_size: MAX_REQUEST, command_timeout: COMMAND_TIMEOUT, idle_timeout: IDLE };
 
-/// How long a test waits for what should come at once, so that it fails instead of hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of a test step, so that a failure does not hang.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server and the clock it goes by.
-struct Server {
+/// A server and its manual clock.
+struct RespServer {
     resp: Arc<Resp>,
     clock: ManualClock,
     closing: watch::Sender<()>,
 }
 
-impl Server {
+impl RespServer {
     fn new() -> Self {
         Self::with_secret(None)
     }
@@ -51,29 +52,29 @@ impl Server {
         let mut per_ip = Rule::new("per-ip", [bucket("10/1s", 10)]);
         per_ip.key = vec![Attribute::ClientIp.into()];
         let rules = Sluice::builder().rule(per_account).rule(per_ip).clock(clock.clone()).build().unwrap();
-        Self::of(rules, secret.map(secret_of), clock)
+        Self::with_sluice(rules, secret.map(secret_of), clock)
     }
 
-    fn of(sluice: Sluice, secret: Option<Secret>, clock: ManualClock) -> Self {
-        Self::within(BOUNDS, sluice, secret, clock)
+    fn with_sluice(sluice: Sluice, secret: Option<Secret>, clock: ManualClock) -> Self {
+        Self::with_limits(LIMITS, sluice, secret, clock)
     }
 
-    fn within(bounds: Bounds, sluice: Sluice, secret: Option<Secret>, clock: ManualClock) -> Self {
+    fn with_limits(limits: RespLimits, sluice: Sluice, secret: Option<Secret>, clock: ManualClock) -> Self {
         let adhoc = Arc::new(AdHoc::new(1_000, clock.clone()).unwrap());
         let handle = ClockHandle::new(clock.clone());
-        let resp = Arc::new(Resp::new(sluice, adhoc, secret, bounds, handle));
+        let resp = Arc::new(Resp::new(sluice, adhoc, secret, limits, handle));
         Self { resp, clock, closing: watch::channel(()).0 }
     }
 
-    /// Connects, with so much room on the way.
-    fn connect_with(&self, room: usize) -> Client {
-        let (ours, theirs) = duplex(room);
+    /// Connects with a pipe of this capacity.
+    fn connect_with(&self, buffer_bytes: usize) -> RespClient {
+        let (client, server) = duplex(buffer_bytes);
         let (resp, closing) = (Arc::clone(&self.resp), self.closing.subscribe());
-        let served = tokio::spawn(async move { resp.serve(theirs, closing).await });
-        Client { io: ours, served }
+        let served = tokio::spawn(async move { resp.serve(server, closing).await });
+        RespClient { io: client, served }
     }
 
-    fn connect(&self) -> Client {
+    fn connect(&self) -> RespClient {
         self.connect_with(1 << 20)
     }
 }
@@ -93,60 +94,60 @@ fn secret_of(secret: &str) -> Secret {
     read
 }
 
-/// Lets everything happen that can happen now. There is one thread: whoever can go on does so before we do.
-async fn settle() {
+/// Runs all tasks that are ready. There is one thread: every ready task runs before this one.
+async fn run_until_idle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
 }
 
-struct Client {
+struct RespClient {
     io: DuplexStream,
     served: JoinHandle<()>,
 }
 
-impl Client {
+impl RespClient {
     async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.io.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Reads exactly what is expected.
+    /// Reads exactly the expected bytes.
     async fn expect(&mut self, expected: impl AsRef<[u8]>) {
         let expected = expected.as_ref();
         let mut got = Vec::new();
         while got.len() < expected.len() {
             let mut some = vec![0; expected.len() - got.len()];
-            let reading = tokio::time::timeout(PATIENCE, self.io.read(&mut some));
+            let reading = tokio::time::timeout(TEST_TIMEOUT, self.io.read(&mut some));
             match reading.await {
                 Ok(Ok(read @ 1..)) => got.extend_from_slice(&some[..read]),
-                other => panic!("{} {other:?}, wanted {}", got.escape_ascii(), expected.escape_ascii()),
+                other => panic!("{} {other:?}, expected {}", got.escape_ascii(), expected.escape_ascii()),
             }
         }
         assert_eq!(got.escape_ascii().to_string(), expected.escape_ascii().to_string());
     }
 
-    /// Sends a typed line and reads what is expected.
+    /// Sends an inline command and reads the expected reply.
     async fn line(&mut self, line: &str, expected: impl AsRef<[u8]>) {
         self.send(format!("{line}\r\n")).await;
         self.expect(expected).await;
     }
 
-    /// Reads until the server ends the connection.
-    async fn rest(mut self) -> Vec<u8> {
+    /// Reads until the server closes the connection.
+    async fn read_to_end(mut self) -> Vec<u8> {
         let mut rest = Vec::new();
-        tokio::time::timeout(PATIENCE, self.io.read_to_end(&mut rest)).await.unwrap().unwrap();
-        tokio::time::timeout(PATIENCE, self.served).await.unwrap().unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, self.io.read_to_end(&mut rest)).await.unwrap().unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, self.served).await.unwrap().unwrap();
         rest
     }
 }
 
-/// Five integers, as a reply.
-fn five(numbers: [i64; 5]) -> String {
+/// A reply of five integers.
+fn five_integers(numbers: [i64; 5]) -> String {
     let numbers: String = numbers.iter().map(|number| format!(":{number}\r\n")).collect();
     format!("*5\r\n{numbers}")
 }
 
-/// A command as clients send it.
+/// A command as an array of bulk strings.
 fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

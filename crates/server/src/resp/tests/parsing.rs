@@ -1,27 +1,27 @@
-//! The parser, however the bytes are cut.
+//! The parser with arbitrary chunking.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::parse::{Parsed, Parser, ProtocolError};
+use super::super::parse::{ParseStatus, ProtocolError, RespParser};
 use super::command;
 
-const MOST: usize = 4_096;
+const MAX_BYTES: usize = 4_096;
 
-/// All commands in these bytes, handed over in such pieces, and how it ended.
+/// All commands in these bytes, split at these positions, and the error at the end.
 fn parsed(bytes: &[u8], cuts: &[usize]) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
-    let mut parser = Parser::new(MOST);
+    let mut parser = RespParser::new(MAX_BYTES);
     let (mut commands, mut start) = (Vec::new(), 0);
     let ends = cuts.iter().map(|cut| *cut.min(&bytes.len())).chain([bytes.len()]);
     for end in ends {
         while start < end {
             let here = &bytes[start..end];
             match parser.parse(here, true) {
-                Ok(Parsed::Incomplete) => break,
-                Ok(Parsed::Nothing(taken)) => start += taken,
-                Ok(Parsed::Command(taken)) => {
+                Ok(ParseStatus::Incomplete) => break,
+                Ok(ParseStatus::Empty(taken)) => start += taken,
+                Ok(ParseStatus::Command(taken)) => {
                     commands.push(parser.command(here).words_from(0).map(<[u8]>::to_vec).collect());
-                    parser.forget();
+                    parser.reset();
                     start += taken;
                 }
                 Err(error) => return (commands, Some(error)),
@@ -39,7 +39,7 @@ fn words(line: &str) -> Result<Vec<Vec<u8>>, ProtocolError> {
 }
 
 #[test]
-fn typed_lines_are_cut_as_redis_cuts_them() {
+fn inline_commands_split_as_in_redis() {
     for (line, expected) in [
         ("a b", vec!["a", "b"]),
         ("  a   b  ", vec!["a", "b"]),
@@ -59,23 +59,23 @@ fn typed_lines_are_cut_as_redis_cuts_them() {
 }
 
 #[test]
-fn a_command_cut_at_any_byte_is_the_same() {
+fn a_command_split_at_any_byte_parses_the_same() {
     let bytes =
         [command(&[b"CL.THROTTLE", b"key:1", b"100", b"100", b"60"]), b"PING\r\n".to_vec(), command(&[b"", b"\r\n"])]
             .concat();
-    let whole = parsed(&bytes, &[]);
-    assert_eq!(whole.0.len(), 3);
+    let unsplit = parsed(&bytes, &[]);
+    assert_eq!(unsplit.0.len(), 3);
     for cut in 0..bytes.len() {
-        assert_eq!(parsed(&bytes, &[cut]), whole, "{cut}");
+        assert_eq!(parsed(&bytes, &[cut]), unsplit, "{cut}");
     }
     let every: Vec<usize> = (0..bytes.len()).collect();
-    assert_eq!(parsed(&bytes, &every), whole);
+    assert_eq!(parsed(&bytes, &every), unsplit);
 }
 
-/// Bytes that are often commands or nearly so.
+/// Bytes that are often valid commands, or nearly so.
 fn wire() -> impl Strategy<Value = Vec<u8>> {
     let word = || vec(any::<u8>(), 0..12);
-    let piece = prop_oneof![
+    let chunk = prop_oneof![
         6 => vec(word(), 1..6).prop_map(|words| {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             command(&words)
@@ -84,18 +84,18 @@ fn wire() -> impl Strategy<Value = Vec<u8>> {
         1 => "[*$][-0-9]{0,20}\r\n".prop_map(String::into_bytes),
         1 => vec(any::<u8>(), 0..30),
     ];
-    vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    vec(chunk, 0..8).prop_map(|chunks| chunks.concat())
 }
 
 proptest! {
     #[test]
-    fn any_cut_gives_the_same_commands(bytes in wire(), mut cuts in vec(0..400usize, 0..20)) {
+    fn any_chunking_gives_the_same_commands(bytes in wire(), mut cuts in vec(0..400usize, 0..20)) {
         cuts.sort_unstable();
         prop_assert_eq!(parsed(&bytes, &cuts), parsed(&bytes, &[]));
     }
 
     #[test]
-    fn what_was_sent_is_what_is_read(words in vec(vec(any::<u8>(), 0..50), 1..20)) {
+    fn commands_round_trip(words in vec(vec(any::<u8>(), 0..50), 1..20)) {
         let slices: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         prop_assert_eq!(parsed(&command(&slices), &[]), (vec![words], None));
     }

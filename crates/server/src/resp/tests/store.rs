@@ -1,46 +1,47 @@
-//! Rules that a fleet counts together: the answer waits for the store, and the order stays.
+//! Rules counted by a shared store: replies wait for the store and keep their order.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sluicegate_engine::algorithm::{Check, Status};
 use sluicegate_engine::clock::ManualClock;
-use sluicegate_engine::fleet::{
-    Answer, Asked, FleetLimits, FleetMark, FleetSaid, FleetStore, Granted, StoreLost, Wants,
-};
 use sluicegate_engine::rule::{ClusterMode, OnStoreFailure, Rule, Scope};
+use sluicegate_engine::store::{
+    AcquireCall, LeaseToken, Store, StoreDecision, StoreLimits, StoreOutcome, StoreReply, StoreRequests,
+    StoreUnavailable,
+};
 use sluicegate_engine::{LimitError, Sluice, Timestamp};
 use smallvec::smallvec;
 use tokio::sync::oneshot;
 
-use super::{Server, bucket};
+use super::{RespServer, bucket};
 
-/// A store that answers when the test says so.
+/// A store that replies on the test's command.
 #[derive(Debug, Default)]
 struct SlowStore {
-    asked: Mutex<Vec<oneshot::Sender<Answer>>>,
+    pending: Mutex<Vec<oneshot::Sender<StoreReply>>>,
 }
 
 #[derive(Debug)]
 struct SlowLimits;
 
-impl FleetLimits for SlowLimits {
-    fn at_once(&self, _: u64, _: u64, _: Timestamp) -> Option<(FleetSaid, FleetMark)> {
+impl StoreLimits for SlowLimits {
+    fn decide_locally(&self, _: u64, _: u64, _: Timestamp) -> Option<(StoreDecision, LeaseToken)> {
         None
     }
 
-    fn settle(&self, _: u64, _: u64, _: u64, _: FleetMark) {}
+    fn settle(&self, _: u64, _: u64, _: u64, _: LeaseToken) {}
 }
 
-impl FleetStore for SlowStore {
-    fn open(&self, _: &Rule, _: u64) -> Result<Arc<dyn FleetLimits>, LimitError> {
+impl Store for SlowStore {
+    fn open(&self, _: &Rule, _: u64) -> Result<Arc<dyn StoreLimits>, LimitError> {
         Ok(Arc::new(SlowLimits))
     }
 
-    fn ask(&self, _: Wants) -> Asked {
-        let (answer, answered) = oneshot::channel();
-        self.asked.lock().push(answer);
-        Asked::Later(Box::pin(async move { answered.await.unwrap_or(Err(StoreLost)) }))
+    fn acquire(&self, _: StoreRequests) -> AcquireCall {
+        let (sender, receiver) = oneshot::channel();
+        self.pending.lock().push(sender);
+        AcquireCall::Pending(Box::pin(async move { receiver.await.unwrap_or(Err(StoreUnavailable)) }))
     }
 
     fn nodes(&self) -> u32 {
@@ -49,11 +50,11 @@ impl FleetStore for SlowStore {
 }
 
 impl SlowStore {
-    /// Answers the next question, once it has been asked.
-    async fn answer(&self, answer: Answer) {
+    /// Replies to the next call, once it is made.
+    async fn reply(&self, reply: StoreReply) {
         loop {
-            if let Some(asked) = self.asked.lock().pop() {
-                asked.send(answer).unwrap();
+            if let Some(call) = self.pending.lock().pop() {
+                call.send(reply).unwrap();
                 return;
             }
             tokio::task::yield_now().await;
@@ -61,30 +62,30 @@ impl SlowStore {
     }
 }
 
-fn granted(check: Check, remaining: u64) -> Answer {
+fn granted(check: Check, remaining: u64) -> StoreReply {
     let status = Status { limit: 5, remaining, reset: 1_500_000 };
-    Ok(Granted { said: smallvec![FleetSaid { check, limit: 0, status }], taken: None })
+    Ok(StoreOutcome { decisions: smallvec![StoreDecision { check, limit: 0, status }], receipt: None })
 }
 
-/// A server with a rule that the store counts.
-fn sharing() -> (Server, Arc<SlowStore>) {
+/// A server with a rule counted by the store.
+fn server_with_store() -> (RespServer, Arc<SlowStore>) {
     let clock = ManualClock::new();
     let store = Arc::new(SlowStore::default());
     let mut rule = Rule::new("shared", [bucket("5/1s", 5)]);
     rule.scope = Scope::Cluster { mode: ClusterMode::Exact, on_store_failure: OnStoreFailure::LocalShare };
-    let sluice = Sluice::builder().rule(rule).store(Arc::clone(&store) as Arc<dyn FleetStore>).clock(clock.clone());
-    let server = Server::of(sluice.build().unwrap(), None, clock);
+    let sluice = Sluice::builder().rule(rule).store(Arc::clone(&store) as Arc<dyn Store>).clock(clock.clone());
+    let server = RespServer::with_sluice(sluice.build().unwrap(), None, clock);
     (server, store)
 }
 
 #[tokio::test]
-async fn the_answer_waits_for_the_store_and_so_do_those_behind_it() {
-    let (server, store) = sharing();
+async fn replies_wait_for_the_store_in_order() {
+    let (server, store) = server_with_store();
     let mut client = server.connect();
     client.send("ECHO a\r\nSLUICE.CHECK shared\r\nECHO b\r\nSLUICE.CHECK shared\r\nECHO c\r\nQUIT\r\n").await;
-    store.answer(granted(Check::Now, 4)).await;
-    store.answer(granted(Check::NotBefore(2_000_001), 0)).await;
-    let replies = String::from_utf8(client.rest().await).unwrap();
+    store.reply(granted(Check::Now, 4)).await;
+    store.reply(granted(Check::NotBefore(2_000_001), 0)).await;
+    let replies = String::from_utf8(client.read_to_end().await).unwrap();
     assert_eq!(
         replies,
         "$1\r\na\r\n*8\r\n:1\r\n:5\r\n:4\r\n:-1\r\n:2\r\n:0\r\n$6\r\nshared\r\n:0\r\n\
@@ -93,12 +94,12 @@ async fn the_answer_waits_for_the_store_and_so_do_those_behind_it() {
 }
 
 #[tokio::test]
-async fn within_a_transaction_the_order_stays_too() {
-    let (server, store) = sharing();
+async fn a_transaction_keeps_the_reply_order() {
+    let (server, store) = server_with_store();
     let mut client = server.connect();
     client.send("MULTI\r\nECHO a\r\nSLUICE.CHECK shared\r\nECHO b\r\nEXEC\r\nECHO c\r\nQUIT\r\n").await;
-    store.answer(granted(Check::Now, 4)).await;
-    let replies = String::from_utf8(client.rest().await).unwrap();
+    store.reply(granted(Check::Now, 4)).await;
+    let replies = String::from_utf8(client.read_to_end().await).unwrap();
     assert_eq!(
         replies,
         "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n$1\r\na\r\n\
@@ -107,11 +108,11 @@ async fn within_a_transaction_the_order_stays_too() {
 }
 
 #[tokio::test]
-async fn a_lost_store_is_told_of() {
-    let (server, store) = sharing();
+async fn an_unavailable_store_is_reported() {
+    let (server, store) = server_with_store();
     let mut client = server.connect();
     client.send("SLUICE.CHECK shared\r\nQUIT\r\n").await;
-    store.answer(Err(StoreLost)).await;
-    let replies = String::from_utf8(client.rest().await).unwrap();
+    store.reply(Err(StoreUnavailable)).await;
+    let replies = String::from_utf8(client.read_to_end().await).unwrap();
     assert!(replies.ends_with("$6\r\nshared\r\n:1\r\n+OK\r\n"), "{replies}");
 }

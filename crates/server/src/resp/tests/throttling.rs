@@ -1,27 +1,27 @@
-//! `CL.THROTTLE` as redis-cell documents it, `THROTTLE` as throttlecrab answers.
+//! `CL.THROTTLE` as documented by redis-cell, `THROTTLE` as in throttlecrab.
 
 use std::time::Duration;
 
 use sluicegate_engine::clock::Clock;
 
-use super::{Server, five};
+use super::{RespServer, five_integers};
 
-/// At (ms), the command, and the five integers.
-type Case = (u64, &'static str, [i64; 5]);
+/// Time (ms), command, and the five integers.
+type TimedCommand = (u64, &'static str, [i64; 5]);
 
-async fn plays(cases: &[Case]) {
-    let server = Server::new();
+async fn assert_timeline(cases: &[TimedCommand]) {
+    let server = RespServer::new();
     let mut client = server.connect();
     let start = server.clock.now();
     for (at, line, expected) in cases {
         server.clock.set(start + Duration::from_millis(*at));
-        client.line(line, five(*expected)).await;
+        client.line(line, five_integers(*expected)).await;
     }
 }
 
 #[tokio::test]
-async fn redis_cell_s_readme() {
-    plays(&[
+async fn redis_cell_readme_example() {
+    assert_timeline(&[
         (0, "CL.THROTTLE user123 15 30 60 1", [0, 16, 15, -1, 2]),
         (0, "cl.throttle user123 15 30 60", [0, 16, 14, -1, 4]),
         (0, "CL.THROTTLE user123-write-rate 5 10 60", [0, 6, 5, -1, 6]),
@@ -30,9 +30,9 @@ async fn redis_cell_s_readme() {
 }
 
 #[tokio::test]
-async fn redis_cell_s_tests() {
-    plays(&[
-        // You can never make a request larger than the maximum.
+async fn redis_cell_tests() {
+    assert_timeline(&[
+        // A request larger than the maximum never succeeds.
         (0, "CL.THROTTLE k 4 1 1 6", [1, 5, 5, -1, 0]),
         (0, "CL.THROTTLE k 4 1 1", [0, 5, 4, -1, 1]),
         (0, "CL.THROTTLE k 4 1 1", [0, 5, 3, -1, 2]),
@@ -46,11 +46,11 @@ async fn redis_cell_s_tests() {
         (4_000, "CL.THROTTLE k 4 1 1", [0, 5, 1, -1, 4]),
         (8_000, "CL.THROTTLE k 4 1 1", [0, 5, 4, -1, 1]),
         (9_500, "CL.THROTTLE k 4 1 1", [0, 5, 4, -1, 1]),
-        // None looks.
+        // Zero peeks.
         (9_500, "CL.THROTTLE k 4 1 1 0", [0, 5, 4, -1, 1]),
         (9_500, "CL.THROTTLE k 4 1 1 2", [0, 5, 2, -1, 3]),
         (9_500, "CL.THROTTLE k 4 1 1 5", [1, 5, 2, 3, 3]),
-        // A millisecond more is a second more, less than one is none.
+        // One more millisecond adds a second; less than a millisecond adds none.
         (9_999, "CL.THROTTLE k 4 1 1 5", [1, 5, 2, 3, 3]),
         // A negative quantity gives back.
         (9_999, "CL.THROTTLE k 4 1 1 -1", [0, 5, 3, -1, 2]),
@@ -59,8 +59,8 @@ async fn redis_cell_s_tests() {
 }
 
 #[tokio::test]
-async fn redis_cell_s_own_test_of_a_whole_life() {
-    plays(&[
+async fn redis_cell_full_lifecycle_test() {
+    assert_timeline(&[
         (0, "CL.THROTTLE user123 0 1 2 1", [0, 1, 0, -1, 2]),
         (0, "CL.THROTTLE user123 0 1 2 1", [1, 1, 0, 2, 2]),
         (2_000, "CL.THROTTLE user123 0 1 2 1", [0, 1, 0, -1, 2]),
@@ -68,10 +68,10 @@ async fn redis_cell_s_own_test_of_a_whole_life() {
     .await;
 }
 
-/// A third of a second is no whole number of nanoseconds; the answers are those of redis-cell all the same.
+/// A third of a second is not a whole number of nanoseconds; the replies still match redis-cell.
 #[tokio::test]
 async fn thirds_of_a_second() {
-    plays(&[
+    assert_timeline(&[
         (0, "CL.THROTTLE k 5 3 1 3", [0, 6, 3, -1, 1]),
         (0, "CL.THROTTLE k 5 3 1 3", [0, 6, 0, -1, 2]),
         (0, "CL.THROTTLE k 5 3 1 3", [1, 6, 0, 1, 2]),
@@ -81,8 +81,8 @@ async fn thirds_of_a_second() {
 }
 
 #[tokio::test]
-async fn errors_are_worded_as_redis_cell_words_them() {
-    let server = Server::new();
+async fn errors_match_redis_cell() {
+    let server = RespServer::new();
     let mut client = server.connect();
     let usage =
         "-Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]\r\n";
@@ -112,20 +112,20 @@ async fn errors_are_worded_as_redis_cell_words_them() {
         ),
         (
             "CL.THROTTLE k 1 1 9223372036854775807",
-            "-Cell error: Store error: a period of 9223372036854775807 s is too long: the longest is 3650 days\r\n",
+            "-Cell error: Store error: a period of 9223372036854775807 s is too long: the maximum is 3650 days\r\n",
         ),
     ] {
         client.line(line, error).await;
     }
-    // None of them took anything.
-    client.line("CL.THROTTLE k 1 1 1 0", five([0, 2, 2, -1, 0])).await;
+    // None of them consumed anything.
+    client.line("CL.THROTTLE k 1 1 1 0", five_integers([0, 2, 2, -1, 0])).await;
 }
 
 #[tokio::test]
-async fn throttlecrab_s_answers() {
-    // By its arithmetic: a token is 0.6 s; the key is forgotten (what it calls the reset) a bucket less two tokens
-    // after it is full.
-    plays(&[
+async fn throttlecrab_replies() {
+    // Throttlecrab's arithmetic: a token is 0.6 s; the key expires (its "reset") a bucket minus two tokens after it
+    // is full.
+    assert_timeline(&[
         (0, "THROTTLE user:123 10 100 60", [1, 10, 9, 5, 0]),
         (0, "THROTTLE user:123 10 100 60 9", [1, 10, 0, 10, 0]),
         (0, "THROTTLE user:123 10 100 60 1", [0, 10, 0, 10, 0]),
@@ -140,8 +140,8 @@ async fn throttlecrab_s_answers() {
 }
 
 #[tokio::test]
-async fn throttlecrab_s_errors() {
-    let server = Server::new();
+async fn throttlecrab_errors() {
+    let server = RespServer::new();
     let mut client = server.connect();
     for (line, error) in [
         ("THROTTLE k 1 1", "-ERR wrong number of arguments for 'throttle' command\r\n"),

@@ -1,17 +1,17 @@
-//! `MULTI` and `EXEC`: answered together, and no dearer to others than the same commands one by one.
+//! `MULTI` and `EXEC`: replies are sent together, and other clients are not affected more than without a transaction.
 
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
 use tokio::io::AsyncReadExt;
 
-use super::super::connection::MOST_UNSENT;
-use super::conversations::converses;
-use super::{BOUNDS, Bounds, Client, PATIENCE, Server, settle};
+use super::super::connection::MAX_UNSENT_BYTES;
+use super::protocol::assert_replies;
+use super::{LIMITS, RespClient, RespLimits, RespServer, TEST_TIMEOUT, run_until_idle};
 
 #[tokio::test]
-async fn commands_between_multi_and_exec_are_answered_together() {
-    converses(
-        &Server::new(),
+async fn exec_replies_to_queued_commands_together() {
+    assert_replies(
+        &RespServer::new(),
         &[
             ("EXEC", "-ERR EXEC without MULTI\r\n"),
             ("DISCARD", "-ERR DISCARD without MULTI\r\n"),
@@ -53,36 +53,36 @@ async fn commands_between_multi_and_exec_are_answered_together() {
 }
 
 #[tokio::test]
-async fn what_is_kept_for_exec_is_bounded() {
-    let server = Server::new();
+async fn queued_commands_are_bounded() {
+    let server = RespServer::new();
     let mut client = server.connect();
     client.line("MULTI", "+OK\r\n").await;
     for _ in 0..10_000 {
         client.line("PING", "+QUEUED\r\n").await;
     }
-    client.line("PING", "-ERR 'ping' is one too many: EXEC those before it first\r\n").await;
+    client.line("PING", "-ERR transaction too large: 'ping' is not queued and EXEC will fail\r\n").await;
     client.line("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n").await;
     client.line("PING", "+PONG\r\n").await;
 }
 
-/// A server that takes as much as one does whose settings say nothing of it.
-fn roomy() -> Server {
+/// A server with the default limits.
+fn default_limits_server() -> RespServer {
     let clock = ManualClock::new();
     let sluice = Sluice::builder().clock(clock.clone()).build().unwrap();
-    Server::within(Bounds { max_request: 1 << 20, ..BOUNDS }, sluice, None, clock)
+    RespServer::with_limits(RespLimits { max_request_size: 1 << 20, ..LIMITS }, sluice, None, clock)
 }
 
-/// Takes one of ten thousand that come back in hours; tells how far a transaction got that has this in it.
+/// Takes one of ten thousand tokens that refill in hours; measures the progress of a transaction.
 const STEP: &str = "CL.THROTTLE steps 9999 1 3600\r\n";
 
-impl Client {
-    /// How many steps there were so far.
+impl RespClient {
+    /// Number of steps so far.
     async fn steps(&mut self) -> usize {
         self.send(STEP.replace("\r\n", " 0\r\n")).await;
         let mut reply = String::new();
         while reply.matches("\r\n").count() < 6 {
             let mut some = [0; 128];
-            let read = tokio::time::timeout(PATIENCE, self.io.read(&mut some)).await.unwrap().unwrap();
+            let read = tokio::time::timeout(TEST_TIMEOUT, self.io.read(&mut some)).await.unwrap().unwrap();
             assert_ne!(read, 0, "{reply}");
             reply.push_str(str::from_utf8(&some[..read]).unwrap());
         }
@@ -92,71 +92,72 @@ impl Client {
 }
 
 /// The reply to `COMMAND DOCS`.
-async fn documentation(server: &Server) -> String {
+async fn documentation(server: &RespServer) -> String {
     let mut client = server.connect();
     client.send("COMMAND DOCS\r\nQUIT\r\n").await;
-    let text = String::from_utf8(client.rest().await).unwrap();
+    let text = String::from_utf8(client.read_to_end().await).unwrap();
     text.strip_suffix("+OK\r\n").unwrap().to_owned()
 }
 
-/// All replies of a transaction were made at once, whether or not anybody took them: a hundred megabytes for a few bytes.
+/// Regression test: all replies of a transaction were produced at once, unread: a hundred megabytes for a few
+/// bytes.
 #[tokio::test]
-async fn replies_to_exec_that_nobody_reads_are_not_made_without_end() {
-    let server = roomy();
+async fn unread_exec_replies_are_bounded() {
+    let server = default_limits_server();
     let docs = documentation(&server).await;
     let room = 4 * 1024;
     let (mut greedy, mut other) = (server.connect_with(room), server.connect());
-    // Every tenth tells how far it got.
-    let commands = (1..10_000).map(|nth| if nth % 10 == 0 { STEP } else { "COMMAND DOCS\r\n" });
+    // Every tenth command measures the progress.
+    let commands = (1..10_000).map(|index| if index % 10 == 0 { STEP } else { "COMMAND DOCS\r\n" });
     greedy.send(format!("MULTI\r\n{}", commands.collect::<String>())).await;
-    settle().await;
+    run_until_idle().await;
     greedy.send("EXEC\r\n").await;
-    settle().await;
+    run_until_idle().await;
     let steps = other.steps().await;
     let made = steps * 9 * docs.len();
-    assert!((MOST_UNSENT / 2..MOST_UNSENT + 10 * docs.len() + room).contains(&made), "{made} bytes");
-    settle().await;
-    assert_eq!(other.steps().await, steps, "it waits");
-    // Once it reads, it goes on.
-    let mut taken = vec![0; MOST_UNSENT];
+    assert!((MAX_UNSENT_BYTES / 2..MAX_UNSENT_BYTES + 10 * docs.len() + room).contains(&made), "{made} bytes");
+    run_until_idle().await;
+    assert_eq!(other.steps().await, steps, "the transaction waits");
+    // Once the client reads, the transaction continues.
+    let mut taken = vec![0; MAX_UNSENT_BYTES];
     greedy.io.read_exact(&mut taken).await.unwrap();
-    settle().await;
+    run_until_idle().await;
     assert!(other.steps().await > steps);
 }
 
-/// A transaction had its thread for as long as it took, though all its replies found room.
+/// Regression test: a transaction occupied its thread until its end if all replies had room.
 #[tokio::test]
-async fn others_are_answered_while_exec_runs() {
-    let server = roomy();
+async fn exec_yields_to_other_connections() {
+    let server = default_limits_server();
     let (mut busy, mut other) = (server.connect(), server.connect());
     busy.send(format!("MULTI\r\n{}", STEP.repeat(9_999))).await;
-    settle().await;
+    run_until_idle().await;
     assert_eq!(other.steps().await, 0);
     busy.send("EXEC\r\n").await;
     let steps = other.steps().await;
-    assert!((1..5_000).contains(&steps), "{steps} steps before the other was answered");
-    settle().await;
+    assert!((1..5_000).contains(&steps), "{steps} steps before the other client got a reply");
+    run_until_idle().await;
     assert_eq!(other.steps().await, 9_999);
 }
 
 #[tokio::test]
-async fn who_reads_late_gets_the_whole_answer_and_what_follows_it() {
-    let server = Server::new();
+async fn a_slow_reader_gets_all_exec_replies() {
+    let server = RespServer::new();
     let docs = documentation(&server).await;
-    let pairs = 2 * MOST_UNSENT / docs.len();
-    let commands: String = (0..pairs).map(|nth| format!("COMMAND DOCS\r\nECHO {nth:05}\r\n")).collect();
-    let answers: String = (0..pairs).map(|nth| format!("{docs}$5\r\n{nth:05}\r\n")).collect();
+    let pairs = 2 * MAX_UNSENT_BYTES / docs.len();
+    let commands: String = (0..pairs).map(|index| format!("COMMAND DOCS\r\nECHO {index:05}\r\n")).collect();
+    let replies: String = (0..pairs).map(|index| format!("{docs}$5\r\n{index:05}\r\n")).collect();
     let queued = format!("+OK\r\n{}", "+QUEUED\r\n".repeat(2 * pairs));
-    let expected = format!("*{}\r\n{answers}+PONG\r\n+OK\r\n*0\r\n", 2 * pairs);
+    let expected = format!("*{}\r\n{replies}+PONG\r\n+OK\r\n*0\r\n", 2 * pairs);
     for closes in [false, true] {
         let mut client = server.connect_with(64 * 1024);
         client.send(format!("MULTI\r\n{commands}")).await;
         client.expect(&queued).await;
         client.send("EXEC\r\nPING\r\nMULTI\r\nEXEC\r\n").await;
-        settle().await;
+        run_until_idle().await;
         if closes {
             server.closing.send(()).unwrap();
-            assert!(client.rest().await == expected.as_bytes());
+            assert!(client.read_to_end().await == expected.as_bytes());
         } else {
             client.expect(&expected).await;
             client.line("PING", "+PONG\r\n").await;

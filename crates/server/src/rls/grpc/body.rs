@@ -1,4 +1,4 @@
-//! The body of an answer: one message and its trailers, or whatever else is answered.
+//! gRPC response body: one message with trailers, or another response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,55 +11,57 @@ use tonic::Status;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// The length of what stands before each message: whether it is compressed, and how long it is.
-pub(super) const PREFIX: usize = 5;
+/// Length of the message prefix: compression flag and message length.
+pub(super) const PREFIX_BYTES: usize = 5;
 
-/// The body of an answer.
+/// Body of a response.
 #[derive(Default)]
-pub(crate) enum AnswerBody {
-    /// Nothing, or nothing more.
+pub(crate) enum GrpcBody {
+    /// Empty or finished.
     #[default]
     Empty,
-    /// A message, and after it the trailers that say it was all.
+    /// A message, followed by OK trailers.
     Message(Bytes),
-    /// Those trailers.
+    /// The OK trailers.
     Trailers,
-    /// Text, to whoever does not speak gRPC.
+    /// Text for clients that do not speak gRPC.
     Text(&'static str),
-    /// What tonic answers, and when to end it where it waits for more.
+    /// A response of tonic, and the future that ends it on shutdown.
     Tonic(tonic::body::Body, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-/// An answer of one message.
-pub(crate) fn answer(message: &impl Message) -> Response<AnswerBody> {
+/// A response with one message.
+pub(crate) fn message_response(message: &impl Message) -> Response<GrpcBody> {
     let length = message.encoded_len();
-    // Longer than a message of gRPC can be is longer than what any request can ask for.
-    let Ok(told) = u32::try_from(length) else { return refuse(Status::internal("the answer is too long")) };
-    let mut bytes = BytesMut::with_capacity(PREFIX + length);
+    // Longer than a gRPC message can be; no valid request causes this.
+    let Ok(prefix_length) = u32::try_from(length) else {
+        return error_response(Status::internal("the response is too long"));
+    };
+    let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + length);
     bytes.put_u8(0);
-    bytes.put_u32(told);
+    bytes.put_u32(prefix_length);
     if let Err(error) = message.encode(&mut bytes) {
-        return refuse(Status::internal(error.to_string()));
+        return error_response(Status::internal(error.to_string()));
     }
-    let mut response = Response::new(AnswerBody::Message(bytes.freeze()));
+    let mut response = Response::new(GrpcBody::Message(bytes.freeze()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }
 
-/// An answer that only says what is wrong.
-pub(crate) fn refuse(status: Status) -> Response<AnswerBody> {
+/// A response with only a gRPC status.
+pub(crate) fn error_response(status: Status) -> Response<GrpcBody> {
     status.into_http()
 }
 
-/// An answer to whoever does not speak gRPC.
-pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::Text(text));
+/// A response to clients that do not speak gRPC.
+pub(crate) fn text_response(status: StatusCode, text: &'static str) -> Response<GrpcBody> {
+    let mut response = Response::new(GrpcBody::Text(text));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }
 
-impl Body for AnswerBody {
+impl Body for GrpcBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -70,11 +72,11 @@ impl Body for AnswerBody {
                 return frame;
             }
             *self = Self::Empty;
-            return Poll::Ready(Some(Ok(Frame::trailers(no_more()))));
+            return Poll::Ready(Some(Ok(Frame::trailers(unavailable_trailers()))));
         }
         let (frame, next) = match std::mem::take(&mut *self) {
             Self::Message(bytes) => (Frame::data(bytes), Self::Trailers),
-            Self::Trailers => (Frame::trailers(all_is_well()), Self::Empty),
+            Self::Trailers => (Frame::trailers(ok_trailers()), Self::Empty),
             Self::Text(text) => (Frame::data(Bytes::from_static(text.as_bytes())), Self::Empty),
             Self::Empty | Self::Tonic(..) => return Poll::Ready(None),
         };
@@ -94,18 +96,18 @@ impl Body for AnswerBody {
         match self {
             Self::Tonic(body, _) => body.size_hint(),
             Self::Text(text) => SizeHint::with_exact(text.len() as u64),
-            // Its trailers come after it: no length is told.
+            // Trailers follow: no length is known.
             Self::Message(_) | Self::Trailers | Self::Empty => SizeHint::default(),
         }
     }
 }
 
-fn all_is_well() -> HeaderMap {
+fn ok_trailers() -> HeaderMap {
     trailers("0")
 }
 
-/// The server goes away: ask another.
-fn no_more() -> HeaderMap {
+/// Trailers for shutdown: the client should retry elsewhere.
+fn unavailable_trailers() -> HeaderMap {
     trailers("14")
 }
 

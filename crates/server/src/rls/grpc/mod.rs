@@ -1,13 +1,13 @@
-//! gRPC itself, for calls of one message and one answer.
+//! Minimal gRPC implementation for unary calls.
 //!
-//! tonic would do, and does for health and reflection; but it boxes the call, the stream of messages and
-//! the body. Decisions are made a hundred thousand times a second, and are small: what carries them counts.
+//! tonic would work, and serves health and reflection; but it boxes the call, the message stream and the body.
+//! Decisions are small and happen a hundred thousand times a second, so this overhead counts.
 
 mod body;
-mod deadline;
 mod message;
+mod timeout;
 
-pub(crate) use body::AnswerBody;
-pub(super) use body::{answer, plain, refuse};
-pub(super) use deadline::timeout;
-pub(super) use message::Receiving;
+pub(crate) use body::GrpcBody;
+pub(super) use body::{error_response, message_response, text_response};
+pub(super) use message::MessageReader;
+pub(super) use timeout::grpc_timeout;

@@ -1,4 +1,4 @@
-//! A real Envoy with its rate limit filter, asking us.
+//! A real Envoy with its rate limit filter as the client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use hyper_util::rt::TokioIo;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Attribute, AttributeMap, OnLimit, Reply, ReplyBody, Request as RuleRequest, Rule};
-use sluicegate_http::HeaderStyle;
-use sluicegate_testkit::servers::{Asking, Envoy, Service};
+use sluicegate_http_adapter::HeaderStyle;
+use sluicegate_testkit::servers::{Envoy, EnvoyConfig, RateLimitEndpoint};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::support::{HANGING, Setup, accept, listen, per_minute, rule};
+use super::support::{RlsTestSetup, TEST_TIMEOUT, accept, listen, per_minute, rule};
 
-/// What Envoy asks about: paths, apart.
+/// The ratelimit configuration: paths counted separately.
 const FILE: &str = "
 domain: files
 descriptors:
@@ -33,19 +33,19 @@ descriptors:
   rate_limit: {unit: hour, requests_per_unit: 0}
 ";
 
-/// What an upstream was asked.
-struct Upstream {
+/// An upstream that counts its requests.
+struct CountingUpstream {
     address: SocketAddr,
-    asked: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
     serving: JoinHandle<()>,
 }
 
-impl Upstream {
+impl CountingUpstream {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&asked);
+        let requests = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&requests);
         let serving = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
@@ -57,41 +57,41 @@ impl Upstream {
                 connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), hello));
             }
         });
-        Self { address, asked, serving }
+        Self { address, requests, serving }
     }
 
-    fn asked(&self) -> u64 {
-        self.asked.load(Ordering::Relaxed)
+    fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Upstream {
+impl Drop for CountingUpstream {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-/// An answer to a client of Envoy.
-struct Answer {
+/// A response to a client of Envoy.
+struct EnvoyResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl EnvoyResponse {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 }
 
-/// An Envoy before this upstream that asks us, and lets pass what it cannot ask about.
-fn asking(domain: &'static str, upstream: &Upstream, ours: SocketAddr) -> Asking {
-    let service = Service::Tcp(ours);
-    Asking { upstream: upstream.address, domain, service, secret: None, deny: false, more: "" }
+/// An Envoy in front of this upstream that calls us, and fails open.
+fn envoy_config(domain: &'static str, upstream: &CountingUpstream, rls_address: SocketAddr) -> EnvoyConfig {
+    let service = RateLimitEndpoint::Tcp(rls_address);
+    EnvoyConfig { upstream: upstream.address, domain, service, secret: None, failure_mode_deny: false, extra_yaml: "" }
 }
 
-async fn get(address: SocketAddr, path: &str) -> Answer {
-    let asked = async {
+async fn get(address: SocketAddr, path: &str) -> EnvoyResponse {
+    let call = async {
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         let connection = tokio::spawn(connection);
@@ -99,9 +99,9 @@ async fn get(address: SocketAddr, path: &str) -> Answer {
         let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         connection.abort();
-        Answer { status: parts.status, headers: parts.headers, body }
+        EnvoyResponse { status: parts.status, headers: parts.headers, body }
     };
-    timeout(HANGING, asked).await.unwrap()
+    timeout(TEST_TIMEOUT, call).await.unwrap()
 }
 
 async fn statuses(address: SocketAddr, path: &str, times: usize) -> Vec<u16> {
@@ -113,12 +113,12 @@ async fn statuses(address: SocketAddr, path: &str, times: usize) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn it_admits_and_limits_by_the_references_files() {
-    let upstream = Upstream::start().await;
-    let setup = Setup { file: Some(FILE), style: HeaderStyle::X, ..Setup::default() };
+async fn envoy_limits_by_ratelimit_files() {
+    let upstream = CountingUpstream::start().await;
+    let setup = RlsTestSetup { file: Some(FILE), style: HeaderStyle::X, ..RlsTestSetup::default() };
     let (rls, _) = setup.service(ManualClock::new().into()).await;
-    let (ours, serving) = listen(rls).await;
-    let envoy = Envoy::start(&asking("files", &upstream, ours)).unwrap();
+    let (rls_address, serving) = listen(rls).await;
+    let envoy = Envoy::start(&envoy_config("files", &upstream, rls_address)).unwrap();
     let first = get(envoy.address(), "/a").await;
     assert_eq!((first.status, first.body.as_ref()), (StatusCode::OK, b"hello".as_slice()));
     assert_eq!((first.header("x-ratelimit-limit"), first.header("x-ratelimit-remaining")), (Some("3"), Some("2")));
@@ -131,13 +131,13 @@ async fn it_admits_and_limits_by_the_references_files() {
     assert!((1..=3_600).contains(&wait), "{wait}");
     assert_eq!(statuses(envoy.address(), "/b", 1).await, [200]);
     assert_eq!(statuses(envoy.address(), "/closed", 2).await, [429, 429]);
-    assert_eq!(upstream.asked(), 4);
+    assert_eq!(upstream.requests(), 4);
     serving.abort();
 }
 
 #[tokio::test]
-async fn it_shows_a_rules_own_reply() {
-    let upstream = Upstream::start().await;
+async fn envoy_sends_the_rule_reply() {
+    let upstream = CountingUpstream::start().await;
     let reply = Reply::Refuse {
         status: 429,
         body: Some(ReplyBody::Json(r#"{"busy":true}"#.to_owned())),
@@ -145,9 +145,9 @@ async fn it_shows_a_rules_own_reply() {
     };
     let on_limit = OnLimit { reply: Some(reply), ..OnLimit::default() };
     let rules = vec![Rule { on_limit, ..rule("total", per_minute(1)) }];
-    let (rls, _) = Setup { rules, ..Setup::default() }.service(ManualClock::new().into()).await;
-    let (ours, serving) = listen(rls).await;
-    let envoy = Envoy::start(&asking("edge", &upstream, ours)).unwrap();
+    let (rls, _) = RlsTestSetup { rules, ..RlsTestSetup::default() }.service(ManualClock::new().into()).await;
+    let (rls_address, serving) = listen(rls).await;
+    let envoy = Envoy::start(&envoy_config("edge", &upstream, rls_address)).unwrap();
     assert_eq!(statuses(envoy.address(), "/a", 1).await, [200]);
     let refused = get(envoy.address(), "/a").await;
     assert_eq!(
@@ -158,71 +158,78 @@ async fn it_shows_a_rules_own_reply() {
     serving.abort();
 }
 
-/// Hits as the route says: two for each request.
+/// Hits set by the route: two per request.
 #[tokio::test]
-async fn it_spends_hits() {
-    let upstream = Upstream::start().await;
-    let setup = Setup { file: Some(FILE), ..Setup::default() };
+async fn envoy_spends_hits() {
+    let upstream = CountingUpstream::start().await;
+    let setup = RlsTestSetup { file: Some(FILE), ..RlsTestSetup::default() };
     let (rls, _) = setup.service(ManualClock::new().into()).await;
-    let (ours, serving) = listen(rls).await;
-    let envoy = Envoy::start(&Asking { more: "hits_addend: {number: 2}", ..asking("files", &upstream, ours) }).unwrap();
+    let (rls_address, serving) = listen(rls).await;
+    let envoy = Envoy::start(&EnvoyConfig {
+        extra_yaml: "hits_addend: {number: 2}",
+        ..envoy_config("files", &upstream, rls_address)
+    })
+    .unwrap();
     assert_eq!(statuses(envoy.address(), "/a", 2).await, [200, 429]);
     assert_eq!(statuses(envoy.address(), "/b", 2).await, [200, 429]);
     serving.abort();
 }
 
-/// Hits that Envoy gives back when a request has ended: what it has spent first is there again.
+/// Hits refunded by Envoy at the end of a request become available again.
 #[tokio::test]
-async fn it_gives_hits_back() {
-    let upstream = Upstream::start().await;
-    let setup = Setup { file: Some(FILE), style: HeaderStyle::X, ..Setup::default() };
+async fn envoy_refunds_hits() {
+    let upstream = CountingUpstream::start().await;
+    let setup = RlsTestSetup { file: Some(FILE), style: HeaderStyle::X, ..RlsTestSetup::default() };
     let (rls, sluice) = setup.service(ManualClock::new().into()).await;
-    let (ours, serving) = listen(rls).await;
+    let (rls_address, serving) = listen(rls).await;
     let more = "hits_addend: {number: 2}
                     - actions:
                       - request_headers: {header_name: \":path\", descriptor_key: path}
                       hits_addend: {number: 2, is_negative_hits: true}
                       apply_on_stream_done: true";
-    let envoy = Envoy::start(&Asking { more, ..asking("files", &upstream, ours) }).unwrap();
+    let envoy =
+        Envoy::start(&EnvoyConfig { extra_yaml: more, ..envoy_config("files", &upstream, rls_address) }).unwrap();
     for _ in 0..4 {
-        let answer = get(envoy.address(), "/a").await;
-        assert_eq!((answer.status, answer.header("x-ratelimit-remaining")), (StatusCode::OK, Some("1")));
+        let response = get(envoy.address(), "/a").await;
+        assert_eq!((response.status, response.header("x-ratelimit-remaining")), (StatusCode::OK, Some("1")));
         let given_back = async {
-            while left(&sluice, "/a") < 3 {
+            while remaining(&sluice, "/a") < 3 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(HANGING, given_back).await.unwrap();
+        timeout(TEST_TIMEOUT, given_back).await.unwrap();
     }
     serving.abort();
 }
 
-/// What is left to a path.
-fn left(sluice: &Sluice, path: &str) -> u64 {
+/// Remaining quota of a path.
+fn remaining(sluice: &Sluice, path: &str) -> u64 {
     let attributes = AttributeMap::new().with(Attribute::custom("descriptor"), format!("path={path}"));
-    let look = RuleRequest::new("", "").with_cost(0).with_attributes(&attributes);
+    let peek = RuleRequest::new("", "").with_cost(0).with_attributes(&attributes);
     let rule = &sluice.rules()[0].name;
-    let outcome = sluice.decide_named(rule, &look).unwrap();
-    outcome.decisions().map(|(_, said)| said.decision.status.remaining).next().unwrap()
+    let outcome = sluice.decide_named(rule, &peek).unwrap();
+    outcome.decisions().map(|(_, checked)| checked.decision.status.remaining).next().unwrap()
 }
 
-/// Without us, Envoy refuses if it was told to; with us again, it goes on where we stood.
+/// Without us, Envoy refuses if configured so; after our return, it continues with the same counts.
 #[tokio::test]
-async fn it_lives_through_our_absence() {
-    let upstream = Upstream::start().await;
-    let setup = Setup { file: Some(FILE), ..Setup::default() };
+async fn envoy_survives_a_server_restart() {
+    let upstream = CountingUpstream::start().await;
+    let setup = RlsTestSetup { file: Some(FILE), ..RlsTestSetup::default() };
     let (rls, _) = setup.service(ManualClock::new().into()).await;
-    let (ours, serving) = listen(rls.clone()).await;
-    let open = Envoy::start(&asking("files", &upstream, ours)).unwrap();
-    let closed = Envoy::start(&Asking { deny: true, ..asking("files", &upstream, ours) }).unwrap();
+    let (rls_address, serving) = listen(rls.clone()).await;
+    let open = Envoy::start(&envoy_config("files", &upstream, rls_address)).unwrap();
+    let closed =
+        Envoy::start(&EnvoyConfig { failure_mode_deny: true, ..envoy_config("files", &upstream, rls_address) })
+            .unwrap();
     assert_eq!(statuses(open.address(), "/a", 1).await, [200]);
     assert_eq!(statuses(closed.address(), "/a", 1).await, [200]);
     serving.abort();
     let _ = serving.await;
     assert_eq!(statuses(open.address(), "/a", 5).await, [200; 5]);
     assert_eq!(statuses(closed.address(), "/a", 3).await, [500; 3]);
-    let again = tokio::spawn(accept(TcpListener::bind(ours).await.unwrap(), rls));
-    // Two of the three were spent before. Envoy may need a moment to notice.
+    let again = tokio::spawn(accept(TcpListener::bind(rls_address).await.unwrap(), rls));
+    // Two of the three were spent before. Envoy may need some time to reconnect.
     let mut recovered = Vec::new();
     let all = async {
         while recovered.len() < 2 {
@@ -234,7 +241,7 @@ async fn it_lives_through_our_absence() {
             }
         }
     };
-    timeout(HANGING, all).await.unwrap();
+    timeout(TEST_TIMEOUT, all).await.unwrap();
     assert_eq!(recovered, [200, 429]);
     assert_eq!(statuses(open.address(), "/b", 4).await, [200, 200, 200, 429]);
     again.abort();

@@ -11,21 +11,21 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
-use super::support::{HANGING, Served, serve};
+use super::support::{RlsTestServer, TEST_TIMEOUT, serve};
 
 const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
 
-async fn channel(served: &Served) -> tonic::transport::Channel {
+async fn channel(served: &RlsTestServer) -> tonic::transport::Channel {
     tonic::transport::Channel::from_shared(format!("http://{}", served.address)).unwrap().connect().await.unwrap()
 }
 
-async fn health(served: &Served, service: &str) -> Result<HealthCheckResponse, tonic::Status> {
-    let asked = HealthCheckRequest { service: service.to_owned() };
-    Ok(HealthClient::new(channel(served).await).check(asked).await?.into_inner())
+async fn health(served: &RlsTestServer, service: &str) -> Result<HealthCheckResponse, tonic::Status> {
+    let request = HealthCheckRequest { service: service.to_owned() };
+    Ok(HealthClient::new(channel(served).await).check(request).await?.into_inner())
 }
 
 #[tokio::test]
-async fn it_is_healthy_under_the_names_that_clients_know() {
+async fn health_is_reported_for_all_service_names() {
     let served = serve([]).await;
     for name in ["", "ratelimit", SERVICE] {
         assert_eq!(health(&served, name).await.unwrap().status(), ServingStatus::Serving, "{name}");
@@ -35,11 +35,11 @@ async fn it_is_healthy_under_the_names_that_clients_know() {
 }
 
 #[tokio::test]
-async fn clients_hear_that_it_drains() {
+async fn watchers_see_draining() {
     let served = serve([]).await;
-    let asked = HealthCheckRequest { service: "ratelimit".to_owned() };
-    let mut watch = HealthClient::new(channel(&served).await).watch(asked).await.unwrap().into_inner();
-    let mut next = async || timeout(HANGING, watch.message()).await.unwrap().unwrap().unwrap().status();
+    let request = HealthCheckRequest { service: "ratelimit".to_owned() };
+    let mut watch = HealthClient::new(channel(&served).await).watch(request).await.unwrap().into_inner();
+    let mut next = async || timeout(TEST_TIMEOUT, watch.message()).await.unwrap().unwrap().unwrap().status();
     assert_eq!(next().await, ServingStatus::Serving);
     served.rls.drain().await;
     assert_eq!(next().await, ServingStatus::NotServing);
@@ -49,22 +49,23 @@ async fn clients_hear_that_it_drains() {
     assert_eq!(served.rls.healthcheck().status(), StatusCode::INTERNAL_SERVER_ERROR);
 }
 
-async fn reflect(served: &Served, asked: MessageRequest) -> MessageResponse {
-    let request = ServerReflectionRequest { host: String::new(), message_request: Some(asked) };
+async fn reflect(served: &RlsTestServer, message: MessageRequest) -> MessageResponse {
+    let request = ServerReflectionRequest { host: String::new(), message_request: Some(message) };
     let mut client = ServerReflectionClient::new(channel(served).await);
     let stream = tokio_stream_once(request);
-    let mut answers = client.server_reflection_info(stream).await.unwrap().into_inner();
-    let answer: ServerReflectionResponse = timeout(HANGING, answers.message()).await.unwrap().unwrap().unwrap();
-    answer.message_response.unwrap()
+    let mut responses = client.server_reflection_info(stream).await.unwrap().into_inner();
+    let response: ServerReflectionResponse =
+        timeout(TEST_TIMEOUT, responses.message()).await.unwrap().unwrap().unwrap();
+    response.message_response.unwrap()
 }
 
-/// A stream of one.
+/// A stream of one item.
 fn tokio_stream_once<T: Send + 'static>(item: T) -> impl tonic::IntoStreamingRequest<Message = T> {
     tonic::Request::new(futures_util::stream::once(async move { item }))
 }
 
 #[tokio::test]
-async fn it_describes_itself() {
+async fn reflection_v1_describes_the_service() {
     let served = serve([]).await;
     let MessageResponse::ListServicesResponse(listed) =
         reflect(&served, MessageRequest::ListServices(String::new())).await
@@ -75,22 +76,22 @@ async fn it_describes_itself() {
     names.sort_unstable();
     assert_eq!(names, [SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"]);
     for symbol in [SERVICE, "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor", "google.protobuf.Struct"] {
-        let answer = reflect(&served, MessageRequest::FileContainingSymbol(symbol.to_owned())).await;
-        assert!(matches!(answer, MessageResponse::FileDescriptorResponse(_)), "{symbol}");
+        let response = reflect(&served, MessageRequest::FileContainingSymbol(symbol.to_owned())).await;
+        assert!(matches!(response, MessageResponse::FileDescriptorResponse(_)), "{symbol}");
     }
 }
 
 #[tokio::test]
-async fn it_describes_itself_to_older_clients_too() {
+async fn reflection_v1alpha_describes_the_service() {
     use tonic_reflection::pb::v1alpha;
     let served = serve([]).await;
-    let asked = v1alpha::server_reflection_request::MessageRequest::ListServices(String::new());
-    let request = v1alpha::ServerReflectionRequest { host: String::new(), message_request: Some(asked) };
+    let message = v1alpha::server_reflection_request::MessageRequest::ListServices(String::new());
+    let request = v1alpha::ServerReflectionRequest { host: String::new(), message_request: Some(message) };
     let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(channel(&served).await);
-    let mut answers = client.server_reflection_info(tokio_stream_once(request)).await.unwrap().into_inner();
-    let answer = timeout(HANGING, answers.message()).await.unwrap().unwrap().unwrap();
+    let mut responses = client.server_reflection_info(tokio_stream_once(request)).await.unwrap().into_inner();
+    let response = timeout(TEST_TIMEOUT, responses.message()).await.unwrap().unwrap().unwrap();
     let Some(v1alpha::server_reflection_response::MessageResponse::ListServicesResponse(listed)) =
-        answer.message_response
+        response.message_response
     else {
         panic!("no list")
     };

@@ -1,20 +1,20 @@
-//! The same decisions as JSON.
+//! The JSON variant.
 
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use super::support::{MAX_REQUEST, Served, per_minute, rule, serve, serve_file};
+use super::support::{MAX_REQUEST, RlsTestServer, per_minute, rule, serve, serve_file};
 
-async fn post(served: &Served, body: impl Into<Bytes>) -> (StatusCode, String, String) {
-    let (parts, body) = served.rls.json(body.into()).await.into_parts();
+async fn post(served: &RlsTestServer, body: impl Into<Bytes>) -> (StatusCode, String, String) {
+    let (parts, body) = served.rls.handle_json(body.into()).await.into_parts();
     let kind = parts.headers["content-type"].to_str().unwrap().to_owned();
     (parts.status, kind, String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap())
 }
 
 #[tokio::test]
-async fn a_request_is_decided_and_answered_as_json() {
+async fn json_requests_are_decided() {
     let served = serve_file(
         "
 domain: edge
@@ -24,36 +24,36 @@ descriptors:
 ",
     )
     .await;
-    let asked = r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "path", "value": "/a"}]}]}"#;
+    let request = r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "path", "value": "/a"}]}]}"#;
     for (expected, code) in [(StatusCode::OK, "OK"), (StatusCode::TOO_MANY_REQUESTS, "OVER_LIMIT")] {
-        let (status, kind, body) = post(&served, asked).await;
+        let (status, kind, body) = post(&served, request).await;
         assert_eq!((status, kind.as_str()), (expected, "application/json"));
         let body: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(body["overallCode"], code);
-        let told = &body["statuses"][0];
-        // None left: what has its usual value is left out.
-        assert_eq!((&told["code"], &told["limitRemaining"]), (&json!(code), &Value::Null));
-        assert_eq!(told["currentLimit"], json!({"name": "per-path", "requestsPerUnit": 1, "unit": "HOUR"}));
-        assert!(told["durationUntilReset"].as_str().unwrap().ends_with('s'));
+        let status_json = &body["statuses"][0];
+        // None remaining: default values are omitted.
+        assert_eq!((&status_json["code"], &status_json["limitRemaining"]), (&json!(code), &Value::Null));
+        assert_eq!(status_json["currentLimit"], json!({"name": "per-path", "requestsPerUnit": 1, "unit": "HOUR"}));
+        assert!(status_json["durationUntilReset"].as_str().unwrap().ends_with('s'));
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_decided_is_refused_with_a_reason() {
+async fn invalid_json_requests_are_refused_with_a_reason() {
     let served = serve([rule("total", per_minute(1))]).await;
     let long = format!(r#"{{"domain": "{}"}}"#, "x".repeat(MAX_REQUEST));
     for (body, expected) in [
-        ("", "this is no RateLimitRequest"),
+        ("", "invalid RateLimitRequest"),
         ("{}", "the domain is empty"),
-        (r#"{"domain": "edge"}"#, "there are no descriptors"),
+        (r#"{"domain": "edge"}"#, "no descriptors"),
         (r#"{"domain": "edge", "descriptors": [{}]}"#, "descriptor 1 has no entries"),
         (r#"{"domain": "edge", "descriptors": [{"entries": [{"value": "b"}]}]}"#, "without a key"),
         (
             r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "a"}], "limit": {"requestsPerUnit": 1}}]}"#,
-            "a unit that is unknown",
+            "the unknown unit 0",
         ),
         (r#"{"domian": "edge"}"#, "unknown field `domian`"),
-        (&long, "the most are 65536"),
+        (&long, "the maximum is 65536"),
     ] {
         let (status, kind, text) = post(&served, body.to_owned()).await;
         assert_eq!((status, kind.as_str()), (StatusCode::BAD_REQUEST, "text/plain; charset=utf-8"));

@@ -1,13 +1,13 @@
-//! The service over real sockets, asked by tonic's client.
+//! The service over real sockets, called by tonic's client.
 
 mod bad_input;
 mod configured;
+mod delays;
 mod envoy;
 mod health;
 mod json;
+mod limit_counters;
 mod overrides;
-mod pauses;
 mod rules;
 mod secret;
 mod support;
-mod tallied;
