@@ -1,4 +1,4 @@
-//! A gateway from its settings to its end.
+//! Lifecycle of a gateway: open, start, statistics, shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,71 +9,71 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sluicegate_config::settings::{self, Settings};
-use sluicegate_door::{DoorError, DoorHandle, Doorway, FrontDoor};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http::Renderer;
-use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Idle, ListenError, Process, Report, Socket, Stop, Tell, Threads, cores,
-    reload_certificates, spread, watch_certificates,
+use sluicegate_http_adapter::Renderer;
+use sluicegate_listener::{ConnectionLimits, LimitedListener, ListenerError, ListenerHandle};
+use sluicegate_net::{
+    Acceptor, AcceptorError, CertificateError, DrainReport, IdleStrategy, ListenError, OperatorLog, Process, Shutdown,
+    Socket, WorkerThreads, assign_sockets, default_threads, reload_certificates, watch_certificates,
 };
 use thiserror::Error;
 
+use crate::affinity::WorkerRegistry;
+use crate::context::GatewayContext;
+use crate::counters::CounterRegistry;
 use crate::identity::{self, IdentityError};
 use crate::log::{AccessLog, LogError};
-use crate::neighbours::Neighbours;
-use crate::places;
 use crate::route::{RouteError, Router};
-use crate::shared::Shared;
-use crate::tally::Tallies;
-use crate::thread::Thread;
+use crate::route_targets;
 use crate::upstream::{UpstreamError, UpstreamStatus, Upstreams};
+use crate::worker::Worker;
 
-/// How long idle connections are kept when the gateway stops, for requests that are on their way.
-const PARTING: Duration = Duration::from_secs(1);
+/// Time that idle connections stay open during shutdown, for requests that are on their way.
+const DRAIN_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a gateway cannot run.
+/// Error that prevents a gateway from running.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// Routes that cannot be.
+    /// Invalid routes.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// An upstream that cannot be.
+    /// An invalid upstream.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    /// Clients that cannot be told apart as asked for.
+    /// Invalid client identification settings.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// Bounds that make no sense.
+    /// Invalid connection limits.
     #[error(transparent)]
-    Door(#[from] DoorError),
-    /// An address that cannot be listened at.
+    Limits(#[from] ListenerError),
+    /// An address that cannot be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// A way in that cannot be.
+    /// An invalid TLS or PROXY protocol setting.
     #[error(transparent)]
-    Entrance(#[from] EntranceError),
+    Acceptor(#[from] AcceptorError),
     /// An access log that cannot be written.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A thread that cannot be had.
+    /// A thread that cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// A gateway that listens, and does not serve yet.
+/// A gateway with bound sockets that does not serve yet.
 pub struct Gateway {
-    shared: Arc<Shared>,
-    doorway: Doorway,
-    /// For each listener of the settings, its sockets and what stands behind them.
-    listeners: Vec<(Vec<Socket>, Arc<Entrance>)>,
+    context: Arc<GatewayContext>,
+    connection_limits: ConnectionLimits,
+    /// The sockets and the acceptor of each configured listener.
+    listeners: Vec<(Vec<Socket>, Arc<Acceptor>)>,
     threads: NonZeroUsize,
 }
 
 impl Gateway {
-    /// Opens a gateway as the settings say: its sockets are open, and everything that can be wrong is found.
-    /// `base` is the folder that files are looked up from.
+    /// Opens a gateway: binds its sockets and reports all configuration errors. Relative file names start at
+    /// `base`.
     pub fn open(
         settings: &Settings,
         gateway: &settings::Gateway,
@@ -82,23 +82,24 @@ impl Gateway {
         process: &mut Process,
     ) -> Result<Self, GatewayError> {
         let clock: ClockHandle = sluice.clock().clone();
-        let doorway = doorway(gateway, &clock)?;
+        let limits = connection_limits(gateway, &clock)?;
         let upstreams = Upstreams::new(&gateway.upstreams, base, &clock)?;
         let forwarding = identity::forwarding(gateway);
-        let entrances = gateway.listen.iter().map(|it| Entrance::new(it, forwarding.trusted(), base).map(Arc::new));
-        let entrances = entrances.collect::<Result<Vec<_>, _>>()?;
-        let threads = gateway.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(cores);
-        let shared = Arc::new(Shared {
+        let acceptors = gateway.listen.iter().map(|it| Acceptor::new(it, forwarding.trusted(), base).map(Arc::new));
+        let acceptors = acceptors.collect::<Result<Vec<_>, _>>()?;
+        let threads =
+            gateway.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(default_threads);
+        let context = Arc::new(GatewayContext {
             router: Router::new(&gateway.routes)?,
-            places: places::of(gateway, &upstreams),
+            route_targets: route_targets::build(gateway, &upstreams),
             renderer: Renderer::new(settings.headers),
             sources: identity::attributes(gateway, base, &clock)?,
-            workers: doorway.workers(),
-            log: gateway.access_log.as_ref().map(AccessLog::open).transpose()?,
+            in_flight_limit: limits.in_flight_limit(),
+            access_log: gateway.access_log.as_ref().map(AccessLog::open).transpose()?,
             timeouts: gateway.timeouts,
-            neighbours: Neighbours::new(threads.get()),
-            tallies: Tallies::default(),
-            longest_head: gateway.max_head as usize,
+            worker_registry: WorkerRegistry::new(threads.get()),
+            counters: CounterRegistry::default(),
+            max_head_bytes: gateway.max_header_size as usize,
             forwarding,
             clock,
             sluice,
@@ -106,150 +107,161 @@ impl Gateway {
         });
         let addresses: Vec<SocketAddr> = gateway.listen.iter().map(|listener| listener.address).collect();
         let sockets = process.listen(&addresses, threads)?;
-        Ok(Self { shared, doorway, listeners: sockets.into_iter().zip(entrances).collect(), threads })
+        Ok(Self {
+            context,
+            connection_limits: limits,
+            listeners: sockets.into_iter().zip(acceptors).collect(),
+            threads,
+        })
     }
 
-    /// How it fares, from now on.
-    pub fn vitals(&self) -> Vitals {
-        Vitals { shared: Arc::clone(&self.shared), door: self.doorway.handle() }
+    /// Statistics handle.
+    pub fn monitor(&self) -> GatewayMonitor {
+        GatewayMonitor { context: Arc::clone(&self.context), listener: self.connection_limits.handle() }
     }
 
-    /// Serves, on threads of its own. `tell` hears what an operator should know, a line at a time.
-    pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, GatewayError> {
-        self.start_telling(Arc::new(tell))
+    /// Starts serving on worker threads. `notify` receives messages for the operator, one line at a time.
+    pub fn start(self, notify: impl Fn(&str) + Send + Sync + 'static) -> Result<GatewayHandle, GatewayError> {
+        self.start_with(Arc::new(notify))
     }
 
-    fn start_telling(self, tell: Tell) -> Result<Running, GatewayError> {
+    fn start_with(self, notify: OperatorLog) -> Result<GatewayHandle, GatewayError> {
         let addresses = self.listeners.iter().filter_map(|(sockets, _)| sockets.first()?.address()).collect();
-        let entrances: Vec<_> = self.listeners.iter().map(|(_, entrance)| Arc::clone(entrance)).collect();
-        let watching = Arc::new(Mutex::new(Some((entrances.clone(), tell))));
-        let shared = Arc::clone(&self.shared);
-        let work = move |number, doors, stopped| {
-            let shared = Arc::clone(&shared);
-            // The first thread looks after what is not done for any one client.
-            if let Some((entrances, tell)) = watching.lock().take() {
-                watch_over(&shared, &entrances, &tell);
+        let acceptors: Vec<_> = self.listeners.iter().map(|(_, acceptor)| Arc::clone(acceptor)).collect();
+        let maintained = Arc::new(Mutex::new(Some((acceptors.clone(), notify))));
+        let context = Arc::clone(&self.context);
+        let work = move |index, listeners, stopped| {
+            let context = Arc::clone(&context);
+            // The first worker thread runs the tasks that belong to no client.
+            if let Some((acceptors, notify)) = maintained.lock().take() {
+                spawn_maintenance(&context, &acceptors, &notify);
             }
-            Thread::new(shared, number).run(doors, stopped)
+            Worker::new(context, index).run(listeners, stopped)
         };
-        let threads =
-            Threads::start("gateway", spread(self.listeners, self.threads), &self.doorway, Idle::Sleeps, work);
+        let threads = WorkerThreads::start(
+            "gateway",
+            assign_sockets(self.listeners, self.threads),
+            &self.connection_limits,
+            IdleStrategy::Block,
+            work,
+        );
         let threads = threads.map_err(GatewayError::Thread)?;
-        let vitals = Vitals { shared: self.shared, door: self.doorway.handle() };
-        Ok(Running { vitals, addresses, entrances, threads })
+        let stats = GatewayMonitor { context: self.context, listener: self.connection_limits.handle() };
+        Ok(GatewayHandle { stats, addresses, acceptors, threads })
     }
 }
 
-/// Looks after servers and certificates, beside the serving.
-fn watch_over(shared: &Arc<Shared>, entrances: &[Arc<Entrance>], tell: &Tell) {
-    let of_health = Arc::clone(shared);
-    tokio::spawn(async move { of_health.upstreams.watch_health().await });
-    watch_certificates(entrances, &shared.clock, tell);
+/// Spawns health checks and certificate reload.
+fn spawn_maintenance(context: &Arc<GatewayContext>, acceptors: &[Arc<Acceptor>], notify: &OperatorLog) {
+    let health_context = Arc::clone(context);
+    tokio::spawn(async move { health_context.upstreams.run_health_checks().await });
+    watch_certificates(acceptors, &context.clock, notify);
 }
 
-/// How a gateway fares, for whoever watches over it. Clones are of the same gateway.
+/// Statistics of a gateway. Clones refer to the same gateway.
 #[derive(Clone)]
-pub struct Vitals {
-    shared: Arc<Shared>,
-    door: DoorHandle,
+pub struct GatewayMonitor {
+    context: Arc<GatewayContext>,
+    listener: ListenerHandle,
 }
 
-impl Vitals {
-    /// What has happened at the door.
-    pub const fn door(&self) -> &DoorHandle {
-        &self.door
+impl GatewayMonitor {
+    /// Statistics of the listeners.
+    pub const fn listener(&self) -> &ListenerHandle {
+        &self.listener
     }
 
-    /// How the upstreams fare.
+    /// Status of the upstreams.
     pub fn upstreams(&self) -> Vec<UpstreamStatus> {
-        self.shared.upstreams.status()
+        self.context.upstreams.status()
     }
 
-    /// Requests under way now.
-    pub fn under_way(&self) -> u64 {
-        self.shared.tallies.sum().0
+    /// Requests in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.context.counters.totals().0
     }
 
-    /// Requests answered so far, by the class of their status: 1xx first, 5xx last.
-    pub fn answered(&self) -> [u64; 5] {
-        self.shared.tallies.sum().1
+    /// Responses so far by status class: 1xx first, 5xx last.
+    pub fn responses_by_class(&self) -> [u64; 5] {
+        self.context.counters.totals().1
     }
 
-    /// Connections that have moved to another thread so far, to be nearer to their clients.
-    pub fn moved(&self) -> u64 {
-        self.shared.neighbours.moved()
+    /// Connections migrated to another worker thread so far.
+    pub fn migrated_connections(&self) -> u64 {
+        self.context.worker_registry.migrated()
     }
 
-    /// How the access log fares, if there is one: lines lost because the disk was too slow, and writes that failed.
-    pub fn log_losses(&self) -> Option<(u64, u64)> {
-        self.shared.log.as_ref().map(|log| (log.lost(), log.failures()))
+    /// Access-log lines dropped because the disk was too slow, and failed writes; `None` without a log.
+    pub fn log_stats(&self) -> Option<(u64, u64)> {
+        self.context.access_log.as_ref().map(|log| (log.dropped_lines(), log.write_errors()))
     }
 }
 
-/// A gateway that serves.
-pub struct Running {
-    vitals: Vitals,
+/// Handle of a running gateway.
+pub struct GatewayHandle {
+    stats: GatewayMonitor,
     addresses: Vec<SocketAddr>,
-    entrances: Vec<Arc<Entrance>>,
-    threads: Threads,
+    acceptors: Vec<Arc<Acceptor>>,
+    threads: WorkerThreads,
 }
 
-impl Running {
-    /// Where it listens, in the order of the settings.
+impl GatewayHandle {
+    /// Bound addresses, in the order of the settings.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// How it fares.
-    pub const fn vitals(&self) -> &Vitals {
-        &self.vitals
+    /// Statistics.
+    pub const fn stats(&self) -> &GatewayMonitor {
+        &self.stats
     }
 
-    /// The rules in force.
+    /// The active rules.
     pub fn sluice(&self) -> &Sluice {
-        &self.vitals.shared.sluice
+        &self.stats.context.sluice
     }
 
-    /// Opens the access log anew, for whoever has renamed its file.
+    /// Reopens the access log, after log rotation.
     pub fn reopen_log(&self) {
-        if let Some(log) = &self.vitals.shared.log {
+        if let Some(log) = &self.stats.context.access_log {
             log.reopen();
         }
     }
 
-    /// Reads all certificates again. Those that are bad are told of, and stay as they were.
+    /// Reloads all certificates. Invalid ones are returned as errors, and the previous certificates stay active.
     pub async fn reload_certificates(&self) -> Vec<CertificateError> {
-        reload_certificates(&self.entrances).await
+        reload_certificates(&self.acceptors).await
     }
 
-    /// Stops: nobody new is let in, requests under way are answered, and all of them are in the access log.
-    pub fn stop(self, how: Stop) -> Report {
-        let report = self.threads.end(how);
-        if let Some(log) = &self.vitals.shared.log {
-            log.end();
+    /// Stops the gateway: no new connections are accepted, requests in flight are completed, and the access log is
+    /// flushed.
+    pub fn stop(self, shutdown: Shutdown) -> DrainReport {
+        let report = self.threads.join(shutdown);
+        if let Some(log) = &self.stats.context.access_log {
+            log.close();
         }
         report
     }
 }
 
-fn doorway(gateway: &settings::Gateway, clock: &ClockHandle) -> Result<Doorway, DoorError> {
+fn connection_limits(gateway: &settings::Gateway, clock: &ClockHandle) -> Result<ConnectionLimits, ListenerError> {
     let settings::Connections { max, queue, per_client } = gateway.connections;
     let timeouts = gateway.timeouts;
-    let mut door = FrontDoor::builder()
+    let mut listener = LimitedListener::builder()
         .max_connections(max as usize)
         .queue(queue as usize)
-        .header_deadline(timeouts.head)
+        .header_timeout(timeouts.header)
         .keep_alive(timeouts.idle)
-        .send_deadline(timeouts.send)
-        .parting(PARTING)
-        .header_bytes(gateway.max_head as usize)
-        .tunnels(false)
+        .write_timeout(timeouts.write)
+        .drain_grace(DRAIN_GRACE)
+        .header_bytes(gateway.max_header_size as usize)
+        .allow_upgrades(false)
         .clock(clock.clone());
     if let Some(per_client) = per_client {
-        door = door.per_client(per_client as usize);
+        listener = listener.per_client(per_client as usize);
     }
-    if let Some(in_flight) = gateway.in_flight {
-        door = door.in_flight(in_flight as usize);
+    if let Some(in_flight) = gateway.max_in_flight {
+        listener = listener.in_flight(in_flight as usize);
     }
-    door.doorway()
+    listener.build_limits()
 }

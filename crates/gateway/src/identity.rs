@@ -1,39 +1,39 @@
-//! Who clients are, and what rules can know of a request, as the rule file says.
+//! Client identification and attribute sources, from the settings.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use http::header::HeaderName;
-use sluicegate_config::settings::{self, AttributePlace};
+use sluicegate_config::settings::{self, AttributeLocation};
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http::attributes::jwt::{JwtAlgorithm, JwtKey, JwtKeyError, JwtVerifier, NoKeys};
-use sluicegate_http::attributes::{ApiKeyPlace, AttributeSources, SourceError};
-use sluicegate_http::identity::{self, Forwarding, TrustedProxies};
+use sluicegate_http_adapter::attributes::jwt::{JwtAlgorithm, JwtKey, JwtKeyError, JwtVerifier, NoKeys};
+use sluicegate_http_adapter::attributes::{ApiKeyLocation, AttributeSourceError, AttributeSources};
+use sluicegate_http_adapter::identity::{self, Forwarding, TrustedProxies};
 use thiserror::Error;
 
-/// Why clients cannot be told apart as asked for.
+/// Error in the client identification settings.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// Attributes that cannot be.
+    /// Invalid attributes.
     #[error("gateway.attributes: {0}")]
-    Attributes(#[from] SourceError),
-    /// A header's name that is none.
-    #[error("gateway.attributes: {0} is no header's name")]
+    Attributes(#[from] AttributeSourceError),
+    /// An invalid header name.
+    #[error("gateway.attributes: {0} is not a header name")]
     Header(String),
-    /// A key that cannot be read.
-    #[error("gateway.jwt: {} cannot be read: {source}", path.display())]
+    /// A key file that cannot be read.
+    #[error("gateway.jwt: cannot read {}: {source}", path.display())]
     KeyFile {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: io::Error,
     },
-    /// An algorithm that is not known.
-    #[error("gateway.jwt: {0} is no algorithm for tokens; RS256, ES256 and HS256 are such")]
+    /// An unknown algorithm.
+    #[error("gateway.jwt: unsupported algorithm {0}; use for example RS256, ES256 or HS256")]
     Algorithm(String),
-    /// A key that does not fit.
+    /// A key that does not fit the algorithm.
     #[error("gateway.jwt: {0}")]
     Key(#[from] JwtKeyError),
     /// No key at all.
@@ -41,19 +41,19 @@ pub enum IdentityError {
     NoKeys(#[from] NoKeys),
 }
 
-/// Whose word about clients counts.
+/// Trusted proxies, and the header they report clients in.
 pub(crate) fn forwarding(gateway: &settings::Gateway) -> Forwarding {
     let trusted: TrustedProxies = gateway.trusted_proxies.iter().copied().collect();
-    Forwarding::from(trusted).with_header(match &gateway.forwarded {
+    Forwarding::from(trusted).with_header(match &gateway.client_ip_header {
         settings::ForwardedHeader::XForwardedFor => identity::ForwardedHeader::XForwardedFor,
         settings::ForwardedHeader::Forwarded => identity::ForwardedHeader::Forwarded,
         settings::ForwardedHeader::Single(name) => {
-            HeaderName::try_from(name).map_or(identity::ForwardedHeader::Nothing, identity::ForwardedHeader::Single)
+            HeaderName::try_from(name).map_or(identity::ForwardedHeader::Ignored, identity::ForwardedHeader::Single)
         }
     })
 }
 
-/// Where the attributes that rules name come from.
+/// Sources of the attributes that rules refer to.
 pub(crate) fn attributes(
     gateway: &settings::Gateway,
     base: &Path,
@@ -64,21 +64,21 @@ pub(crate) fn attributes(
         sources = sources.jwt(verifier(jwt, base, clock)?);
     }
     for source in &gateway.attributes {
-        let places = source.places.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-        sources = sources.api_key(&source.name, places);
+        let locations = source.locations.iter().map(api_key_location).collect::<Result<Vec<_>, _>>()?;
+        sources = sources.api_key(&source.name, locations);
     }
     Ok(sources.build()?)
 }
 
-fn place(place: &AttributePlace) -> Result<ApiKeyPlace, IdentityError> {
-    Ok(match place {
-        AttributePlace::Header(name) => {
-            ApiKeyPlace::Header(HeaderName::try_from(name).map_err(|_| IdentityError::Header(name.clone()))?)
+fn api_key_location(location: &AttributeLocation) -> Result<ApiKeyLocation, IdentityError> {
+    Ok(match location {
+        AttributeLocation::Header(name) => {
+            ApiKeyLocation::Header(HeaderName::try_from(name).map_err(|_| IdentityError::Header(name.clone()))?)
         }
-        AttributePlace::Cookie(name) => ApiKeyPlace::Cookie(name.clone()),
-        AttributePlace::Query(name) => ApiKeyPlace::Query(name.clone()),
-        AttributePlace::Scheme(scheme) => ApiKeyPlace::Scheme(scheme.clone()),
-        AttributePlace::Claim(name) => ApiKeyPlace::Claim(name.clone()),
+        AttributeLocation::Cookie(name) => ApiKeyLocation::Cookie(name.clone()),
+        AttributeLocation::Query(name) => ApiKeyLocation::Query(name.clone()),
+        AttributeLocation::Scheme(scheme) => ApiKeyLocation::Scheme(scheme.clone()),
+        AttributeLocation::Claim(name) => ApiKeyLocation::Claim(name.clone()),
     })
 }
 
@@ -87,7 +87,7 @@ fn verifier(jwt: &settings::Jwt, base: &Path, clock: &ClockHandle) -> Result<Jwt
     let contents = fs::read(&path).map_err(|source| IdentityError::KeyFile { path, source })?;
     let algorithm: JwtAlgorithm = jwt.algorithm.parse().map_err(|_| IdentityError::Algorithm(jwt.algorithm.clone()))?;
     let key = if jwt.algorithm.starts_with("HS") {
-        // Editors end a file with a line end; a secret does not.
+        // Editors add a newline at the end of a file; it is not part of the secret.
         JwtKey::secret(algorithm, contents.trim_ascii_end())?
     } else {
         JwtKey::public_pem(algorithm, &String::from_utf8_lossy(&contents))?

@@ -1,29 +1,92 @@
-//! The gateway: a reverse proxy with flow control, in front of any program.
+//! Reverse proxy with rate limiting and overload protection, in front of any HTTP server.
+//!
+//! [`Gateway::open`] binds sockets and reports all configuration errors; [`Gateway::start`] serves on worker
+//! threads and returns a [`GatewayHandle`].
+//!
+//! # Path of a request
+//!
+//! ```text
+//!  listener ──> acceptor (TLS, PROXY protocol)                       sluicegate-listener, sluicegate-net
+//!                   │
+//!  worker ──────────┴──> downstream::Http1Connection ──┐             one task per HTTP/1 connection
+//!                   └──> client_context::Http2Service ─┤             HTTP/2, served by hyper
+//!                                                      v
+//!  proxy::decide     head::check ──> route::Router ──> Sluice        fast path, or an Admission
+//!                                                      │
+//!  proxy::respond    refuse, degrade, redirect <───────┤
+//!                    wait for an in-flight permit <────┘
+//!                         │
+//!  proxy::forward    rewrite headers (head) ──> pool::UpstreamPool ──> upstream::Upstream::pick ──> server
+//!                         │
+//!  body::ResponseBody <───┘  holds the RequestGuard (permits, actual cost, access record) to the end of the body
+//!                         │
+//!  downstream::write_response ──> client
+//! ```
+//!
+//! # Modules
+//!
+//! Lifecycle and state:
+//!
+//! - `gateway`: [`Gateway`], [`GatewayHandle`] and [`GatewayMonitor`]: open, start, statistics, shutdown.
+//! - `worker`: one worker thread: its runtime state, accept path and upstream pools.
+//! - `context`: `GatewayContext`, shared by all workers; route targets.
+//! - `counters`: request counters per worker.
+//! - `affinity`: migration of connections to the worker on their client's CPU.
+//!
+//! Client side:
+//!
+//! - `downstream`: HTTP/1 server connections: request loop, response writer, timeouts, parking of idle
+//!   connections.
+//! - `client_context`: per-connection context of the requests; the HTTP/2 service.
+//! - `identity`: client IP and attribute sources, from the settings.
+//!
+//! Request path:
+//!
+//! - `proxy`: the request pipeline: decide, forward, upgrade; the access record.
+//! - `head`: request head checks, header scan, hop-by-hop and `X-Forwarded-*` headers, cookies.
+//! - `route`, `route_targets`: router by host, method and path; targets of the routes.
+//! - `body`: request and response bodies with timeouts, accounting and guards.
+//! - `response`: a response on its way to the client.
+//! - `error`: `ProxyError`: failures of the proxy and their responses.
+//! - `demo`: the built-in demo upstream.
+//!
+//! Upstream side:
+//!
+//! - `pool`: upstream connection pool of one worker: HTTP/1 and HTTP/2 connections, retries, response deadline.
+//! - `upstream`: upstreams and servers: load balancing, outlier ejection, health checks, connection limits,
+//!   TLS.
+//!
+//! Support:
+//!
+//! - `log`: access log and request IDs.
+//! - `buffered_io`: buffered reads and vectored writes on one connection.
+//! - `timer`: reusable deadline timer.
+//! - `yield_once`: cooperative yield before a write.
 
-mod alarm;
-mod answer;
+mod affinity;
 mod body;
-mod client;
+mod buffered_io;
+mod client_context;
+mod context;
+mod counters;
 mod demo;
-mod exchange;
-mod failure;
+mod downstream;
+mod error;
 mod gateway;
 mod head;
 mod identity;
-mod inbound;
-mod lane;
 mod log;
-mod neighbours;
-mod places;
+mod pool;
+mod proxy;
+mod response;
 mod route;
-mod shared;
-mod tally;
-mod thread;
-mod turns;
+mod route_targets;
+mod timer;
 mod upstream;
-mod wire;
+mod worker;
+mod yield_once;
 
-pub use gateway::{Gateway, GatewayError, Running, Vitals};
+pub use gateway::{Gateway, GatewayError, GatewayHandle, GatewayMonitor};
 pub use identity::IdentityError;
 pub use log::LogError;
 pub use route::RouteError;

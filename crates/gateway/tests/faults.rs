@@ -1,4 +1,4 @@
-//! What clients see when the programs behind the gateway fail, and that nothing is left behind.
+//! Upstream failures as seen by clients, and the release of all resources.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod support;
@@ -11,80 +11,80 @@ use std::time::Duration;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_gateway::Health;
 use socket2::{Domain, Socket, Type};
-use support::raw::{Answer, Client};
-use support::scripted::{Latch, Scripted};
-use support::{Served, until};
+use support::raw::{Client, RawResponse};
+use support::scripted::{Latch, ScriptedServer};
+use support::{TestGateway, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A gateway with two permits before these servers; `upstream` is what else is said of them.
+/// Rule file with two permits and these servers; `upstream` holds further upstream settings.
 fn file(servers: &[SocketAddr], upstream: &str) -> String {
     let urls: Vec<String> = servers.iter().map(|server| format!("\"http://{server}\"")).collect();
     format!(
-        "gateway:\n  listen: 127.0.0.1:0\n  threads: 1\n  in_flight: 4\n  upstreams: {{ shop: {{ servers: [{}], {upstream} }} }}\n  \
+        "gateway:\n  listen: 127.0.0.1:0\n  threads: 1\n  max_in_flight: 4\n  upstreams: {{ shop: {{ servers: [{}], {upstream} }} }}\n  \
          routes: [{{ path: \"/{{*rest}}\", upstream: shop }}]\n\
          rules: [{{ name: two, limits: [{{ concurrency: 2 }}] }}]\n",
         urls.join(", ")
     )
 }
 
-/// An address where nobody listens.
-fn deserted() -> SocketAddr {
+/// An address without a listener.
+fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Everything that requests held is back: turns, places at servers, and both permits of the rule.
-fn assert_all_is_back(served: &Served) {
-    let running = served.running();
-    until("requests are under way", || running.vitals().door().counts().in_flight == 0);
-    until("requests are counted as under way", || {
-        running.vitals().upstreams().iter().flat_map(|upstream| &upstream.servers).all(|server| server.in_flight == 0)
+/// All resources were released: in-flight permits, upstream connections, and both permits of the rule.
+fn assert_all_permits_released(gateway: &TestGateway) {
+    let running = gateway.running();
+    wait_until("requests are in flight", || running.stats().listener().counts().in_flight == 0);
+    wait_until("requests are counted as in flight", || {
+        running.stats().upstreams().iter().flat_map(|upstream| &upstream.servers).all(|server| server.in_flight == 0)
     });
     let request = sluicegate_engine::rule::Request::new("GET", "/");
-    until("permits are missing", || {
+    wait_until("permits leaked", || {
         let all: Vec<_> = (0..2).map(|_| running.sluice().decide(&request)).collect();
         all.iter().all(sluicegate_engine::Outcome::is_admitted)
     });
 }
 
-fn post(client: &mut Client, path: &str, body: &str) -> Option<Answer> {
+fn post(client: &mut Client, path: &str, body: &str) -> Option<RawResponse> {
     client.send(format!("POST {path} HTTP/1.1\r\nHost: shop\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
-    client.answer()
+    client.read_response()
 }
 
-fn out(served: &Served) -> Vec<bool> {
-    let status = served.running().vitals().upstreams();
-    status[0].servers.iter().map(|server| matches!(server.health, Health::Out { .. })).collect()
+fn unhealthy_servers(gateway: &TestGateway) -> Vec<bool> {
+    let status = gateway.running().stats().upstreams();
+    status[0].servers.iter().map(|server| matches!(server.health, Health::Unhealthy { .. })).collect()
 }
 
 #[test]
-fn a_server_that_is_not_there_is_a_502_and_the_connection_goes_on() {
-    let served = Served::of(&file(&[deserted()], ""));
-    let mut client = Client::connect(served.at);
+fn an_unreachable_server_is_a_502_and_keeps_the_client_connection() {
+    let gateway = TestGateway::from_yaml(&file(&[closed_port()], ""));
+    let mut client = Client::connect(gateway.at);
     for _ in 0..5 {
-        let answer = client.get("/");
-        assert_eq!((answer.status, answer.header("content-type")), (502, Some("application/problem+json")));
-        assert!(answer.text().contains("no server of shop could be reached"), "{}", answer.text());
+        let response = client.get("/");
+        assert_eq!((response.status, response.header("content-type")), (502, Some("application/problem+json")));
+        assert!(response.text().contains("no server of shop could be reached"), "{}", response.text());
     }
     assert_eq!(post(&mut client, "/", "x").unwrap().status, 502);
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
 fn a_server_that_closes_at_once_is_a_502() {
-    let server = Scripted::new(|_| {});
-    let served = Served::of(&file(&[server.at], ""));
-    let mut client = Client::connect(served.at);
+    let server = ScriptedServer::new(|_| {});
+    let gateway = TestGateway::from_yaml(&file(&[server.at], ""));
+    let mut client = Client::connect(gateway.at);
     for _ in 0..5 {
         assert_eq!(client.get("/").status, 502);
         assert_eq!(post(&mut client, "/", "x").unwrap().status, 502);
     }
-    assert_all_is_back(&served);
-    until("connections are left", || server.open() == 0);
+    assert_all_permits_released(&gateway);
+    wait_until("connections leaked", || server.open() == 0);
 }
 
 #[test]
-fn a_connection_that_never_comes_about_is_a_504_at_the_timeout() {
+fn a_connect_timeout_is_a_504() {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     listener.listen(0).unwrap();
@@ -97,90 +97,91 @@ fn a_connection_that_never_comes_about_is_a_504_at_the_timeout() {
     };
     let _waiting: Vec<Socket> = (0..8).map(waiting).collect();
     let clock = ManualClock::new();
-    let served = Served::with_clock(&file(&[at.as_socket().unwrap()], "timeouts: { connect: 700ms }"), clock.clone());
-    let mut client = Client::connect(served.at);
+    let gateway =
+        TestGateway::with_clock(&file(&[at.as_socket().unwrap()], "timeouts: { connect: 700ms }"), clock.clone());
+    let mut client = Client::connect(gateway.at);
     client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-    until("nobody connects", || served.running().vitals().upstreams()[0].servers[0].in_flight == 1);
+    wait_until("no connection attempt", || gateway.running().stats().upstreams()[0].servers[0].in_flight == 1);
     clock.advance(Duration::from_millis(650));
     std::thread::yield_now();
-    assert_eq!(served.running().vitals().upstreams()[0].servers[0].in_flight, 1);
-    // Whether the connection was begun before the time went on or after, it is over then.
+    assert_eq!(gateway.running().stats().upstreams()[0].servers[0].in_flight, 1);
+    // Regardless of the order of connecting and advancing the clock, the timeout has expired then.
     clock.advance(Duration::from_millis(700));
-    assert_eq!(client.answer().unwrap().status, 504);
-    assert_all_is_back(&served);
+    assert_eq!(client.read_response().unwrap().status, 504);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn an_answer_that_does_not_begin_is_a_504_at_the_timeout() {
-    let server = Scripted::new(|caller| {
-        caller.request();
-        caller.wait_for_end();
+fn a_response_timeout_is_a_504() {
+    let server = ScriptedServer::new(|connection| {
+        connection.request();
+        connection.wait_for_end();
     });
     let clock = ManualClock::new();
-    let served = Served::with_clock(&file(&[server.at], "timeouts: { answer: 3s }"), clock.clone());
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::with_clock(&file(&[server.at], "timeouts: { response: 3s }"), clock.clone());
+    let mut client = Client::connect(gateway.at);
     client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-    until("the server has the request", || server.requests().len() == 1);
+    wait_until("the server has the request", || server.requests().len() == 1);
     clock.advance(3 * SECOND - Duration::from_nanos(1));
-    assert_eq!(served.running().vitals().upstreams()[0].servers[0].in_flight, 1);
+    assert_eq!(gateway.running().stats().upstreams()[0].servers[0].in_flight, 1);
     clock.advance(Duration::from_nanos(1));
-    let answer = client.answer().unwrap();
-    assert_eq!(answer.status, 504);
-    assert!(answer.text().contains("shop did not answer in time"), "{}", answer.text());
-    // It may be at work on it still: its connection is not used for anybody else.
-    until("the connection is left", || server.open() == 0);
-    assert_eq!(server.requests().len(), 1, "what may have been done is not repeated");
-    assert_all_is_back(&served);
+    let response = client.read_response().unwrap();
+    assert_eq!(response.status, 504);
+    assert!(response.text().contains("shop did not respond in time"), "{}", response.text());
+    // The server may still be processing the request: its connection is not reused.
+    wait_until("the connection leaked", || server.open() == 0);
+    assert_eq!(server.requests().len(), 1, "a request that may have been executed is not retried");
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn an_answer_that_stalls_is_cut_off_and_never_looks_complete() {
+fn a_stalled_response_is_aborted_and_never_looks_complete() {
     for head in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
         let body = if head.contains("chunked") { "5\r\nbegun\r\n" } else { "begun" };
-        let server = Scripted::new(move |caller| {
-            caller.request();
-            caller.send(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}"));
-            caller.wait_for_end();
+        let server = ScriptedServer::new(move |connection| {
+            connection.request();
+            connection.send(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}"));
+            connection.wait_for_end();
         });
         let clock = ManualClock::new();
-        let served = Served::with_clock(&file(&[server.at], "timeouts: { body: 2s }"), clock.clone());
-        let mut client = Client::connect(served.at);
+        let gateway = TestGateway::with_clock(&file(&[server.at], "timeouts: { body: 2s }"), clock.clone());
+        let mut client = Client::connect(gateway.at);
         client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-        let begun = client.exactly(15).unwrap();
-        assert_eq!(begun, b"HTTP/1.1 200 OK");
-        until("the part is read", || served.running().vitals().upstreams()[0].servers[0].in_flight == 1);
+        let start = client.exactly(15).unwrap();
+        assert_eq!(start, b"HTTP/1.1 200 OK");
+        wait_until("the part is read", || gateway.running().stats().upstreams()[0].servers[0].in_flight == 1);
         let reading = std::thread::spawn(move || client.rest());
-        until("the stalled answer is given up", || {
+        wait_until("the stalled response is aborted", || {
             clock.advance(Duration::from_millis(100));
             std::thread::sleep(Duration::from_millis(1));
             server.open() == 0
         });
         let rest = String::from_utf8(reading.join().unwrap()).unwrap();
         assert!(rest.contains("begun") && !rest.ends_with("0\r\n\r\n"), "{rest:?}");
-        assert_all_is_back(&served);
+        assert_all_permits_released(&gateway);
     }
 }
 
 #[test]
-fn an_answer_that_breaks_off_never_looks_complete() {
+fn an_aborted_response_never_looks_complete() {
     for (head, body) in [("Content-Length: 100", "begun"), ("Transfer-Encoding: chunked", "5\r\nbegun\r\n")] {
-        let server = Scripted::new(move |caller| {
-            caller.request();
-            caller.send(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}"));
+        let server = ScriptedServer::new(move |connection| {
+            connection.request();
+            connection.send(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}"));
         });
-        let served = Served::of(&file(&[server.at], ""));
+        let gateway = TestGateway::from_yaml(&file(&[server.at], ""));
         for _ in 0..3 {
-            let mut client = Client::connect(served.at);
+            let mut client = Client::connect(gateway.at);
             client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-            assert_eq!(client.answer(), None, "{head}");
+            assert_eq!(client.read_response(), None, "{head}");
         }
-        assert_all_is_back(&served);
-        until("connections are left", || server.open() == 0);
+        assert_all_permits_released(&gateway);
+        wait_until("connections leaked", || server.open() == 0);
     }
 }
 
 #[test]
-fn what_is_no_answer_is_a_502() {
+fn an_invalid_response_is_a_502() {
     for said in [
         "garbage\r\n\r\n",
         "HTTP/1.1 abc OK\r\n\r\n",
@@ -188,242 +189,243 @@ fn what_is_no_answer_is_a_502() {
         "\0\0\0\0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
     ] {
-        let server = Scripted::new(move |caller| {
-            caller.request();
-            caller.send(said);
-            caller.wait_for_end();
+        let server = ScriptedServer::new(move |connection| {
+            connection.request();
+            connection.send(said);
+            connection.wait_for_end();
         });
-        let served = Served::of(&file(&[server.at], "retries: 0"));
-        let mut client = Client::connect(served.at);
-        let answer = client.get("/");
-        assert_eq!(answer.status, 502, "{said:?}: {answer:?}");
-        until("the connection is left", || server.open() == 0);
-        assert_all_is_back(&served);
+        let gateway = TestGateway::from_yaml(&file(&[server.at], "retries: 0"));
+        let mut client = Client::connect(gateway.at);
+        let response = client.get("/");
+        assert_eq!(response.status, 502, "{said:?}: {response:?}");
+        wait_until("the connection leaked", || server.open() == 0);
+        assert_all_permits_released(&gateway);
     }
 }
 
 #[test]
-fn kept_connections_that_servers_close_are_nobodys_error() {
-    // It says nothing of closing, answers once on each connection, and is gone.
-    let server = Scripted::new(|caller| {
-        if caller.request() {
-            caller.answer("once");
+fn idle_connections_closed_by_servers_cause_no_errors() {
+    // Responds once per connection without announcing the close, and closes.
+    let server = ScriptedServer::new(|connection| {
+        if connection.request() {
+            connection.respond("once");
         }
     });
-    let served = Served::of(&file(&[server.at], ""));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&file(&[server.at], ""));
+    let mut client = Client::connect(gateway.at);
     for number in 0..300 {
-        let answer = client.get("/");
-        assert_eq!((answer.status, answer.text().as_str()), (200, "once"), "request {number}");
+        let response = client.get("/");
+        assert_eq!((response.status, response.text().as_str()), (200, "once"), "request {number}");
     }
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
     assert_eq!(server.requests().len(), 300);
 }
 
 #[test]
-fn what_may_have_been_done_is_not_done_twice() {
-    // Reads every request, and answers the first of each connection only.
-    let server = Scripted::new(|caller| {
-        if caller.request() {
-            caller.answer("once");
+fn non_idempotent_requests_are_not_retried() {
+    // Reads every request and responds to the first of each connection only.
+    let server = ScriptedServer::new(|connection| {
+        if connection.request() {
+            connection.respond("once");
         }
-        caller.request();
+        connection.request();
     });
-    let served = Served::of(&file(&[server.at], ""));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&file(&[server.at], ""));
+    let mut client = Client::connect(gateway.at);
     assert_eq!(post(&mut client, "/orders", "1").unwrap().status, 200);
     assert_eq!(post(&mut client, "/orders", "2").unwrap().status, 502);
     assert_eq!(server.requests(), ["POST /orders HTTP/1.1"; 2]);
-    // One that changes nothing is tried once more.
+    // An idempotent request is retried.
     assert_eq!(post(&mut client, "/orders", "3").unwrap().status, 200);
     assert_eq!(client.get("/").status, 200);
     assert_eq!(server.requests().len(), 5);
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn a_request_that_ends_connections_does_not_end_them_all() {
+fn a_request_that_breaks_connections_does_not_break_all_of_them() {
     let latch = Latch::default();
     let server = {
         let latch = latch.clone();
-        Scripted::new(move |caller| {
-            if caller.request() {
+        ScriptedServer::new(move |connection| {
+            if connection.request() {
                 latch.wait();
-                caller.answer("once");
+                connection.respond("once");
             }
-            caller.request();
+            connection.request();
         })
     };
-    let served = Served::of(&file(&[server.at], "").replace("concurrency: 2", "concurrency: 4"));
-    let mut clients: Vec<Client> = (0..4).map(|_| Client::connect(served.at)).collect();
+    let gateway = TestGateway::from_yaml(&file(&[server.at], "").replace("concurrency: 2", "concurrency: 4"));
+    let mut clients: Vec<Client> = (0..4).map(|_| Client::connect(gateway.at)).collect();
     clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n"));
-    until("all are under way", || server.requests().len() == 4);
+    wait_until("all are in flight", || server.requests().len() == 4);
     latch.open();
-    assert!(clients.iter_mut().all(|client| client.answer().unwrap().status == 200));
-    // Four connections are kept now. It ends one of them, and gets a new one.
+    assert!(clients.iter_mut().all(|client| client.read_response().unwrap().status == 200));
+    // Four connections are idle now. The request breaks one of them and is retried on a new one.
     assert_eq!(clients[0].get("/bad").status, 200);
     assert_eq!(server.requests().iter().filter(|line| line.contains("/bad")).count(), 2);
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn only_what_is_safe_is_tried_on_the_next_server() {
-    let broken = Scripted::new(|caller| {
-        caller.request();
+fn only_safe_requests_are_retried_on_another_server() {
+    let broken = ScriptedServer::new(|connection| {
+        connection.request();
     });
-    let well = Scripted::new(|caller| caller.answer_all("well"));
-    let served = Served::of(&file(&[broken.at, well.at], ""));
-    let mut client = Client::connect(served.at);
-    // In turn: the first goes to the broken one, is lost there, and is tried on the other.
+    let well = ScriptedServer::new(|connection| connection.respond_all("well"));
+    let gateway = TestGateway::from_yaml(&file(&[broken.at, well.at], ""));
+    let mut client = Client::connect(gateway.at);
+    // Round robin: the first attempt goes to the broken server and fails there; the retry goes to the other one.
     assert_eq!(client.get("/a").status, 200);
     assert_eq!((broken.requests().len(), well.requests().len()), (1, 1));
     let mut lost = 0;
     for _ in 0..4 {
         lost += usize::from(post(&mut client, "/b", "x").unwrap().status == 502);
     }
-    let seen = |server: &Scripted| server.requests().iter().filter(|line| line.starts_with("POST")).count();
+    let seen = |server: &ScriptedServer| server.requests().iter().filter(|line| line.starts_with("POST")).count();
     assert_eq!(seen(&broken) + seen(&well), 4, "each was sent once");
     assert!(lost >= 1 && lost == seen(&broken), "{lost}");
 
-    // Where nothing can have been seen, everything is tried on the next.
-    let served = Served::of(&file(&[deserted(), well.at], ""));
-    let mut client = Client::connect(served.at);
+    // If the server cannot have seen the request, any request is retried on the next server.
+    let gateway = TestGateway::from_yaml(&file(&[closed_port(), well.at], ""));
+    let mut client = Client::connect(gateway.at);
     for _ in 0..6 {
         assert_eq!(post(&mut client, "/c", "x").unwrap().status, 200);
     }
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn no_retries_are_no_retries() {
-    let broken = Scripted::new(|caller| {
-        caller.request();
+fn zero_retries_disables_retries() {
+    let broken = ScriptedServer::new(|connection| {
+        connection.request();
     });
-    let other = Scripted::new(|caller| {
-        caller.request();
+    let other = ScriptedServer::new(|connection| {
+        connection.request();
     });
-    let served = Served::of(&file(&[broken.at, other.at], "retries: 0"));
-    assert_eq!(Client::connect(served.at).get("/").status, 502);
+    let gateway = TestGateway::from_yaml(&file(&[broken.at, other.at], "retries: 0"));
+    assert_eq!(Client::connect(gateway.at).get("/").status, 502);
     assert_eq!(broken.requests().len() + other.requests().len(), 1);
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn health_checks_take_servers_out_and_let_them_in_again() {
+fn health_checks_remove_and_restore_servers() {
     let is_well = Arc::new(AtomicBool::new(true));
     let server = || {
         let is_well = Arc::clone(&is_well);
-        Scripted::new(move |caller| {
-            while caller.request() {
+        ScriptedServer::new(move |connection| {
+            while connection.request() {
                 let status = if is_well.load(Ordering::SeqCst) { "200 OK" } else { "500 Sick" };
-                caller.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
+                connection.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
             }
         })
     };
     let (one, two) = (server(), server());
     let clock = ManualClock::new();
-    let health = "health: { path: /health, every: 1s, failures: 2, successes: 2 }";
-    let served = Served::with_clock(&file(&[one.at, two.at], health), clock.clone());
-    let mut client = Client::connect(served.at);
+    let health = "health: { path: /health, interval: 1s, failures: 2, successes: 2 }";
+    let gateway = TestGateway::with_clock(&file(&[one.at, two.at], health), clock.clone());
+    let mut client = Client::connect(gateway.at);
     assert_eq!(client.get("/").status, 200);
     let pass = |expected: [bool; 2]| {
-        until("health checks find out", || {
+        wait_until("the health check detects it", || {
             clock.advance(Duration::from_millis(50));
             std::thread::sleep(Duration::from_millis(1));
-            out(&served) == expected
+            unhealthy_servers(&gateway) == expected
         });
     };
     is_well.store(false, Ordering::SeqCst);
     pass([true, true]);
     let asked = |path: &str| [&one, &two].map(|it| it.requests().iter().filter(|line| line.contains(path)).count());
     let before = asked("GET / ");
-    let mut client = Client::connect(served.at);
-    let answer = client.get("/");
-    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
-    assert!(answer.text().contains("no server of shop is well"), "{}", answer.text());
-    assert_eq!(asked("GET / "), before, "who is out is not asked");
+    let mut client = Client::connect(gateway.at);
+    let response = client.get("/");
+    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
+    assert!(response.text().contains("no healthy server of shop"), "{}", response.text());
+    assert_eq!(asked("GET / "), before, "an unhealthy server gets no requests");
     is_well.store(true, Ordering::SeqCst);
     pass([false, false]);
-    assert_eq!(Client::connect(served.at).get("/").status, 200);
-    assert_all_is_back(&served);
+    assert_eq!(Client::connect(gateway.at).get("/").status, 200);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn a_client_that_goes_away_takes_its_request_along() {
-    let server = Scripted::new(|caller| {
-        caller.request();
-        caller.wait_for_end();
+fn a_client_disconnect_cancels_its_request() {
+    let server = ScriptedServer::new(|connection| {
+        connection.request();
+        connection.wait_for_end();
     });
-    let served = Served::of(&file(&[server.at], ""));
+    let gateway = TestGateway::from_yaml(&file(&[server.at], ""));
     for number in 1..=5 {
-        let mut client = Client::connect(served.at);
+        let mut client = Client::connect(gateway.at);
         client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-        until("the server has the request", || server.requests().len() == number);
+        wait_until("the server has the request", || server.requests().len() == number);
         drop(client);
-        until("the server sees the end", || server.open() == 0);
+        wait_until("the server sees the end", || server.open() == 0);
     }
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn a_client_that_goes_away_amid_the_answer_takes_it_along() {
-    let server = Scripted::new(|caller| {
-        caller.request();
-        caller.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegun");
-        caller.wait_for_end();
+fn a_client_disconnect_cancels_the_response() {
+    let server = ScriptedServer::new(|connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegun");
+        connection.wait_for_end();
     });
-    let served = Served::of(&file(&[server.at], ""));
+    let gateway = TestGateway::from_yaml(&file(&[server.at], ""));
     for _ in 0..5 {
-        let mut client = Client::connect(served.at);
+        let mut client = Client::connect(gateway.at);
         client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
         client.exactly(15).unwrap();
         drop(client);
-        until("the server sees the end", || server.open() == 0);
+        wait_until("the server sees the end", || server.open() == 0);
     }
-    assert_all_is_back(&served);
+    assert_all_permits_released(&gateway);
 }
 
 #[test]
-fn a_client_that_goes_away_in_the_line_leaves_it() {
+fn a_client_disconnect_leaves_the_queue() {
     let latch = Latch::default();
     let server = {
         let latch = latch.clone();
-        Scripted::new(move |caller| {
-            while caller.request() {
+        ScriptedServer::new(move |connection| {
+            while connection.request() {
                 latch.wait();
-                caller.answer("done");
+                connection.respond("done");
             }
         })
     };
     let rules = "rules: [{ name: one, limits: [{ concurrency: 1 }], on_limit: { queue: { max_wait: 50s } } }]";
-    let served = Served::of(&support::before(&[server.at], rules));
-    let mut first = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&support::proxy_yaml(&[server.at], rules));
+    let mut first = Client::connect(gateway.at);
     first.send("GET /1 HTTP/1.1\r\nHost: shop\r\n\r\n");
-    until("the first is under way", || server.requests().len() == 1);
-    let waiting = || served.running().sluice().counts()[0].waiting;
+    wait_until("the first is in flight", || server.requests().len() == 1);
+    let waiting = || gateway.running().sluice().counts()[0].waiting;
     let mut others: Vec<Client> = Vec::new();
     for number in 1..=3 {
-        let mut client = Client::connect(served.at);
+        let mut client = Client::connect(gateway.at);
         client.send(format!("GET /w{number} HTTP/1.1\r\nHost: shop\r\n\r\n"));
-        until("one more waits", || waiting() == number);
+        wait_until("one more is queued", || waiting() == number);
         others.push(client);
     }
     drop(others.remove(0));
-    until("one has left the line", || waiting() == 2);
+    wait_until("one has left the queue", || waiting() == 2);
     latch.open();
-    assert_eq!(first.answer().unwrap().status, 200);
+    assert_eq!(first.read_response().unwrap().status, 200);
     for mut client in others {
-        assert_eq!(client.answer().unwrap().status, 200);
+        assert_eq!(client.read_response().unwrap().status, 200);
     }
     assert_eq!(server.requests().iter().filter(|line| line.contains("/w1")).count(), 0, "it was not sent");
-    until("nobody waits", || waiting() == 0);
+    wait_until("no request waits", || waiting() == 0);
 }
 
 #[test]
-fn connections_to_a_server_are_bounded_and_none_is_lost() {
-    let server = Scripted::new(|caller| caller.answer_all("well"));
-    let served = Served::of(&file(&[server.at], "connections: 1").replace("concurrency: 2", "concurrency: 50"));
-    let at = served.at;
+fn upstream_connections_are_bounded_and_none_leaks() {
+    let server = ScriptedServer::new(|connection| connection.respond_all("well"));
+    let gateway =
+        TestGateway::from_yaml(&file(&[server.at], "max_connections: 1").replace("concurrency: 2", "concurrency: 50"));
+    let at = gateway.at;
     let clients: Vec<_> = (0..8)
         .map(|_| {
             std::thread::spawn(move || {
@@ -433,9 +435,9 @@ fn connections_to_a_server_are_bounded_and_none_is_lost() {
         })
         .collect();
     for client in clients {
-        // The gateway lets four in at once; what is more waits for its turn.
+        // Four requests are in flight at a time; the others queue.
         assert_eq!(client.join().unwrap(), [200; 10]);
     }
-    until("only one is left", || server.open() <= 1);
-    assert_all_is_back(&served);
+    wait_until("only one connection remains", || server.open() <= 1);
+    assert_all_permits_released(&gateway);
 }

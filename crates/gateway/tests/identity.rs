@@ -1,4 +1,4 @@
-//! Who is counted, where requests go, and what is passed on.
+//! Client identification, routing, and forwarded headers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod support;
@@ -10,23 +10,23 @@ use http::{Request, Response};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::json;
 use sluicegate_engine::clock::ClockHandle;
-use support::file::gateway;
-use support::raw::{Answer, Client};
+use support::file::gateway_yaml;
+use support::raw::{Client, RawResponse};
 use support::upstream::Upstream;
-use support::{Served, until};
+use support::{TestGateway, wait_until};
 
 const ONE_PER_IP: &str = "rules: [{ name: one, key: client.ip, limits: [1/1h] }]";
 
-/// Where everything goes to one upstream.
+/// Settings that route everything to one upstream.
 fn all_to(upstream: &Upstream) -> String {
     format!("upstreams: {{ shop: \"http://{}\" }}\nroutes: [{{ path: \"/{{*rest}}\", upstream: shop }}]", upstream.at)
 }
 
-/// Sends a GET with these further lines.
-fn ask(client: &mut Client, path: &str, lines: &[&str]) -> Answer {
+/// Sends a GET with these additional headers.
+fn get_with(client: &mut Client, path: &str, lines: &[&str]) -> RawResponse {
     let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n{lines}\r\n"));
-    client.answer().expect("an answer")
+    client.read_response().expect("a response")
 }
 
 fn last(upstream: &Upstream) -> Request<Bytes> {
@@ -39,15 +39,18 @@ fn header(request: &Request<Bytes>, name: &str) -> Option<String> {
 }
 
 #[test]
-fn nobody_chooses_an_address_of_its_own() {
-    let upstream = Upstream::saying("hello");
-    // Trusted is somebody else.
-    let served = Served::of(&gateway(&format!("trusted_proxies: [10.0.0.0/8]\n{}", all_to(&upstream)), ONE_PER_IP));
-    let mut client = Client::connect(served.at);
-    assert_eq!(ask(&mut client, "/", &["X-Forwarded-For: 192.0.2.1", "X-Real-IP: 192.0.2.9"]).status, 200);
+fn a_client_cannot_choose_its_address() {
+    let upstream = Upstream::returning("hello");
+    // Another network is trusted.
+    let gateway = TestGateway::from_yaml(&gateway_yaml(
+        &format!("trusted_proxies: [10.0.0.0/8]\n{}", all_to(&upstream)),
+        ONE_PER_IP,
+    ));
+    let mut client = Client::connect(gateway.at);
+    assert_eq!(get_with(&mut client, "/", &["X-Forwarded-For: 192.0.2.1", "X-Real-IP: 192.0.2.9"]).status, 200);
     for number in 2..6 {
         let spoofed = format!("X-Forwarded-For: 192.0.2.{number}");
-        assert_eq!(ask(&mut client, "/", &[&spoofed, "Forwarded: for=192.0.2.7"]).status, 429);
+        assert_eq!(get_with(&mut client, "/", &[&spoofed, "Forwarded: for=192.0.2.7"]).status, 429);
     }
     let seen = last(&upstream);
     assert_eq!(header(&seen, "x-forwarded-for").as_deref(), Some("127.0.0.1"));
@@ -56,47 +59,48 @@ fn nobody_chooses_an_address_of_its_own() {
     assert_eq!(header(&seen, "via").as_deref(), Some("1.1 sluicegate"));
 }
 
-/// Programs behind the gateway may believe the header that it is told to believe.
+/// Upstreams may trust the configured client-IP header.
 #[test]
-fn nobody_else_may_say_what_a_trusted_proxy_says() {
-    let upstream = Upstream::saying("hello");
-    let fields = format!("trusted_proxies: [10.0.0.0/8]\nforwarded: cf-connecting-ip\n{}", all_to(&upstream));
-    let served = Served::of(&gateway(&fields, ""));
-    let mut client = Client::connect(served.at);
-    ask(&mut client, "/", &["CF-Connecting-IP: 192.0.2.1", "X_Forwarded_For: 192.0.2.1", "X-Other_For: kept"]);
+fn untrusted_client_ip_headers_are_removed() {
+    let upstream = Upstream::returning("hello");
+    let fields = format!("trusted_proxies: [10.0.0.0/8]\nclient_ip_header: cf-connecting-ip\n{}", all_to(&upstream));
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ""));
+    let mut client = Client::connect(gateway.at);
+    get_with(&mut client, "/", &["CF-Connecting-IP: 192.0.2.1", "X_Forwarded_For: 192.0.2.1", "X-Other_For: kept"]);
     let seen = last(&upstream);
     assert_eq!((header(&seen, "cf-connecting-ip"), header(&seen, "x_forwarded_for")), (None, None));
     assert_eq!(header(&seen, "x-other_for").as_deref(), Some("kept"));
 }
 
 #[test]
-fn a_trusted_proxy_says_who_the_client_is() {
+fn a_trusted_proxy_sets_the_client_address() {
     for (setting, name, written) in [
         ("x-forwarded-for", "X-Forwarded-For", ["192.0.2.1", "6.6.6.6, 192.0.2.1", "192.0.2.1, 127.0.0.5"]),
         ("forwarded", "Forwarded", ["for=192.0.2.1", "for=6.6.6.6, for=192.0.2.1;proto=https", "for=\"192.0.2.1:80\""]),
         ("x-real-ip", "X-Real-IP", ["192.0.2.1", "192.0.2.1", "192.0.2.1"]),
     ] {
-        let upstream = Upstream::saying("hello");
-        let fields = format!("trusted_proxies: [127.0.0.0/8]\nforwarded: {setting}\n{}", all_to(&upstream));
-        let served = Served::of(&gateway(&fields, ONE_PER_IP));
-        let mut client = Client::connect(served.at);
+        let upstream = Upstream::returning("hello");
+        let fields = format!("trusted_proxies: [127.0.0.0/8]\nclient_ip_header: {setting}\n{}", all_to(&upstream));
+        let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ONE_PER_IP));
+        let mut client = Client::connect(gateway.at);
         let statuses: Vec<u16> =
-            written.iter().map(|text| ask(&mut client, "/", &[&format!("{name}: {text}")]).status).collect();
+            written.iter().map(|text| get_with(&mut client, "/", &[&format!("{name}: {text}")]).status).collect();
         assert_eq!(statuses, [200, 429, 429], "{setting}");
-        // Another client by the same proxy, and the proxy itself.
+        // Another client of the same proxy, and the proxy itself.
         let other = written[0].replace("192.0.2.1", "192.0.2.2");
-        assert_eq!(ask(&mut client, "/", &[&format!("{name}: {other}")]).status, 200);
-        assert_eq!(ask(&mut client, "/", &[]).status, 200);
-        assert_eq!(ask(&mut client, "/", &[]).status, 429);
+        assert_eq!(get_with(&mut client, "/", &[&format!("{name}: {other}")]).status, 200);
+        assert_eq!(get_with(&mut client, "/", &[]).status, 200);
+        assert_eq!(get_with(&mut client, "/", &[]).status, 429);
     }
 }
 
 #[test]
-fn what_a_trusted_proxy_said_is_added_to() {
-    let upstream = Upstream::saying("hello");
-    let served = Served::of(&gateway(&format!("trusted_proxies: [127.0.0.0/8]\n{}", all_to(&upstream)), ""));
-    let mut client = Client::connect(served.at);
-    ask(&mut client, "/", &["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https", "Via: 1.1 edge"]);
+fn forwarded_headers_of_a_trusted_proxy_are_extended() {
+    let upstream = Upstream::returning("hello");
+    let gateway =
+        TestGateway::from_yaml(&gateway_yaml(&format!("trusted_proxies: [127.0.0.0/8]\n{}", all_to(&upstream)), ""));
+    let mut client = Client::connect(gateway.at);
+    get_with(&mut client, "/", &["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https", "Via: 1.1 edge"]);
     let seen = last(&upstream);
     assert_eq!(header(&seen, "x-forwarded-for").as_deref(), Some("192.0.2.1, 127.0.0.1"));
     assert_eq!(header(&seen, "x-forwarded-proto").as_deref(), Some("https"));
@@ -104,64 +108,64 @@ fn what_a_trusted_proxy_said_is_added_to() {
 }
 
 #[test]
-fn a_proxy_line_says_who_the_client_is() {
-    let upstream = Upstream::saying("hello");
+fn a_proxy_header_sets_the_client_address() {
+    let upstream = Upstream::returning("hello");
     let listen = "listen: { address: 127.0.0.1:0, proxy_protocol: true }";
     let fields = format!("{listen}\ntrusted_proxies: [127.0.0.0/8]\n{}", all_to(&upstream));
-    let served = Served::of(&gateway(&fields, ONE_PER_IP));
-    let ask = |line: &[u8]| {
-        let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ONE_PER_IP));
+    let send = |line: &[u8]| {
+        let mut client = Client::connect(gateway.at);
         client.send([line, b"GET / HTTP/1.1\r\nHost: shop\r\n\r\n"].concat());
-        client.answer().map(|answer| answer.status)
+        client.read_response().map(|response| response.status)
     };
     let version_2 = |last: u8| {
         let mut line = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
         line.extend([192, 0, 2, last, 127, 0, 0, 1, 0x10, 0, 0, 80]);
         line
     };
-    assert_eq!(ask(b"PROXY TCP4 192.0.2.1 127.0.0.1 4000 80\r\n"), Some(200));
+    assert_eq!(send(b"PROXY TCP4 192.0.2.1 127.0.0.1 4000 80\r\n"), Some(200));
     assert_eq!(header(&last(&upstream), "x-forwarded-for").as_deref(), Some("192.0.2.1"));
-    assert_eq!(ask(b"PROXY TCP4 192.0.2.1 127.0.0.1 4001 80\r\n"), Some(429));
-    assert_eq!(ask(&version_2(1)), Some(429), "the same client in the other version");
-    assert_eq!(ask(&version_2(2)), Some(200));
+    assert_eq!(send(b"PROXY TCP4 192.0.2.1 127.0.0.1 4001 80\r\n"), Some(429));
+    assert_eq!(send(&version_2(1)), Some(429), "the same client in the other version");
+    assert_eq!(send(&version_2(2)), Some(200));
     assert_eq!(header(&last(&upstream), "x-forwarded-for").as_deref(), Some("192.0.2.2"));
-    // A balancer that speaks for itself, as its health checks do, is counted as itself.
-    assert_eq!(ask(b"PROXY UNKNOWN\r\n"), Some(200));
+    // A load balancer that connects for itself, as for health checks, is counted by its own address.
+    assert_eq!(send(b"PROXY UNKNOWN\r\n"), Some(200));
     assert_eq!(header(&last(&upstream), "x-forwarded-for").as_deref(), Some("127.0.0.1"));
-    assert_eq!(ask(b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0"), Some(429));
-    // An address of version 6 is one of its network, and one of version 4 in disguise is that one.
-    assert_eq!(ask(b"PROXY TCP6 2001:db8::1 ::1 4000 80\r\n"), Some(200));
-    assert_eq!(ask(b"PROXY TCP6 2001:db8::ffff:2 ::1 4000 80\r\n"), Some(429));
-    assert_eq!(ask(b"PROXY TCP6 ::ffff:192.0.2.1 ::1 4000 80\r\n"), Some(429));
-    assert_eq!(ask(b""), None, "without a line nobody is let in");
-    assert_eq!(ask(b"PROXY TCP4 nonsense\r\n"), None);
-    until("nobody is left", || served.running().vitals().door().counts().open == 0);
+    assert_eq!(send(b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0"), Some(429));
+    // IPv6 addresses are counted by network, and IPv4-mapped ones as IPv4.
+    assert_eq!(send(b"PROXY TCP6 2001:db8::1 ::1 4000 80\r\n"), Some(200));
+    assert_eq!(send(b"PROXY TCP6 2001:db8::ffff:2 ::1 4000 80\r\n"), Some(429));
+    assert_eq!(send(b"PROXY TCP6 ::ffff:192.0.2.1 ::1 4000 80\r\n"), Some(429));
+    assert_eq!(send(b""), None, "without a PROXY header no connection is accepted");
+    assert_eq!(send(b"PROXY TCP4 nonsense\r\n"), None);
+    wait_until("no connection is left", || gateway.running().stats().listener().counts().open == 0);
 }
 
 #[test]
-fn a_proxy_line_from_anybody_else_is_not_believed() {
-    let upstream = Upstream::saying("hello");
+fn a_proxy_header_from_an_untrusted_peer_is_rejected() {
+    let upstream = Upstream::returning("hello");
     let listen = "listen: { address: 127.0.0.1:0, proxy_protocol: true }";
     let fields = format!("{listen}\ntrusted_proxies: [10.0.0.0/8]\n{}", all_to(&upstream));
-    let served = Served::of(&gateway(&fields, ONE_PER_IP));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ONE_PER_IP));
+    let mut client = Client::connect(gateway.at);
     client.send("PROXY TCP4 192.0.2.1 127.0.0.1 4000 80\r\nGET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-    assert_eq!(client.answer(), None);
+    assert_eq!(client.read_response(), None);
     assert_eq!(upstream.requests(), 0);
 }
 
 #[test]
-fn keys_come_from_wherever_the_file_says() {
-    let upstream = Upstream::saying("hello");
+fn keys_come_from_the_configured_sources() {
+    let upstream = Upstream::returning("hello");
     let fields = format!(
         "attributes: {{ api_key: [\"header['x-api-key']\", \"query['key']\", \"scheme['ApiKey']\", \"cookie['key']\"] }}\n{}",
         all_to(&upstream)
     );
     let rules =
         "rules: [{ name: one, key: api_key, limits: [1/1h] }, { name: none, when: \"!has(api_key)\", limits: [1/1h] }]";
-    let served = Served::of(&gateway(&fields, rules));
-    let mut client = Client::connect(served.at);
-    for (nth, (path, line)) in [
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, rules));
+    let mut client = Client::connect(gateway.at);
+    for (index, (path, line)) in [
         ("/", "X-API-Key: KEY"),
         ("/?key=KEY", "A: b"),
         ("/", "Authorization: ApiKey KEY"),
@@ -171,43 +175,43 @@ fn keys_come_from_wherever_the_file_says() {
     .enumerate()
     {
         let of = |key: &str| (path.replace("KEY", key), line.replace("KEY", key));
-        let (path, line) = of(&format!("k{nth}"));
-        assert_eq!(ask(&mut client, &path, &[&line]).status, 200, "{path} {line}");
-        assert_eq!(ask(&mut client, &path, &[&line]).status, 429, "{path} {line}");
-        // The same key in whatever place is the same key.
-        assert_eq!(ask(&mut client, "/", &[&format!("X-API-Key: k{nth}")]).status, 429);
+        let (path, line) = of(&format!("k{index}"));
+        assert_eq!(get_with(&mut client, &path, &[&line]).status, 200, "{path} {line}");
+        assert_eq!(get_with(&mut client, &path, &[&line]).status, 429, "{path} {line}");
+        // A key is the same key in any location.
+        assert_eq!(get_with(&mut client, "/", &[&format!("X-API-Key: k{index}")]).status, 429);
     }
-    assert_eq!(ask(&mut client, "/", &[]).status, 200);
-    assert_eq!(ask(&mut client, "/", &[]).status, 429);
+    assert_eq!(get_with(&mut client, "/", &[]).status, 200);
+    assert_eq!(get_with(&mut client, "/", &[]).status, 429);
 }
 
 #[test]
-fn only_verified_tokens_say_anything() {
+fn only_verified_tokens_provide_claims() {
     const SECRET: &[u8] = b"a secret of the shop's, thirty-two bytes or more";
     let folder = std::env::temp_dir().join(format!("sluicegate-jwt-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    // As an editor leaves it.
+    // With a newline, as written by an editor.
     std::fs::write(folder.join("secret"), [SECRET, b"\n"].concat()).unwrap();
-    let upstream = Upstream::saying("hello");
+    let upstream = Upstream::returning("hello");
     let fields = format!(
         "jwt: {{ key: secret, algorithm: HS256, issuer: login, audience: shop }}\nattributes: {{ account: \"jwt['sub']\" }}\n{}",
         all_to(&upstream)
     );
     let rules = "rules: [{ name: one, key: account, limits: [1/1h] }, { name: plan, when: \"jwt.plan == 'free'\", key: jwt.sub, limits: [1/1h] }, \
                  { name: unknown, when: \"!has(account)\", limits: [3/1h] }]";
-    let served = Served::within(&folder, &gateway(&fields, rules), ClockHandle::system());
+    let gateway = TestGateway::in_dir(&folder, &gateway_yaml(&fields, rules), ClockHandle::system());
     std::fs::remove_dir_all(&folder).unwrap();
     let token = |secret: &[u8], algorithm, claims: serde_json::Value| {
         let token = encode(&Header::new(algorithm), &claims, &EncodingKey::from_secret(secret)).unwrap();
         format!("Authorization: Bearer {token}")
     };
     let claims = |sub: &str| json!({ "sub": sub, "exp": 4_000_000_000_u64, "iss": "login", "aud": "shop" });
-    let mut client = Client::connect(served.at);
+    let mut client = Client::connect(gateway.at);
     let alice = token(SECRET, Algorithm::HS256, claims("alice"));
-    assert_eq!(ask(&mut client, "/", &[&alice]).status, 200);
-    assert_eq!(ask(&mut client, "/", &[&alice]).status, 429);
-    assert_eq!(ask(&mut client, "/", &[&token(SECRET, Algorithm::HS256, claims("bob"))]).status, 200);
-    // Forged, for somebody else, expired: each counts as none, of which there may be three.
+    assert_eq!(get_with(&mut client, "/", &[&alice]).status, 200);
+    assert_eq!(get_with(&mut client, "/", &[&alice]).status, 429);
+    assert_eq!(get_with(&mut client, "/", &[&token(SECRET, Algorithm::HS256, claims("bob"))]).status, 200);
+    // Forged, for another audience, expired: each counts as no token, for which the limit is three.
     let mut expired = claims("carol");
     expired["exp"] = json!(1_000_000_000);
     let mut elsewhere = claims("carol");
@@ -217,17 +221,17 @@ fn only_verified_tokens_say_anything() {
         token(SECRET, Algorithm::HS256, expired),
         token(SECRET, Algorithm::HS256, elsewhere),
     ] {
-        assert_eq!(ask(&mut client, "/", &[&bad]).status, 200);
+        assert_eq!(get_with(&mut client, "/", &[&bad]).status, 200);
     }
     let other = token(SECRET, Algorithm::HS384, claims("carol"));
-    assert_eq!(ask(&mut client, "/", &[&other]).status, 429, "no fourth");
-    assert_eq!(ask(&mut client, "/", &[&token(SECRET, Algorithm::HS256, claims("carol"))]).status, 200);
+    assert_eq!(get_with(&mut client, "/", &[&other]).status, 429, "no fourth");
+    assert_eq!(get_with(&mut client, "/", &[&token(SECRET, Algorithm::HS256, claims("carol"))]).status, 200);
 }
 
 #[test]
-fn what_is_for_one_hop_goes_no_further_in_either_direction() {
+fn hop_by_hop_headers_are_removed_in_both_directions() {
     let upstream = Upstream::new(|_| async {
-        let mut answer = Response::new(Bytes::from_static(b"hello"));
+        let mut response = Response::new(Bytes::from_static(b"hello"));
         for (name, value) in [
             ("connection", "x-theirs"),
             ("x-theirs", "1"),
@@ -236,13 +240,13 @@ fn what_is_for_one_hop_goes_no_further_in_either_direction() {
             ("upgrade", "h2c"),
             ("x-kept", "1"),
         ] {
-            answer.headers_mut().append(name, value.parse().unwrap());
+            response.headers_mut().append(name, value.parse().unwrap());
         }
-        answer
+        response
     });
-    let served = Served::of(&gateway(&all_to(&upstream), ""));
-    let mut client = Client::connect(served.at);
-    let answer = ask(
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&all_to(&upstream), ""));
+    let mut client = Client::connect(gateway.at);
+    let response = get_with(
         &mut client,
         "/",
         &[
@@ -255,11 +259,11 @@ fn what_is_for_one_hop_goes_no_further_in_either_direction() {
             "X-Kept: 1",
         ],
     );
-    assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+    assert_eq!((response.status, response.text().as_str()), (200, "hello"));
     for name in ["x-theirs", "keep-alive", "proxy-authenticate", "upgrade"] {
-        assert_eq!(answer.header(name), None, "{name}");
+        assert_eq!(response.header(name), None, "{name}");
     }
-    assert_eq!(answer.header("x-kept"), Some("1"));
+    assert_eq!(response.header("x-kept"), Some("1"));
     let seen = last(&upstream);
     for name in ["x-mine", "keep-alive", "proxy-connection", "proxy-authorization", "te", "connection"] {
         assert_eq!(header(&seen, name), None, "{name}");
@@ -268,16 +272,16 @@ fn what_is_for_one_hop_goes_no_further_in_either_direction() {
 }
 
 #[test]
-fn each_upstream_is_sent_the_host_that_the_file_says() {
-    let upstream = Upstream::saying("hello");
+fn each_upstream_gets_the_configured_host() {
+    let upstream = Upstream::returning("hello");
     let at = upstream.at;
     let fields = format!(
         "upstreams: {{ asked: {{ servers: \"http://{at}\" }}, own: {{ servers: \"http://{at}\", host: server }}, fixed: {{ servers: \"http://{at}\", host: api.internal }} }}\n\
          routes: [{{ path: /asked, upstream: asked }}, {{ path: /own, upstream: own }}, {{ path: /fixed, upstream: fixed }}]"
     );
-    let served = Served::of(&gateway(&fields, ""));
-    let mut client = Client::connect(served.at);
-    for (path, host, told) in [
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ""));
+    let mut client = Client::connect(gateway.at);
+    for (path, host, forwarded_host) in [
         ("/asked", "shop.example", None),
         ("/own", at.to_string().as_str(), Some("shop.example")),
         ("/fixed", "api.internal", Some("shop.example")),
@@ -285,49 +289,49 @@ fn each_upstream_is_sent_the_host_that_the_file_says() {
         assert_eq!(client.get(path).status, 200);
         let seen = last(&upstream);
         assert_eq!(header(&seen, "host").as_deref(), Some(host), "{path}");
-        assert_eq!(header(&seen, "x-forwarded-host").as_deref(), told, "{path}");
+        assert_eq!(header(&seen, "x-forwarded-host").as_deref(), forwarded_host, "{path}");
     }
 }
 
 #[test]
-fn paths_are_stripped_and_based() {
-    let upstream = Upstream::saying("hello");
+fn paths_are_stripped_and_prefixed() {
+    let upstream = Upstream::returning("hello");
     let at = upstream.at;
     let fields = format!(
         "upstreams: {{ plain: \"http://{at}\", based: \"http://{at}/base/\" }}\n\
-         routes: [{{ path: \"/api/{{*rest}}\", upstream: plain, strip: /api }}, {{ path: \"/b/{{*rest}}\", upstream: based }}, \
-         {{ path: \"/both/{{*rest}}\", upstream: based, strip: /both }}]"
+         routes: [{{ path: \"/api/{{*rest}}\", upstream: plain, strip_prefix: /api }}, {{ path: \"/b/{{*rest}}\", upstream: based }}, \
+         {{ path: \"/both/{{*rest}}\", upstream: based, strip_prefix: /both }}]"
     );
-    let served = Served::of(&gateway(&fields, ""));
-    let mut client = Client::connect(served.at);
-    for (asked, sent) in [
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ""));
+    let mut client = Client::connect(gateway.at);
+    for (path, sent) in [
         ("/api/items/7?x=1&y=%20", "/items/7?x=1&y=%20"),
         ("/api/a%2Fb", "/a%2Fb"),
         ("/b/x", "/base/b/x"),
         ("/both/x?q", "/base/x?q"),
     ] {
-        assert_eq!(client.get(asked).status, 200, "{asked}");
+        assert_eq!(client.get(path).status, 200, "{path}");
         assert_eq!(last(&upstream).uri().to_string(), sent);
     }
 }
 
 #[test]
 fn routes_are_found_by_host_method_and_path() {
-    let (any, shop, items) = (Upstream::saying("any"), Upstream::saying("shop"), Upstream::saying("items"));
+    let (any, shop, items) = (Upstream::returning("any"), Upstream::returning("shop"), Upstream::returning("items"));
     let fields = format!(
         "upstreams: {{ any: \"http://{}\", shop: \"http://{}\", items: \"http://{}\" }}\n\
          routes: [{{ path: \"/x/{{*rest}}\", upstream: any }}, {{ host: shop.example, path: \"/{{*rest}}\", upstream: shop }}, \
          {{ host: \"*.example\", methods: [GET], path: \"/items/{{id}}\", upstream: items }}, \
          {{ host: \"*.example\", methods: [PUT, DELETE], path: \"/items/{{id}}\", upstream: items }}, \
-         {{ path: /ping, answer: {{ status: 200, body: pong }} }}, \
-         {{ path: /old, answer: {{ redirect: {{ location: /new, status: 301 }} }} }}]",
+         {{ path: /ping, respond: {{ status: 200, body: pong }} }}, \
+         {{ path: /old, respond: {{ redirect: {{ location: /new, status: 301 }} }} }}]",
         any.at, shop.at, items.at
     );
-    let served = Served::of(&gateway(&fields, ""));
-    let mut client = Client::connect(served.at);
-    let mut ask = |method: &str, host: &str, path: &str| {
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ""));
+    let mut client = Client::connect(gateway.at);
+    let mut send = |method: &str, host: &str, path: &str| {
         client.send(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n"));
-        client.answer().unwrap()
+        client.read_response().unwrap()
     };
     for (method, host, path, status, text) in [
         ("GET", "elsewhere", "/x/y", 200, "any"),
@@ -337,26 +341,28 @@ fn routes_are_found_by_host_method_and_path() {
         ("PUT", "a.example", "/items/7", 200, "items"),
         ("GET", "elsewhere", "/ping", 200, "pong"),
     ] {
-        let answer = ask(method, host, path);
-        assert_eq!((answer.status, answer.text().as_str()), (status, text), "{method} {host} {path}");
+        let response = send(method, host, path);
+        assert_eq!((response.status, response.text().as_str()), (status, text), "{method} {host} {path}");
     }
-    let moved = ask("GET", "elsewhere", "/old");
+    let moved = send("GET", "elsewhere", "/old");
     assert_eq!((moved.status, moved.header("location")), (301, Some("/new")));
-    let nowhere = ask("GET", "elsewhere", "/items/7");
+    let nowhere = send("GET", "elsewhere", "/items/7");
     assert_eq!((nowhere.status, nowhere.header("content-type")), (404, Some("application/problem+json")));
-    let other = ask("POST", "a.example", "/items/7");
+    let other = send("POST", "a.example", "/items/7");
     let mut allowed: Vec<&str> = other.header("allow").unwrap().split(", ").collect();
     allowed.sort_unstable();
     assert_eq!((other.status, allowed), (405, vec!["DELETE", "GET", "PUT"]));
 }
 
 #[test]
-fn files_of_the_gateway_are_looked_up_beside_the_rule_file() {
-    let text =
-        gateway("jwt: { key: no-such-key, algorithm: HS256 }\nroutes: [{ path: /, answer: { status: 200 } }]", "");
+fn relative_paths_start_at_the_rule_files_folder() {
+    let text = gateway_yaml(
+        "jwt: { key: no-such-key, algorithm: HS256 }\nroutes: [{ path: /, respond: { status: 200 } }]",
+        "",
+    );
     let settings = sluicegate_config::parse("rules.yaml", &text).unwrap().settings;
     let sluice = sluicegate_engine::Sluice::builder().build().unwrap();
-    let mut process = sluicegate_listen::Process::alone();
+    let mut process = sluicegate_net::Process::standalone();
     let opened = sluicegate_gateway::Gateway::open(
         &settings,
         settings.gateway.as_ref().unwrap(),
@@ -365,5 +371,5 @@ fn files_of_the_gateway_are_looked_up_beside_the_rule_file() {
         &mut process,
     );
     let error = opened.err().expect("there is no key").to_string();
-    assert!(error.starts_with("gateway.jwt: /nowhere/no-such-key cannot be read"), "{error}");
+    assert!(error.starts_with("gateway.jwt: cannot read /nowhere/no-such-key"), "{error}");
 }

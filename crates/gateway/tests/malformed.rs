@@ -1,7 +1,7 @@
-//! Requests that are not as they should be, and those that try to be two at once.
+//! Malformed requests and request smuggling.
 //!
-//! Behind the gateway stands a server that reads strictly. For every case: what is answered, whether the
-//! connection goes on, which requests arrived, and that whoever asks next gets the answer to their own question.
+//! A strict server is behind the gateway. Each case checks the responses, the state of the connection, the
+//! requests that were forwarded, and that the next client gets the response to its own request.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod support;
@@ -9,89 +9,90 @@ mod support;
 use std::io::Write;
 use std::net::Shutdown;
 
-use support::frames::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, Fate, HEADERS, Http2};
+use support::frames::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2, StreamResult};
 use support::raw::Client;
-use support::recorder::{Recorder, Seen};
-use support::{Served, before};
+use support::recorder::{RecordedRequest, Recorder};
+use support::{TestGateway, proxy_yaml};
 
-/// What follows a bad request: nobody may ever see it as a request of its own.
+/// Follows a malformed request and must never be parsed as a request of its own.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 
-/// Bytes, and what comes of them.
-struct Case {
+/// Input bytes and the expected results.
+struct RequestCase {
     name: &'static str,
     sent: Vec<u8>,
-    /// Whether the client says that it has no more to send.
-    ends: bool,
-    /// What is answered, in order.
-    answers: Vec<u16>,
-    /// Whether the connection is closed afterwards.
-    closes: bool,
-    /// The requests that arrive whole.
-    arrives: Vec<&'static str>,
+    /// True if the client shuts down its write side.
+    shuts_down_write: bool,
+    /// The expected response statuses, in order.
+    statuses: Vec<u16>,
+    /// True if the connection is closed afterwards.
+    is_closed: bool,
+    /// The requests that are forwarded completely.
+    forwarded: Vec<&'static str>,
 }
 
-/// A request that is refused, and whose connection ends.
-fn bad(name: &'static str, status: u16, sent: impl AsRef<[u8]>) -> Case {
+/// A request that is rejected and closes the connection.
+fn bad(name: &'static str, status: u16, sent: impl AsRef<[u8]>) -> RequestCase {
     let sent = sent.as_ref().to_vec();
-    Case { name, sent, ends: false, answers: vec![status], closes: true, arrives: Vec::new() }
+    RequestCase { name, sent, shuts_down_write: false, statuses: vec![status], is_closed: true, forwarded: Vec::new() }
 }
 
-/// The same, with another request right behind it.
-fn smuggling(name: &'static str, status: u16, sent: impl AsRef<[u8]>) -> Case {
+/// The same, followed directly by another request.
+fn smuggling(name: &'static str, status: u16, sent: impl AsRef<[u8]>) -> RequestCase {
     bad(name, status, [sent.as_ref(), SMUGGLED.as_bytes()].concat())
 }
 
-/// A request that passes.
-fn good(name: &'static str, arrives: &'static str, sent: impl AsRef<[u8]>) -> Case {
+/// A request that is forwarded.
+fn good(name: &'static str, arrives: &'static str, sent: impl AsRef<[u8]>) -> RequestCase {
     let sent = sent.as_ref().to_vec();
-    Case { name, sent, ends: false, answers: vec![200], closes: false, arrives: vec![arrives] }
+    RequestCase { name, sent, shuts_down_write: false, statuses: vec![200], is_closed: false, forwarded: vec![arrives] }
 }
 
-/// A request that passes, and after which the connection ends.
-fn last(name: &'static str, arrives: &'static str, sent: impl AsRef<[u8]>) -> Case {
-    Case { closes: true, ..good(name, arrives, sent) }
+/// A request that is forwarded and is the last one of its connection.
+fn last(name: &'static str, arrives: &'static str, sent: impl AsRef<[u8]>) -> RequestCase {
+    RequestCase { is_closed: true, ..good(name, arrives, sent) }
 }
 
-/// A POST with these header lines, and what follows them.
+/// A POST with these headers, followed by `rest`.
 fn post(lines: &str, rest: &str) -> String {
     format!("POST /post HTTP/1.1\r\nHost: shop.example\r\n{lines}\r\n\r\n{rest}")
 }
 
-struct Stage {
+struct Fixture {
     recorder: Recorder,
-    served: Served,
+    gateway: TestGateway,
     probes: usize,
 }
 
-impl Stage {
-    fn set() -> Self {
+impl Fixture {
+    fn start() -> Self {
         let recorder = Recorder::new();
-        let served = Served::of(&before(&[recorder.at], ""));
-        Self { recorder, served, probes: 0 }
+        let gateway = TestGateway::from_yaml(&proxy_yaml(&[recorder.at], ""));
+        Self { recorder, gateway, probes: 0 }
     }
 
-    fn play(&mut self, case: &Case) -> Vec<Seen> {
+    fn run(&mut self, case: &RequestCase) -> Vec<RecordedRequest> {
         let name = case.name;
-        let begun = self.recorder.seen().len();
-        let mut client = Client::connect(self.served.at);
-        // Whoever is refused early cannot send all of it.
+        let start = self.recorder.seen().len();
+        let mut client = Client::connect(self.gateway.at);
+        // If the request is rejected early, not all of it can be written.
         drop(client.stream.write_all(&case.sent));
-        if case.ends {
+        if case.shuts_down_write {
             drop(client.stream.shutdown(Shutdown::Write));
         }
-        for status in &case.answers {
-            let answer = client.answer().unwrap_or_else(|| panic!("{name}: no answer, but {status} is due"));
-            assert_eq!(answer.status, *status, "{name}: {answer:?}");
+        for status in &case.statuses {
+            let response =
+                client.read_response().unwrap_or_else(|| panic!("{name}: no response, but {status} is expected"));
+            assert_eq!(response.status, *status, "{name}: {response:?}");
         }
-        let mut arrived: Vec<String> = case.arrives.iter().map(|it| (*it).to_owned()).collect();
-        if case.closes {
-            assert!(client.is_closed(), "{name}: it goes on");
+        let mut arrived: Vec<String> = case.forwarded.iter().map(|it| (*it).to_owned()).collect();
+        if case.is_closed {
+            assert!(client.is_closed(), "{name}: the connection stays open");
         } else {
             arrived.push(self.probe(name, &mut client));
         }
-        arrived.push(self.probe(name, &mut Client::connect(self.served.at)));
-        let seen = self.recorder.seen().split_off(begun);
+        arrived.push(self.probe(name, &mut Client::connect(self.gateway.at)));
+        let seen = self.recorder.seen().split_off(start);
         let lines: Vec<String> = seen.iter().map(|it| format!("{} {}", it.method, it.target)).collect();
         assert_eq!(lines, arrived, "{name}");
         assert_eq!(self.recorder.violations(), [""; 0], "{name}");
@@ -101,42 +102,42 @@ impl Stage {
     fn probe(&mut self, name: &str, client: &mut Client) -> String {
         self.probes += 1;
         let path = format!("/probe/{}", self.probes);
-        let answer = client.get(&path);
+        let response = client.get(&path);
         let expected = format!("GET {path}");
-        assert_eq!((answer.status, answer.text()), (200, expected.clone()), "{name}: the next request");
+        assert_eq!((response.status, response.text()), (200, expected.clone()), "{name}: the next request");
         expected
     }
 
-    /// Nothing came later either.
-    fn strike(self) {
-        let Self { recorder, served, .. } = self;
-        served.stop();
+    /// Checks that nothing was forwarded later.
+    fn finish(self) {
+        let Self { recorder, gateway, .. } = self;
+        gateway.stop();
         assert_eq!(recorder.violations(), [""; 0]);
         assert!(!recorder.seen().iter().any(|it| it.target.contains("smuggled")));
     }
 }
 
-fn play(cases: &[Case]) {
-    let mut stage = Stage::set();
+fn run_cases(cases: &[RequestCase]) {
+    let mut stage = Fixture::start();
     for case in cases {
-        stage.play(case);
+        stage.run(case);
     }
-    stage.strike();
+    stage.finish();
 }
 
-/// RFC 9112, 6: which length counts, and which is an attack.
+/// RFC 9112, section 6: lengths that count, and lengths that are attacks.
 #[test]
-fn where_a_body_ends() {
+fn body_framing() {
     let chunks = "5\r\nhello\r\n0\r\n\r\n";
     let both = |lines: &str| post(lines, chunks);
-    play(&[
+    run_cases(&[
         good("a length", "POST /post", post("Content-Length: 5", "hello")),
         good("chunks", "POST /post", both("Transfer-Encoding: chunked")),
         good("upper case", "POST /post", both("TRANSFER-ENCODING: CHUNKED")),
         good("a space behind", "POST /post", both("Transfer-Encoding: chunked ")),
         good("a tab before", "POST /post", both("Transfer-Encoding:\tchunked")),
         good("the same length twice", "POST /post", post("Content-Length: 5\r\nContent-Length: 5", "hello")),
-        // 6.1: the coding counts, and the connection must end, whatever follows.
+        // 6.1: the coding takes precedence, and the connection must close.
         last("length and coding", "POST /post", both("Content-Length: 5\r\nTransfer-Encoding: chunked") + SMUGGLED),
         last("coding and length", "POST /post", both("Transfer-Encoding: chunked\r\nContent-Length: 5") + SMUGGLED),
         last(
@@ -145,11 +146,11 @@ fn where_a_body_ends() {
             both("Content-Length: 5\r\nTransfer-Encoding: chunked\r\nContent-Length: 6") + SMUGGLED,
         ),
         last(
-            "a length that hides a request in the chunks' rest",
+            "a length that hides a request in the remaining chunks",
             "POST /post",
             post("Content-Length: 4\r\nTransfer-Encoding: chunked", &format!("0\r\n\r\n{SMUGGLED}")),
         ),
-        // 6.3: a request whose last coding is not chunked has no end: 400, and closed.
+        // 6.3: a request whose last coding is not chunked has no defined end: 400 and close.
         smuggling("identity", 400, both("Transfer-Encoding: identity\r\nContent-Length: 5")),
         smuggling("chunked, identity", 400, both("Transfer-Encoding: chunked, identity\r\nContent-Length: 5")),
         smuggling("chunked, then identity", 400, both("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity")),
@@ -159,13 +160,13 @@ fn where_a_body_ends() {
         smuggling("a vertical tab", 400, both("Transfer-Encoding: \x0bchunked\r\nContent-Length: 5")),
         smuggling("an empty coding", 400, both("Transfer-Encoding: \r\nContent-Length: 5")),
         smuggling("a broken name", 400, both("Transfer-Encoding : chunked\r\nContent-Length: 5")),
-        // 7: a coding that is not known is not done.
+        // 7: unknown codings are not implemented.
         smuggling("gzip, chunked", 501, both("Transfer-Encoding: gzip, chunked")),
         smuggling("identity, then chunked", 501, both("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked")),
         smuggling("chunked twice", 501, both("Transfer-Encoding: chunked, chunked")),
-        // 6.1: HTTP/1.0 knows no codings.
+        // 6.1: HTTP/1.0 has no transfer codings.
         smuggling("1.0 with chunks", 400, both("Transfer-Encoding: chunked").replace("HTTP/1.1", "HTTP/1.0")),
-        // 6.3: lengths that are none, or two.
+        // 6.3: invalid or contradictory lengths.
         smuggling("two lengths", 400, post("Content-Length: 5\r\nContent-Length: 6", "hello")),
         smuggling("a list of lengths", 400, post("Content-Length: 5, 6", "hello")),
         smuggling("a list of equal lengths", 400, post("Content-Length: 5, 5", "hello")),
@@ -175,17 +176,17 @@ fn where_a_body_ends() {
         smuggling("a fraction", 400, post("Content-Length: 5.0", "hello")),
         smuggling("no length", 400, post("Content-Length:", "hello")),
         smuggling("a length of 2^64", 400, post("Content-Length: 18446744073709551616", "hello")),
-        // This one is longer than anything that could be counted to its end.
+        // Too large to be counted.
         smuggling("the longest length", 431, post("Content-Length: 18446744073709551615", "hello")),
     ]);
 }
 
-/// RFC 9112, 7.1: what is no chunk is the end of the connection.
+/// RFC 9112, section 7.1: an invalid chunk closes the connection.
 #[test]
-fn chunks_that_are_none() {
+fn invalid_chunks() {
     let chunked = |rest: &str| post("Transfer-Encoding: chunked", rest);
-    let cut = |name, sent: String| Case { ends: true, ..bad(name, 400, sent) };
-    play(&[
+    let cut = |name, sent: String| RequestCase { shuts_down_write: true, ..bad(name, 400, sent) };
+    run_cases(&[
         good("an extension", "POST /post", chunked("5;a=b\r\nhello\r\n0\r\n\r\n")),
         good("zeros before", "POST /post", chunked("0005\r\nhello\r\n000\r\n\r\n")),
         good("capitals", "POST /post", chunked("A\r\n0123456789\r\n0\r\n\r\n")),
@@ -212,13 +213,13 @@ fn chunks_that_are_none() {
     ]);
 }
 
-/// RFC 9112, 2 to 5, and RFC 9110, 7.2.
+/// RFC 9112, sections 2 to 5, and RFC 9110, section 7.2.
 #[test]
-fn heads_that_are_none() {
+fn invalid_heads() {
     let get = |lines: &str| format!("GET /get HTTP/1.1\r\n{lines}\r\n\r\n");
     let hosted = |lines: &str| get(&format!("Host: shop.example\r\n{lines}"));
-    play(&[
-        // 3.2: exactly one Host, and a good one.
+    run_cases(&[
+        // 3.2: exactly one valid Host.
         smuggling("no host", 400, "GET /get HTTP/1.1\r\n\r\n"),
         smuggling("two hosts", 400, get("Host: shop.example\r\nHost: other.example")),
         smuggling("the same host twice", 400, get("Host: shop.example\r\nHost: shop.example")),
@@ -246,11 +247,11 @@ fn heads_that_are_none() {
         smuggling("a bare CR at the end of a line", 400, "GET /get HTTP/1.1\rHost: shop.example\r\r"),
         smuggling("brackets in a name", 400, hosted("X-[a]: b")),
         smuggling("letters beyond ASCII in a name", 400, hosted("X-\u{e4}: b")),
-        // 2.2: a single LF may be taken for a line's end; what goes on has real ones.
+        // 2.2: a bare LF may be accepted as a line end; forwarded lines end in CRLF.
         good("bare LFs", "GET /get", "GET /get HTTP/1.1\nHost: shop.example\n\n"),
         good("empty lines before", "GET /get", format!("\r\n\r\n{}", hosted("X-A: b"))),
         good("letters beyond ASCII in a value", "GET /get", hosted("X-A: \u{e4}")),
-        // 3: the first line.
+        // 3: the request line.
         bad("HTTP/0.9", 400, "GET /get\r\n\r\n"),
         smuggling("HTTP/1.2", 400, hosted("X-A: b").replace("1.1", "1.2")),
         smuggling("HTTP/2.0", 400, hosted("X-A: b").replace("1.1", "2.0")),
@@ -267,7 +268,7 @@ fn heads_that_are_none() {
         smuggling("CONNECT", 501, hosted("X-A: b").replace("GET /get", "CONNECT shop.example:80")),
         smuggling("TRACE", 501, hosted("X-A: b").replace("GET", "TRACE")),
         bad("TLS where none is spoken", 400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"),
-        // What is too much.
+        // Size limits.
         bad("a long method", 431, hosted("X-A: b").replace("GET", &"G".repeat(64 << 10))),
         bad("a long target", 431, hosted("X-A: b").replace("/get", &format!("/{}", "g".repeat(65_540)))),
         bad("a long line", 431, hosted(&format!("X-Long: {}", "a".repeat(128 << 10)))),
@@ -276,13 +277,13 @@ fn heads_that_are_none() {
     ]);
 }
 
-/// What is for one hop, and what is made anew.
+/// Hop-by-hop headers and rewritten headers.
 #[test]
-fn what_arrives_of_a_head() {
-    let mut stage = Stage::set();
+fn heads_as_forwarded() {
+    let mut stage = Fixture::start();
     let mut seen = |name, lines: &str, body: &str| {
         let case = good(name, "POST /post", post(lines, body));
-        stage.play(&case).remove(0)
+        stage.run(&case).remove(0)
     };
     let named = seen(
         "headers that Connection names",
@@ -311,12 +312,12 @@ fn what_arrives_of_a_head() {
     assert_eq!(trailers.trailers, [("x-sum".to_owned(), "5".to_owned())]);
     assert_eq!(trailers.header("host"), Some("shop.example"));
 
-    // Announced, but they do not come: the head must not go twice.
+    // Announced trailers that are not sent: the head must not be sent twice.
     let none =
         seen("trailers that do not come", "Trailer: X-Sum\r\nTransfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n");
     assert_eq!((none.trailers, &none.body[..]), (Vec::new(), &b"hello"[..]));
 
-    // A protocol in which requests could come past the rules is not switched to.
+    // Upgrades to protocols that would carry requests past the rules are ignored.
     for upgrade in ["h2c", "H2C, websocket", "HTTP/2.0", "TLS/1.0, HTTP/1.1"] {
         let lines = format!(
             "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: {upgrade}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 0"
@@ -328,48 +329,48 @@ fn what_arrives_of_a_head() {
     }
 
     let absolute = good("another host", "GET /get", "GET http://shop.example:81/get HTTP/1.1\r\nHost: evil\r\n\r\n");
-    assert_eq!(stage.play(&absolute)[0].header("host"), Some("shop.example:81"));
-    stage.strike();
+    assert_eq!(stage.run(&absolute)[0].header("host"), Some("shop.example:81"));
+    stage.finish();
 }
 
 #[test]
 fn a_body_may_come_with_any_method() {
-    let mut stage = Stage::set();
+    let mut stage = Fixture::start();
     for method in ["GET", "DELETE", "HEAD", "OPTIONS", "BREW"] {
         for (lines, body) in [("Content-Length: 5", "hello"), ("Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n")]
         {
-            let begun = stage.recorder.seen().len();
-            let mut client = Client::connect(stage.served.at);
+            let start = stage.recorder.seen().len();
+            let mut client = Client::connect(stage.gateway.at);
             client.send(post(lines, body).replace("POST", method));
-            assert_eq!(client.answer_to(method != "HEAD").unwrap().status, 200, "{method}");
+            assert_eq!(client.read_response_to(method != "HEAD").unwrap().status, 200, "{method}");
             stage.probe(method, &mut client);
-            let seen = &stage.recorder.seen()[begun];
+            let seen = &stage.recorder.seen()[start];
             assert_eq!((seen.method.as_str(), &seen.body[..]), (method, &b"hello"[..]), "{lines}");
         }
     }
-    stage.strike();
+    stage.finish();
 }
 
 #[test]
-fn who_expects_a_hundred_is_told_to_go_on() {
-    let mut stage = Stage::set();
-    let mut client = Client::connect(stage.served.at);
+fn expect_100_continue_gets_an_interim_response() {
+    let mut stage = Fixture::start();
+    let mut client = Client::connect(stage.gateway.at);
     client.send(post("Expect: 100-continue\r\nContent-Length: 5", ""));
     assert_eq!(client.line().as_deref(), Some("HTTP/1.1 100 Continue"));
     assert_eq!(client.line().as_deref(), Some(""));
     client.send("hello");
-    assert_eq!(client.answer().unwrap().text(), "POST /post");
+    assert_eq!(client.read_response().unwrap().text(), "POST /post");
     stage.probe("after a hundred", &mut client);
     let seen = stage.recorder.seen();
-    // What was promised here need not be promised again.
+    // The gateway has answered the expectation, so it is not forwarded.
     assert_eq!((seen[0].header("expect"), &seen[0].body[..]), (None, &b"hello"[..]));
-    stage.strike();
+    stage.finish();
 }
 
 #[test]
-fn requests_one_after_the_other_are_answered_in_order() {
-    let mut stage = Stage::set();
-    let mut client = Client::connect(stage.served.at);
+fn pipelined_requests_get_responses_in_order() {
+    let mut stage = Fixture::start();
+    let mut client = Client::connect(stage.gateway.at);
     let mut sent = String::new();
     for number in 0..100 {
         sent += &match number % 3 {
@@ -383,29 +384,30 @@ fn requests_one_after_the_other_are_answered_in_order() {
     client.send(&sent);
     for number in 0..100 {
         let expected = format!("{} /{number}", ["GET", "POST", "PUT"][number % 3]);
-        assert_eq!(client.answer().unwrap().text(), expected);
+        assert_eq!(client.read_response().unwrap().text(), expected);
     }
     stage.probe("after a hundred requests", &mut client);
 
-    // A bad one behind good ones takes nothing from them, and nothing comes after it.
+    // A malformed request after valid ones does not affect them, and nothing after it is read.
     let both = "GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /second HTTP/1.1\r\nHost : a\r\n\r\n";
     let mut case = smuggling("a bad one behind a good one", 200, both);
-    case.answers.push(400);
-    case.arrives.push("GET /first");
-    stage.play(&case);
-    stage.strike();
+    case.statuses.push(400);
+    case.forwarded.push("GET /first");
+    stage.run(&case);
+    stage.finish();
 }
 
-/// RFC 9113, 8: what is malformed is reset or refused, and nothing of it arrives.
+/// RFC 9113, section 8: malformed streams are reset or refused, and nothing of them is forwarded.
 #[test]
-fn streams_that_are_no_requests() {
+fn invalid_http2_streams() {
     const PROTOCOL_ERROR: u32 = 1;
-    let stage = Stage::set();
+    let stage = Fixture::start();
     let method = (":method", "POST");
     let (scheme, authority, path) = ((":scheme", "http"), (":authority", "shop.example"), (":path", "/h2"));
     let whole = [method, scheme, authority, path];
     let with = |more: &[(&'static str, &'static str)]| [&whole[..], more].concat();
-    let malformed = [Fate::Reset(PROTOCOL_ERROR), Fate::GoAway(PROTOCOL_ERROR), Fate::Status(400)];
+    let malformed =
+        [StreamResult::Reset(PROTOCOL_ERROR), StreamResult::GoAway(PROTOCOL_ERROR), StreamResult::Status(400)];
     for (name, headers) in [
         ("upper case", with(&[("X-Upper", "a")])),
         ("connection", with(&[("connection", "close")])),
@@ -421,8 +423,8 @@ fn streams_that_are_no_requests() {
         ("no authority and no host", vec![method, scheme, path]),
         ("two methods", with(&[method])),
         ("two paths", with(&[path])),
-        ("a pseudo header of answers", with(&[(":status", "200")])),
-        ("a pseudo header nobody knows", with(&[(":x", "a")])),
+        ("a pseudo header of responses", with(&[(":status", "200")])),
+        ("an unknown pseudo header", with(&[(":x", "a")])),
         ("a pseudo header behind another", [&[("x-a", "b")], &whole[..]].concat()),
         ("host and authority differ", with(&[("host", "evil")])),
         ("two hosts", with(&[("host", "shop.example"), ("host", "shop.example")])),
@@ -438,38 +440,41 @@ fn streams_that_are_no_requests() {
         ("a length that is none", with(&[("content-length", "+0")])),
         ("two lengths", with(&[("content-length", "0"), ("content-length", "1")])),
     ] {
-        let mut client = Http2::connect(stage.served.at);
+        let mut client = Http2::connect(stage.gateway.at);
         client.send(frames::head(1, END_STREAM, &headers));
-        let fate = client.fate(1);
-        assert!(malformed.contains(&fate), "{name}: {fate:?}");
-        // Whoever is not thrown out can ask something better.
-        if !matches!(fate, Fate::GoAway(_)) {
+        let stream_result = client.stream_result(1);
+        assert!(malformed.contains(&stream_result), "{name}: {stream_result:?}");
+        // If the connection stays open, the next request is served.
+        if !matches!(stream_result, StreamResult::GoAway(_)) {
             client.send(frames::get(3, "/better"));
-            assert_eq!(client.fate(3), Fate::Status(200), "{name}");
+            assert_eq!(client.stream_result(3), StreamResult::Status(200), "{name}");
             assert_eq!(client.body(3), b"GET /better");
         }
     }
     // 8.1.1: a length that disagrees with the data, in both directions.
     for (length, data) in [("4", "hello"), ("6", "hello")] {
-        let mut client = Http2::connect(stage.served.at);
+        let mut client = Http2::connect(stage.gateway.at);
         client.send(frames::head(1, 0, &with(&[("content-length", length)])));
         client.send(frames::frame(DATA, END_STREAM, 1, data.as_bytes()));
-        let fate = client.fate(1);
-        assert!(malformed.contains(&fate), "{length}: {fate:?}");
+        let stream_result = client.stream_result(1);
+        assert!(malformed.contains(&stream_result), "{length}: {stream_result:?}");
     }
-    let mut client = Http2::connect(stage.served.at);
+    let mut client = Http2::connect(stage.gateway.at);
     client.send(frames::head(1, END_STREAM, &with(&[("content-length", "5")])));
-    let fate = client.fate(1);
-    assert!(malformed.contains(&fate), "a length without data: {fate:?}");
+    let stream_result = client.stream_result(1);
+    assert!(malformed.contains(&stream_result), "a length without data: {stream_result:?}");
     drop(client);
-    // A request without data is whole, and may have gone on before data comes that it must not have.
-    let mut client = Http2::connect(stage.served.at);
+    // A request without data is complete, and may have been forwarded before unexpected data arrives.
+    let mut client = Http2::connect(stage.gateway.at);
     client.send(frames::head(1, 0, &with(&[("content-length", "0")])));
     client.send(frames::frame(DATA, END_STREAM, 1, b"hello"));
-    let fate = client.fate(1);
-    assert!(malformed.contains(&fate) || fate == Fate::Status(200), "data without a length: {fate:?}");
+    let stream_result = client.stream_result(1);
+    assert!(
+        malformed.contains(&stream_result) || stream_result == StreamResult::Status(200),
+        "data without a length: {stream_result:?}"
+    );
     drop(client);
-    // Frames in the wrong place end the connection.
+    // Misplaced frames close the connection.
     for (name, bytes) in [
         ("data of no stream", frames::frame(DATA, 0, 0, b"a")),
         ("data of a stream that never was", frames::frame(DATA, 0, 5, b"a")),
@@ -478,41 +483,41 @@ fn streams_that_are_no_requests() {
             "a head within a head",
             [frames::frame(HEADERS, 0, 1, &frames::block(&whole)), frames::get(3, "/smuggled")].concat(),
         ),
-        ("a rest of no head", frames::frame(CONTINUATION, END_HEADERS, 1, &[])),
+        ("a continuation without headers", frames::frame(CONTINUATION, END_HEADERS, 1, &[])),
         ("a frame too large", frames::frame(DATA, 0, 1, &[0; 20_000])),
         ("a broken block", frames::frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0xff; 20])),
     ] {
-        let mut client = Http2::connect(stage.served.at);
+        let mut client = Http2::connect(stage.gateway.at);
         client.send(bytes);
-        let fate = client.end();
-        assert!(matches!(fate, Fate::GoAway(1..)), "{name}: {fate:?}");
+        let stream_result = client.end();
+        assert!(matches!(stream_result, StreamResult::GoAway(1..)), "{name}: {stream_result:?}");
     }
     let arrived = stage.recorder.seen();
     assert!(arrived.iter().all(|it| it.target == "/better" || it.header("content-length") == Some("0")), "{arrived:?}");
     assert!(arrived.iter().all(|it| it.body.is_empty()));
-    stage.strike();
+    stage.finish();
 }
 
 #[test]
-fn a_host_of_http2_is_its_authority() {
-    let stage = Stage::set();
-    let mut client = Http2::connect(stage.served.at);
+fn the_http2_authority_becomes_the_host() {
+    let stage = Fixture::start();
+    let mut client = Http2::connect(stage.gateway.at);
     let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/h2?a=b"));
     client.send(frames::head(1, END_STREAM, &[method, scheme, (":authority", "Shop.example"), path]));
-    assert_eq!(client.fate(1), Fate::Status(200));
+    assert_eq!(client.stream_result(1), StreamResult::Status(200));
     client.send(frames::head(3, END_STREAM, &[method, scheme, path, ("host", "shop.example")]));
-    assert_eq!(client.fate(3), Fate::Status(200));
+    assert_eq!(client.stream_result(3), StreamResult::Status(200));
     let cookies = [("cookie", "a=1"), ("cookie", "b=2")];
     let whole = [method, scheme, (":authority", "a:80"), path, ("host", "a:80"), cookies[0], cookies[1]];
     client.send(frames::head(5, END_STREAM, &whole));
-    assert_eq!(client.fate(5), Fate::Status(200));
+    assert_eq!(client.stream_result(5), StreamResult::Status(200));
     let seen = stage.recorder.seen();
     let hosts: Vec<_> = seen.iter().map(|it| it.header("host").unwrap()).collect();
     assert_eq!(hosts, ["Shop.example", "shop.example", "a:80"]);
     assert!(seen.iter().all(|it| it.target == "/h2?a=b"));
-    // RFC 9113, 8.2.3: over HTTP/1 there is one line of cookies.
+    // RFC 9113, section 8.2.3: over HTTP/1 there is one cookie header.
     let cookies: Vec<_> = seen[2].headers.iter().filter(|(name, _)| name == "cookie").map(|it| it.1.as_str()).collect();
     assert_eq!(cookies, ["a=1; b=2"]);
     drop(client);
-    stage.strike();
+    stage.finish();
 }

@@ -1,8 +1,7 @@
-//! The real nginx and the gateway side by side: the same limits, the same arrivals, the same answers at the
-//! same time.
+//! Comparison with the real nginx: the same limits and arrivals give the same responses at the same time.
 //!
-//! The gateway's rules are made of nginx's own configuration. Time is real here, and machines are busy: where
-//! the two differ, the whole comparison is made again, up to three times, before it counts.
+//! The gateway's rules are imported from the nginx configuration. The tests use real time on machines under
+//! load: if the two differ, the whole comparison is repeated up to three times before it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod support;
@@ -12,26 +11,25 @@ use std::time::{Duration, Instant};
 
 use support::nginx::Nginx;
 use support::raw::Client;
-use support::scripted::{Latch, Scripted};
+use support::scripted::{Latch, ScriptedServer};
 use support::upstream::Upstream;
-use support::{Served, until};
+use support::{TestGateway, wait_until};
 
-/// How far apart answers may be.
-const NEAR: Duration = Duration::from_millis(15);
+/// Tolerated difference between response times.
+const TOLERANCE: Duration = Duration::from_millis(15);
 
-/// When requests come: six at once, and some later.
+/// Arrival times in milliseconds: six at once, and some later.
 const ARRIVALS: [u64; 9] = [0, 0, 0, 0, 0, 0, 300, 800, 2_400];
 
-/// The gateway as nginx's configuration has it, on another port.
-fn ours(nginx: &Nginx) -> Served {
+/// The gateway with the imported nginx configuration, on another port.
+fn ours(nginx: &Nginx) -> TestGateway {
     let imported = sluicegate_config::nginx::convert("nginx.conf", &nginx.text).unwrap();
-    assert_eq!(imported.not_carried(), 0, "{:?}", imported.remarks);
-    Served::of(&imported.yaml.replace(&format!("\"{}\"", nginx.at), "\"127.0.0.1:0\""))
+    assert_eq!(imported.unsupported_count(), 0, "{:?}", imported.notes);
+    TestGateway::from_yaml(&imported.yaml.replace(&format!("\"{}\"", nginx.at), "\"127.0.0.1:0\""))
 }
 
-/// Sends requests at these moments, each on a connection of its own, and tells how each fared: its status, and
-/// how long it took.
-fn fare(at: SocketAddr, begin: Instant) -> Vec<(u16, Duration)> {
+/// Sends requests at these times, each on its own connection; returns the status and duration of each.
+fn send_arrivals(at: SocketAddr, begin: Instant) -> Vec<(u16, Duration)> {
     let clients: Vec<Client> = ARRIVALS.iter().map(|_| Client::connect(at)).collect();
     let mut reading = Vec::new();
     for (mut client, arrival) in clients.into_iter().zip(ARRIVALS) {
@@ -39,27 +37,27 @@ fn fare(at: SocketAddr, begin: Instant) -> Vec<(u16, Duration)> {
         std::thread::sleep(moment.saturating_duration_since(Instant::now()));
         let sent = Instant::now();
         client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-        reading.push(std::thread::spawn(move || (client.answer().unwrap().status, sent.elapsed())));
+        reading.push(std::thread::spawn(move || (client.read_response().unwrap().status, sent.elapsed())));
     }
     let mut fared: Vec<_> = reading.into_iter().map(|it| it.join().unwrap()).collect();
-    // Which of those that come at once is first is up to the threads.
+    // The order of simultaneous requests depends on the threads.
     fared[..6].sort();
     fared
 }
 
-/// Why the two differ, if they do.
+/// Describes the difference, if any.
 fn difference(ours: &[(u16, Duration)], theirs: &[(u16, Duration)]) -> Option<String> {
     let is_same =
-        |(our, their): (&(u16, Duration), &(u16, Duration))| our.0 == their.0 && our.1.abs_diff(their.1) < NEAR;
+        |(our, their): (&(u16, Duration), &(u16, Duration))| our.0 == their.0 && our.1.abs_diff(their.1) < TOLERANCE;
     let same = ours.iter().zip(theirs).all(is_same);
     (!same).then(|| format!("ours:\n{ours:?}\nnginx:\n{theirs:?}"))
 }
 
-/// Compares both under these parameters of `limit_req`, and tells how ours fared.
+/// Compares both with these parameters of `limit_req`; returns the results of the gateway.
 fn compare(parameters: &str) -> Vec<(u16, Duration)> {
-    let mut told = String::new();
+    let mut last_difference = String::new();
     for _ in 0..3 {
-        let upstream = Upstream::saying("hello");
+        let upstream = Upstream::returning("hello");
         let nginx = Nginx::with(&format!(
             "limit_req_zone $binary_remote_addr zone=one:1m rate=2r/s;\n\
              server {{ listen LISTEN; location / {{ limit_req zone=one {parameters}; proxy_pass http://{}; }} }}",
@@ -68,25 +66,25 @@ fn compare(parameters: &str) -> Vec<(u16, Duration)> {
         let gateway = ours(&nginx);
         let begin = Instant::now() + Duration::from_millis(100);
         let (there, here) = (nginx.at, gateway.at);
-        let theirs = std::thread::spawn(move || fare(there, begin));
-        let ours = fare(here, begin);
+        let theirs = std::thread::spawn(move || send_arrivals(there, begin));
+        let ours = send_arrivals(here, begin);
         match difference(&ours, &theirs.join().unwrap()) {
             None => return ours,
             Some(how) => {
                 eprintln!("once more: {how}");
-                told = how;
+                last_difference = how;
             }
         }
     }
-    panic!("three times they differed with `{parameters}`: {told}");
+    panic!("they differed three times with `{parameters}`: {last_difference}");
 }
 
-fn statuses(fared: &[(u16, Duration)]) -> Vec<u16> {
-    fared.iter().map(|(status, _)| *status).collect()
+fn statuses(results: &[(u16, Duration)]) -> Vec<u16> {
+    results.iter().map(|(status, _)| *status).collect()
 }
 
 #[test]
-fn a_strict_rate_as_in_nginx() {
+fn strict_rate_matches_nginx() {
     let fared = compare("");
     let (at_once, later) = fared.split_at(6);
     assert_eq!(at_once.iter().filter(|(status, _)| *status == 200).count(), 1);
@@ -94,7 +92,7 @@ fn a_strict_rate_as_in_nginx() {
 }
 
 #[test]
-fn a_queued_burst_as_in_nginx() {
+fn queued_burst_matches_nginx() {
     let fared = compare("burst=4");
     let (at_once, later) = fared.split_at(6);
     assert_eq!(at_once.iter().filter(|(status, _)| *status == 200).count(), 5);
@@ -103,12 +101,12 @@ fn a_queued_burst_as_in_nginx() {
     let mut waits: Vec<Duration> = at_once.iter().filter(|(status, _)| *status == 200).map(|it| it.1).collect();
     waits.sort();
     for (number, wait) in (0_u32..).zip(waits) {
-        assert!(wait.abs_diff(number * Duration::from_millis(500)) < 20 * NEAR, "{number}: {wait:?}");
+        assert!(wait.abs_diff(number * Duration::from_millis(500)) < 20 * TOLERANCE, "{number}: {wait:?}");
     }
 }
 
 #[test]
-fn a_burst_at_once_as_in_nginx() {
+fn nodelay_burst_matches_nginx() {
     let fared = compare("burst=4 nodelay");
     let (at_once, later) = fared.split_at(6);
     assert_eq!(at_once.iter().filter(|(status, _)| *status == 200).count(), 5);
@@ -116,7 +114,7 @@ fn a_burst_at_once_as_in_nginx() {
 }
 
 #[test]
-fn a_burst_half_at_once_as_in_nginx() {
+fn partial_delay_burst_matches_nginx() {
     let fared = compare("burst=4 delay=2");
     let (at_once, later) = fared.split_at(6);
     assert_eq!(at_once.iter().filter(|(status, _)| *status == 200).count(), 5);
@@ -124,14 +122,14 @@ fn a_burst_half_at_once_as_in_nginx() {
 }
 
 #[test]
-fn connections_under_way_as_in_nginx() {
+fn limit_conn_matches_nginx() {
     let latch = Latch::default();
     let upstream = {
         let latch = latch.clone();
-        Scripted::new(move |caller| {
-            while caller.request() {
+        ScriptedServer::new(move |connection| {
+            while connection.request() {
                 latch.wait();
-                caller.answer("hello");
+                connection.respond("hello");
             }
         })
     };
@@ -141,28 +139,28 @@ fn connections_under_way_as_in_nginx() {
         upstream.at
     ));
     let gateway = ours(&nginx);
-    let mut begun: Vec<Vec<Client>> = Vec::new();
-    for (nth, at) in [nginx.at, gateway.at].into_iter().enumerate() {
+    let mut start: Vec<Vec<Client>> = Vec::new();
+    for (index, at) in [nginx.at, gateway.at].into_iter().enumerate() {
         let mut two: Vec<Client> = (0..2).map(|_| Client::connect(at)).collect();
         two.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n"));
-        until("two are under way", || upstream.requests().len() == 2 * (nth + 1));
+        wait_until("two are in flight", || upstream.requests().len() == 2 * (index + 1));
         for _ in 0..3 {
             assert_eq!(Client::connect(at).get("/").status, 503);
         }
-        begun.push(two);
+        start.push(two);
     }
     latch.open();
-    for client in begun.iter_mut().flatten() {
-        assert_eq!(client.answer().unwrap().status, 200);
+    for client in start.iter_mut().flatten() {
+        assert_eq!(client.read_response().unwrap().status, 200);
     }
     for at in [nginx.at, gateway.at] {
-        // nginx gives a place back a moment after the answer.
-        until("there is room again", || Client::connect(at).get("/").status == 200);
+        // nginx releases the connection slot a moment after the response.
+        wait_until("there is room again", || Client::connect(at).get("/").status == 200);
     }
 }
 
 #[test]
-fn a_clients_bytes_are_bounded_on_however_many_connections() {
+fn bandwidth_of_a_client_is_bounded_over_all_connections() {
     const RATE: usize = 100 << 10;
     let upstream = Upstream::new(|_| async { http::Response::new(bytes::Bytes::from(vec![b'x'; 100_000])) });
     let nginx = Nginx::with(&format!(
@@ -171,20 +169,21 @@ fn a_clients_bytes_are_bounded_on_however_many_connections() {
     ));
     let gateway = ours(&nginx);
     let at = gateway.at;
-    let begun = Instant::now();
+    let start = Instant::now();
     let reading: Vec<_> = (0..2).map(|_| std::thread::spawn(move || Client::connect(at).get("/").body.len())).collect();
     let read: usize = reading.into_iter().map(|it| it.join().unwrap()).sum();
-    let took = begun.elapsed();
+    let elapsed = start.elapsed();
     assert_eq!(read, 200_000);
-    // A second's worth at once, the rest at the pace. nginx would need half of it, as it counts each apart.
-    let least = Duration::from_secs_f64((read - RATE) as f64 / RATE as f64);
-    assert!(took >= least, "{took:?} < {least:?}");
+    // One second's worth at once, the remainder at the rate. nginx would need half the time, because it limits
+    // each connection separately.
+    let min = Duration::from_secs_f64((read - RATE) as f64 / RATE as f64);
+    assert!(elapsed >= min, "{elapsed:?} < {min:?}");
 }
 
-/// Everything that an import carries over, asked for in turn: no answer depends on time here.
+/// Everything that an import carries over, requested in turn: no response depends on time here.
 #[test]
-fn an_imported_file_answers_as_nginx_does() {
-    let servers = ["one", "two"].map(Upstream::saying);
+fn an_imported_file_behaves_like_nginx() {
+    let servers = ["one", "two"].map(Upstream::returning);
     let nginx = Nginx::with(&format!(
         "geo $limited {{ default 1; 127.0.0.2/32 0; }}
          map $limited $address {{ 0 ''; 1 $binary_remote_addr; }}
@@ -211,12 +210,12 @@ fn an_imported_file_answers_as_nginx_does() {
         servers[0].at, servers[1].at
     ));
     let gateway = ours(&nginx);
-    let ask = |at: SocketAddr, last: u8, path: &str, host: &str, line: &str| {
+    let send = |at: SocketAddr, last: u8, path: &str, host: &str, line: &str| {
         let mut client = Client::connect_from([127, 0, 0, last], at);
         client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{line}\r\n"));
-        let answer = client.answer().unwrap();
-        let text = if answer.status == 200 { answer.text() } else { String::new() };
-        (answer.status, answer.header("location").map(str::to_owned), text)
+        let response = client.read_response().unwrap();
+        let text = if response.status == 200 { response.text() } else { String::new() };
+        (response.status, response.header("location").map(str::to_owned), text)
     };
     let mut seen = Vec::new();
     for (last, path, host, line) in [
@@ -246,15 +245,15 @@ fn an_imported_file_answers_as_nginx_does() {
         (1, "/geo/a", "bank.example", ""),
         (1, "/told", "BANK.example", ""),
     ] {
-        let theirs = ask(nginx.at, last, path, host, line);
-        let mut ours = ask(gateway.at, last, path, host, line);
-        // Whose turn it is depends on who was asked before.
+        let theirs = send(nginx.at, last, path, host, line);
+        let mut ours = send(gateway.at, last, path, host, line);
+        // Round robin depends on earlier requests.
         let is_server = |text: &str| text == "one" || text == "two";
         if is_server(&theirs.2) && is_server(&ours.2) {
             ours.2.clone_from(&theirs.2);
         }
         assert_eq!((ours.0, &ours.2), (theirs.0, &theirs.2), "{last} {path} {host} {line}");
-        // nginx writes out in full where a path leads.
+        // nginx sends absolute redirect URLs.
         let leads = theirs.1.map(|to| to.replace(&format!("http://shop.example:{}", nginx.at.port()), ""));
         assert_eq!(ours.1, leads, "{path}");
         seen.push(ours.0);

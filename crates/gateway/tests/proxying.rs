@@ -1,21 +1,21 @@
-//! Requests go through, and come out as they should.
+//! Basic proxying of requests and responses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod support;
 
 use support::raw::Client;
 use support::upstream::Upstream;
-use support::{Served, before};
+use support::{TestGateway, proxy_yaml};
 
 #[test]
-fn a_request_goes_through_and_its_answer_comes_back() {
-    let upstream = Upstream::saying("hello");
-    let served = Served::of(&before(&[upstream.at], "rules: [{ name: total, limits: [3/1h] }]"));
-    let mut client = Client::connect(served.at);
+fn a_request_is_forwarded_and_its_response_returned() {
+    let upstream = Upstream::returning("hello");
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[upstream.at], "rules: [{ name: total, limits: [3/1h] }]"));
+    let mut client = Client::connect(gateway.at);
     for left in [2, 1, 0] {
-        let answer = client.get("/x?y=z");
-        assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
-        assert!(answer.header("ratelimit").unwrap().starts_with(&format!("\"total\";r={left};")), "{answer:?}");
+        let response = client.get("/x?y=z");
+        assert_eq!((response.status, response.text().as_str()), (200, "hello"));
+        assert!(response.header("ratelimit").unwrap().starts_with(&format!("\"total\";r={left};")), "{response:?}");
     }
     let refused = client.get("/x");
     assert_eq!((refused.status, refused.header("content-type")), (429, Some("application/problem+json")));

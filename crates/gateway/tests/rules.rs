@@ -1,4 +1,4 @@
-//! Every kind of rule through the gateway, from a rule file.
+//! Every kind of rule, from a rule file through the gateway.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod support;
@@ -13,94 +13,94 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_testkit::servers::RedisServer;
-use support::file::gateway;
-use support::raw::{Answer, Client};
-use support::scripted::{Latch, Scripted};
+use support::file::gateway_yaml;
+use support::raw::{Client, RawResponse};
+use support::scripted::{Latch, ScriptedServer};
 use support::upstream::Upstream;
-use support::{Served, before, until};
+use support::{TestGateway, proxy_yaml, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A gateway with one rule, whose time stands still unless it is moved.
-struct Bench {
+/// A gateway with one rule and a manual clock.
+struct Fixture {
     upstream: Upstream,
-    served: Served,
+    gateway: TestGateway,
     clock: ManualClock,
 }
 
-impl Bench {
+impl Fixture {
     fn with(rules: &str) -> Self {
-        Self::before(Upstream::saying("hello"), rules)
+        Self::in_front_of(Upstream::returning("hello"), rules)
     }
 
-    fn before(upstream: Upstream, rules: &str) -> Self {
+    fn in_front_of(upstream: Upstream, rules: &str) -> Self {
         let clock = ManualClock::new();
-        let served = Served::with_clock(&before(&[upstream.at], rules), clock.clone());
-        Self { upstream, served, clock }
+        let gateway = TestGateway::with_clock(&proxy_yaml(&[upstream.at], rules), clock.clone());
+        Self { upstream, gateway, clock }
     }
 
     fn client(&self) -> Client {
-        Client::connect(self.served.at)
+        Client::connect(self.gateway.at)
     }
 
-    /// The statuses of so many requests, one after the other.
+    /// The statuses of this many requests, one after the other.
     fn statuses(&self, requests: usize) -> Vec<u16> {
         let mut client = self.client();
         (0..requests).map(|_| client.get("/").status).collect()
     }
 
-    /// How many wait for their turn at the first rule.
+    /// Number of requests queued at the first rule.
     fn waiting(&self) -> usize {
-        self.served.running().sluice().counts()[0].waiting
+        self.gateway.running().sluice().counts()[0].waiting
     }
 
-    /// Sends a request that has to wait for its turn.
-    fn wait_in_line(&self) -> Client {
+    /// Sends a request that is queued.
+    fn enqueue(&self) -> Client {
         let before = self.waiting();
         let mut client = self.client();
         client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-        until("one more waits", || self.waiting() == before + 1);
+        wait_until("one more is queued", || self.waiting() == before + 1);
         client
     }
 }
 
-/// A request with these further lines and a body, answered.
-fn ask(client: &mut Client, method: &str, path: &str, lines: &str, body: &str) -> Answer {
+/// Sends a request with these headers and body; returns the response.
+fn send_request(client: &mut Client, method: &str, path: &str, lines: &str, body: &str) -> RawResponse {
     let length = body.len();
     client.send(format!("{method} {path} HTTP/1.1\r\nHost: shop\r\n{lines}Content-Length: {length}\r\n\r\n{body}"));
-    client.answer().expect("an answer")
+    client.read_response().expect("a response")
 }
 
-/// What the answer says is left.
-fn left(answer: &Answer) -> u64 {
-    let told = answer.header("ratelimit").unwrap_or_else(|| panic!("{answer:?}"));
+/// The remaining quota reported by the response.
+fn remaining(response: &RawResponse) -> u64 {
+    let told = response.header("ratelimit").unwrap_or_else(|| panic!("{response:?}"));
     told.split(";r=").nth(1).unwrap().split(';').next().unwrap().parse().unwrap()
 }
 
 #[test]
-fn a_sliding_window_lets_no_more_in_than_it_says() {
-    let bench = Bench::with("rules: [{ name: three, limits: [3/1m] }]");
+fn a_sliding_window_admits_no_more_than_its_limit() {
+    let bench = Fixture::with("rules: [{ name: three, limits: [3/1m] }]");
     assert_eq!(bench.statuses(5), [200, 200, 200, 429, 429]);
     bench.clock.advance(MINUTE - SECOND);
     assert_eq!(bench.statuses(1), [429]);
-    // It slides in tenths of itself.
+    // The window slides in tenths of its length.
     bench.clock.advance(SECOND + MINUTE / 10);
     assert_eq!(bench.statuses(4), [200, 200, 200, 429]);
     assert_eq!(bench.upstream.requests(), 6);
 }
 
 #[test]
-fn a_fixed_window_begins_anew() {
-    let bench = Bench::with("rules: [{ name: two, limits: [{ fixed_window: 2/1m, align: first_use }] }]");
+fn a_fixed_window_resets() {
+    let bench = Fixture::with("rules: [{ name: two, limits: [{ fixed_window: 2/1m, align: first_use }] }]");
     assert_eq!(bench.statuses(3), [200, 200, 429]);
     bench.clock.advance(MINUTE);
     assert_eq!(bench.statuses(3), [200, 200, 429]);
 }
 
 #[test]
-fn a_burst_passes_at_once_and_comes_back_at_the_rate() {
-    let bench = Bench::with("rules: [{ name: burst, limits: [{ token_bucket: 2/s, burst: 4 }] }]");
+fn a_burst_passes_immediately_and_refills_at_the_rate() {
+    let bench = Fixture::with("rules: [{ name: burst, limits: [{ token_bucket: 2/s, burst: 4 }] }]");
     assert_eq!(bench.statuses(5), [200, 200, 200, 200, 429]);
     bench.clock.advance(SECOND / 2);
     assert_eq!(bench.statuses(2), [200, 429]);
@@ -108,7 +108,7 @@ fn a_burst_passes_at_once_and_comes_back_at_the_rate() {
 
 #[test]
 fn a_log_is_exact_to_the_nanosecond() {
-    let bench = Bench::with("rules: [{ name: two, limits: [{ sliding_log: 2/1m }] }]");
+    let bench = Fixture::with("rules: [{ name: two, limits: [{ sliding_log: 2/1m }] }]");
     assert_eq!(bench.statuses(1), [200]);
     bench.clock.advance(10 * SECOND);
     assert_eq!(bench.statuses(2), [200, 429]);
@@ -120,13 +120,13 @@ fn a_log_is_exact_to_the_nanosecond() {
     assert_eq!(bench.statuses(2), [200, 429]);
 }
 
-/// Who runs into a plain bucket is refused in few words, and whoever may be banned for it by a full decision: on the wire
-/// both are the same, whatever was asked.
+/// A plain bucket is decided on the fast path, a rule with a ban by a full decision: for every request, both
+/// give the same bytes.
 #[test]
-fn a_refusal_reads_the_same_whichever_way_it_was_decided() {
+fn the_fast_path_renders_the_same_refusal() {
     let rule = "name: burst, key: client.ip, limits: [{ token_bucket: 1/1m, burst: 1 }]";
-    let plain = Bench::with(&format!("rules: [{{ {rule} }}]"));
-    let banning = Bench::with(&format!("rules: [{{ {rule}, ban: {{ after: 1000, within: 1m, for: 1m }} }}]"));
+    let plain = Fixture::with(&format!("rules: [{{ {rule} }}]"));
+    let banning = Fixture::with(&format!("rules: [{{ {rule}, ban: {{ after: 1000, within: 1m, for: 1m }} }}]"));
     for bench in [&plain, &banning] {
         assert_eq!(bench.statuses(2), [200, 429]);
         bench.clock.advance(SECOND / 2);
@@ -155,65 +155,65 @@ fn a_refusal_reads_the_same_whichever_way_it_was_decided() {
         assert_eq!(plain, banning, "{request}");
         assert_eq!(plain.matches("HTTP/1.1 ").count(), 1 + usize::from(stays_open), "{plain}");
     }
-    let counts = [&plain, &banning].map(|bench| bench.served.running().sluice().counts());
+    let counts = [&plain, &banning].map(|bench| bench.gateway.running().sluice().counts());
     assert_eq!(counts[0], counts[1]);
     assert_eq!(plain.upstream.requests(), 1);
 }
 
 #[test]
-fn a_leaky_bucket_lets_its_line_out_at_its_pace() {
-    let bench = Bench::with("rules: [{ name: line, limits: [{ leaky_bucket: 2/s, queue: 3 }] }]");
+fn a_leaky_bucket_drains_its_queue_at_its_rate() {
+    let bench = Fixture::with("rules: [{ name: line, limits: [{ leaky_bucket: 2/s, queue: 3 }] }]");
     assert_eq!(bench.statuses(1), [200]);
-    let admitted = || bench.served.running().sluice().counts()[0].admitted;
+    let admitted = || bench.gateway.running().sluice().counts()[0].admitted;
     let mut line = [bench.client(), bench.client()];
     for (number, client) in (2..).zip(&mut line) {
         client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
-        until("it has its place in the line", || admitted() == number);
+        wait_until("it is queued", || admitted() == number);
     }
-    assert_eq!(bench.statuses(1), [429], "the line is full");
+    assert_eq!(bench.statuses(1), [429], "the queue is full");
     for (sent, client) in (1..).zip(&mut line) {
         bench.clock.advance(SECOND / 2 - Duration::from_nanos(1));
         assert_eq!(bench.upstream.requests(), sent);
         bench.clock.advance(Duration::from_nanos(1));
-        assert_eq!(client.answer().unwrap().status, 200);
+        assert_eq!(client.read_response().unwrap().status, 200);
     }
 }
 
 #[test]
-fn who_would_wait_too_long_is_refused_at_once() {
+fn requests_that_would_wait_too_long_are_refused_immediately() {
     let queue = "on_limit: { queue: { max_wait: 1500ms, max_waiting: 10 }, then: { status: 503, body: later } }";
-    let bench = Bench::with(&format!("rules: [{{ name: q, limits: [{{ token_bucket: 1/s, burst: 1 }}], {queue} }}]"));
+    let bench = Fixture::with(&format!("rules: [{{ name: q, limits: [{{ token_bucket: 1/s, burst: 1 }}], {queue} }}]"));
     assert_eq!(bench.statuses(1), [200]);
-    let mut waiting = bench.wait_in_line();
+    let mut waiting = bench.enqueue();
     let refused = bench.client().get("/");
     assert_eq!((refused.status, refused.text().as_str()), (503, "later"));
     bench.clock.advance(SECOND);
-    assert_eq!(waiting.answer().unwrap().status, 200);
+    assert_eq!(waiting.read_response().unwrap().status, 200);
     assert_eq!(bench.upstream.requests(), 2);
 }
 
 #[test]
 fn several_limits_hold_together() {
-    let bench = Bench::with("rules: [{ name: both, limits: [3/1m, { token_bucket: 1/s, burst: 2 }] }]");
+    let bench = Fixture::with("rules: [{ name: both, limits: [3/1m, { token_bucket: 1/s, burst: 2 }] }]");
     assert_eq!(bench.statuses(3), [200, 200, 429]);
     bench.clock.advance(5 * SECOND);
-    // The bucket has two again, the window only one.
+    // The bucket has two tokens again, the window only one.
     assert_eq!(bench.statuses(2), [200, 429]);
-    let bench = Bench::with("rules: [{ name: a, limits: [5/1m] }, { name: b, match: GET /, limits: [2/1m] }]");
+    let bench = Fixture::with("rules: [{ name: a, limits: [5/1m] }, { name: b, match: GET /, limits: [2/1m] }]");
     assert_eq!(bench.statuses(3), [200, 200, 429]);
     assert_eq!(bench.client().get("/other").status, 200);
 }
 
-/// A server that begins its answers, and ends them when it is let.
-fn hesitant() -> (Scripted, Latch) {
+/// A server that starts its responses and finishes them once the latch is open.
+fn latched() -> (ScriptedServer, Latch) {
     let latch = Latch::default();
     let server = {
         let latch = latch.clone();
-        Scripted::new(move |caller| {
-            while caller.request() {
-                caller.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun");
+        ScriptedServer::new(move |connection| {
+            while connection.request() {
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun");
                 latch.wait();
-                caller.send("ended");
+                connection.send("ended");
             }
         })
     };
@@ -221,51 +221,54 @@ fn hesitant() -> (Scripted, Latch) {
 }
 
 #[test]
-fn a_permit_is_held_until_the_answer_has_ended() {
-    let (server, latch) = hesitant();
+fn a_permit_is_held_until_the_response_ends() {
+    let (server, latch) = latched();
     let rules = "rules: [{ name: one, key: \"header['x-account']\", limits: [{ concurrency: 1 }] }]";
-    let served = Served::of(&before(&[server.at], rules));
-    let mut first = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], rules));
+    let mut first = Client::connect(gateway.at);
     first.send("GET / HTTP/1.1\r\nHost: shop\r\nX-Account: a\r\n\r\n");
-    let mut begun = [0; 1];
-    first.stream.read_exact(&mut begun).unwrap();
-    let mut second = Client::connect(served.at);
+    let mut start = [0; 1];
+    first.stream.read_exact(&mut start).unwrap();
+    let mut second = Client::connect(gateway.at);
     for _ in 0..3 {
-        let refused = ask(&mut second, "GET", "/", "X-Account: a\r\n", "");
+        let refused = send_request(&mut second, "GET", "/", "X-Account: a\r\n", "");
         assert_eq!(refused.status, 429);
     }
-    let mut other = Client::connect(served.at);
+    let mut other = Client::connect(gateway.at);
     other.send("GET / HTTP/1.1\r\nHost: shop\r\nX-Account: b\r\n\r\n");
-    until("another key is served", || server.requests().len() == 2);
+    wait_until("another key is served", || server.requests().len() == 2);
     latch.open();
-    assert_eq!(other.answer().unwrap().text(), "begunended");
-    until("the permit is back", || ask(&mut second, "GET", "/", "X-Account: a\r\n", "").status == 200);
+    assert_eq!(other.read_response().unwrap().text(), "begunended");
+    wait_until("the permit is released", || {
+        send_request(&mut second, "GET", "/", "X-Account: a\r\n", "").status == 200
+    });
 }
 
 #[test]
 fn streams_of_one_connection_count_each() {
-    let (server, latch) = hesitant();
+    let (server, latch) = latched();
     let rules = "rules: [{ name: two, key: client.ip, limits: [{ concurrency: 2 }] }]";
-    let served = Served::of(&before(&[server.at], rules));
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], rules));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let stream = tokio::net::TcpStream::connect(served.at).await.unwrap();
+        let stream = tokio::net::TcpStream::connect(gateway.at).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), TokioIo::new(stream))
                 .await
                 .unwrap();
         tokio::spawn(connection);
-        let request = || Request::get(format!("http://shop.example:{}/", served.at.port())).body(Empty::new()).unwrap();
-        let mut begun = Vec::new();
+        let request =
+            || Request::get(format!("http://shop.example:{}/", gateway.at.port())).body(Empty::new()).unwrap();
+        let mut start = Vec::new();
         for _ in 0..2 {
-            let answer = sender.send_request(request()).await.unwrap();
-            assert_eq!(answer.status(), 200);
-            begun.push(answer);
+            let response = sender.send_request(request()).await.unwrap();
+            assert_eq!(response.status(), 200);
+            start.push(response);
         }
         assert_eq!(sender.send_request(request()).await.unwrap().status(), 429);
         latch.open();
-        for answer in begun {
-            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "begunended");
+        for response in start {
+            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "begunended");
         }
         assert_eq!(sender.send_request(request()).await.unwrap().status(), 200);
     });
@@ -273,47 +276,48 @@ fn streams_of_one_connection_count_each() {
 
 #[test]
 fn connections_of_a_client_are_bounded() {
-    let upstream = Upstream::saying("hello");
+    let upstream = Upstream::returning("hello");
     let route = format!("upstreams: {{ shop: \"http://{}\" }}\nroutes: [{{ path: /, upstream: shop }}]", upstream.at);
-    let served = Served::of(&gateway(&format!("connections: {{ max: 100, per_client: 2 }}\n{route}"), ""));
-    let mut two: Vec<Client> = (0..2).map(|_| Client::connect(served.at)).collect();
+    let gateway =
+        TestGateway::from_yaml(&gateway_yaml(&format!("connections: {{ max: 100, per_client: 2 }}\n{route}"), ""));
+    let mut two: Vec<Client> = (0..2).map(|_| Client::connect(gateway.at)).collect();
     assert!(two.iter_mut().all(|client| client.get("/").status == 200));
-    let mut third = Client::connect(served.at);
-    assert_eq!(third.answer().unwrap().status, 503);
-    assert_eq!(served.running().vitals().door().counts().refused.per_client, 1);
+    let mut third = Client::connect(gateway.at);
+    assert_eq!(third.read_response().unwrap().status, 503);
+    assert_eq!(gateway.running().stats().listener().counts().rejected.per_client, 1);
     drop(two.pop());
-    until("there is room", || served.running().vitals().door().counts().open < 2);
-    assert_eq!(Client::connect(served.at).get("/").status, 200);
+    wait_until("the buffer has space", || gateway.running().stats().listener().counts().open < 2);
+    assert_eq!(Client::connect(gateway.at).get("/").status, 200);
 }
 
 #[test]
-fn connections_wait_in_line_and_beyond_it_are_refused() {
-    let upstream = Upstream::saying("hello");
+fn connections_queue_and_beyond_the_queue_are_refused() {
+    let upstream = Upstream::returning("hello");
     let route = format!("upstreams: {{ shop: \"http://{}\" }}\nroutes: [{{ path: /, upstream: shop }}]", upstream.at);
-    let served = Served::of(&gateway(&format!("connections: {{ max: 1, queue: 1 }}\n{route}"), ""));
-    let mut first = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&format!("connections: {{ max: 1, queue: 1 }}\n{route}"), ""));
+    let mut first = Client::connect(gateway.at);
     assert_eq!(first.get("/").status, 200);
-    let mut second = Client::connect(served.at);
-    until("it waits", || served.running().vitals().door().counts().queued == 1);
-    let mut third = Client::connect(served.at);
-    assert_eq!(third.answer().unwrap().status, 503);
+    let mut second = Client::connect(gateway.at);
+    wait_until("the request waits", || gateway.running().stats().listener().counts().queued == 1);
+    let mut third = Client::connect(gateway.at);
+    assert_eq!(third.read_response().unwrap().status, 503);
     second.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
     drop(first);
-    assert_eq!(second.answer().unwrap().status, 200);
+    assert_eq!(second.read_response().unwrap().status, 200);
 }
 
 #[test]
-fn requests_under_way_are_bounded_and_the_others_wait() {
-    let (server, latch) = hesitant();
+fn requests_in_flight_are_bounded_and_others_queue() {
+    let (server, latch) = latched();
     let route = format!("upstreams: {{ shop: \"http://{}\" }}\nroutes: [{{ path: /, upstream: shop }}]", server.at);
-    let served = Served::of(&gateway(&format!("in_flight: 2\n{route}"), ""));
-    let mut clients: Vec<Client> = (0..5).map(|_| Client::connect(served.at)).collect();
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&format!("max_in_flight: 2\n{route}"), ""));
+    let mut clients: Vec<Client> = (0..5).map(|_| Client::connect(gateway.at)).collect();
     clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n"));
-    until("three wait", || served.running().vitals().door().counts().requests_waiting == 3);
-    until("two are under way", || server.requests().len() == 2);
+    wait_until("three requests are queued", || gateway.running().stats().listener().counts().requests_queued == 3);
+    wait_until("two are in flight", || server.requests().len() == 2);
     latch.open();
-    assert!(clients.iter_mut().all(|client| client.answer().unwrap().text() == "begunended"));
-    until("nobody is under way", || served.running().vitals().door().counts().in_flight == 0);
+    assert!(clients.iter_mut().all(|client| client.read_response().unwrap().text() == "begunended"));
+    wait_until("no request is in flight", || gateway.running().stats().listener().counts().in_flight == 0);
 }
 
 #[test]
@@ -321,7 +325,7 @@ fn bytes_of_a_key_are_paced_on_all_its_connections_together() {
     const BODY: usize = 8 << 10;
     let upstream = Upstream::new(|_| async { Response::new(Bytes::from(vec![b'x'; BODY])) });
     let rules = "rules: [{ name: pace, key: \"header['x-account']\", limits: [{ bandwidth: 1KiB/s, burst: 2KiB }] }]";
-    let bench = Bench::before(upstream, rules);
+    let bench = Fixture::in_front_of(upstream, rules);
     let mut clients: Vec<Client> = (0..3).map(|_| bench.client()).collect();
     clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: shop\r\nX-Account: a\r\n\r\n"));
     for client in &clients {
@@ -332,40 +336,40 @@ fn bytes_of_a_key_are_paced_on_all_its_connections_together() {
     let mut more = || {
         for (client, read) in clients.iter_mut().zip(&mut read) {
             while let Ok(length @ 1..) = client.stream.read(&mut buffer) {
-                // Heads have no x but in their names.
+                // Heads contain an x only in header names.
                 *read += buffer[..length].iter().rev().take_while(|byte| **byte == b'x').count();
             }
         }
         read.iter().sum::<usize>()
     };
-    let paced = || usize::try_from(bench.served.running().sluice().counts()[0].bytes).unwrap();
+    let paced = || usize::try_from(bench.gateway.running().sluice().counts()[0].bytes).unwrap();
     for second in 0..4 {
         let bound = (2 + second) << 10;
-        // A few bytes are not worth a piece of their own.
-        until("what may pass has passed", || more() + 64 >= bound);
+        // A few bytes do not get a write of their own.
+        wait_until("what may pass has passed", || more() + 64 >= bound);
         assert!(more() <= bound && paced() <= bound, "after {second} s");
         bench.clock.advance(SECOND);
     }
-    // Somebody else is not slowed down by it.
+    // Another client is not slowed down.
     let mut other = bench.client();
     other.send("GET / HTTP/1.1\r\nHost: shop\r\nX-Account: b\r\n\r\n");
-    until("the other key has its own", || paced() > 7 << 10);
+    wait_until("the other key has its own", || paced() > 7 << 10);
 }
 
 #[test]
-fn what_a_request_says_it_costs() {
-    let bench = Bench::with("rules: [{ name: tokens, limits: [10/1h], cost: \"header['x-tokens']\" }]");
+fn the_cost_can_come_from_a_request_header() {
+    let bench = Fixture::with("rules: [{ name: tokens, limits: [10/1h], cost: \"header['x-tokens']\" }]");
     let mut client = bench.client();
-    let mut spend = |tokens: u32| ask(&mut client, "GET", "/", &format!("X-Tokens: {tokens}\r\n"), "").status;
+    let mut spend = |tokens: u32| send_request(&mut client, "GET", "/", &format!("X-Tokens: {tokens}\r\n"), "").status;
     assert_eq!([spend(7), spend(4), spend(3), spend(1), spend(11)], [200, 429, 200, 429, 429]);
-    let bench = Bench::with("rules: [{ name: bytes, limits: [10/1h], cost: \"header['content-length']\" }]");
+    let bench = Fixture::with("rules: [{ name: bytes, limits: [10/1h], cost: \"header['content-length']\" }]");
     let mut client = bench.client();
-    let mut send = |body: &str| ask(&mut client, "POST", "/", "", body).status;
+    let mut send = |body: &str| send_request(&mut client, "POST", "/", "", body).status;
     assert_eq!([send("1234567"), send("1234"), send("123"), send("1")], [200, 429, 200, 429]);
 }
 
 #[test]
-fn what_an_answer_cost_is_settled_when_it_has_ended() {
+fn actual_cost_is_settled_when_the_response_ends() {
     let events = "data: {\"usage\": null}\n\ndata: {\"usage\":{\"total_tokens\":30}}\n\ndata: [DONE]\n\n";
     for (actual, kind, text) in [
         ("response.bytes", "text/plain", "123456789012345678901234567890"),
@@ -375,25 +379,25 @@ fn what_an_answer_cost_is_settled_when_it_has_ended() {
         ("response.json['usage.total_tokens']", "text/event-stream", events),
     ] {
         let upstream = Upstream::new(move |_| async move {
-            let mut answer = Response::new(Bytes::from_static(text.as_bytes()));
-            answer.headers_mut().insert("content-type", kind.parse().unwrap());
-            answer.headers_mut().insert("x-tokens", "30".parse().unwrap());
-            answer
+            let mut response = Response::new(Bytes::from_static(text.as_bytes()));
+            response.headers_mut().insert("content-type", kind.parse().unwrap());
+            response.headers_mut().insert("x-tokens", "30".parse().unwrap());
+            response
         });
         let rules = format!("rules: [{{ name: t, limits: [100/1h], cost: {{ estimate: 50, actual: \"{actual}\" }} }}]");
-        let bench = Bench::before(upstream, &rules);
+        let bench = Fixture::in_front_of(upstream, &rules);
         let mut client = bench.client();
-        let mut send = || ask(&mut client, "POST", "/", "", "123456789012345678901234567890");
-        // Fifty are reserved, thirty are spent: what is left then is 70, less the next reserve.
-        let answers = [send(), send(), send()];
-        assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 200, 429], "{actual} {kind}");
-        assert_eq!([left(&answers[0]), left(&answers[1])], [50, 20], "{actual} {kind}");
+        let mut send = || send_request(&mut client, "POST", "/", "", "123456789012345678901234567890");
+        // Fifty are reserved and thirty used: 70 remain, minus the next reservation.
+        let responses = [send(), send(), send()];
+        assert_eq!(responses.each_ref().map(|response| response.status), [200, 200, 429], "{actual} {kind}");
+        assert_eq!([remaining(&responses[0]), remaining(&responses[1])], [50, 20], "{actual} {kind}");
     }
 }
 
 #[test]
-fn who_keeps_running_into_limits_is_banned() {
-    let bench = Bench::with(
+fn repeated_refusals_lead_to_a_ban() {
+    let bench = Fixture::with(
         "rules: [{ name: one, key: client.ip, limits: [1/1s], ban: { after: 2 refusals in 1m, for: 10m } }]",
     );
     assert_eq!(bench.statuses(3), [200, 429, 429]);
@@ -401,7 +405,7 @@ fn who_keeps_running_into_limits_is_banned() {
     let banned = bench.client().get("/");
     assert_eq!(banned.status, 429);
     assert!(banned.text().contains("banned"), "{}", banned.text());
-    assert_eq!(bench.served.running().sluice().counts()[0].banned, 1);
+    assert_eq!(bench.gateway.running().sluice().counts()[0].banned, 1);
     bench.clock.advance(10 * MINUTE);
     assert_eq!(bench.statuses(1), [200]);
 }
@@ -409,23 +413,23 @@ fn who_keeps_running_into_limits_is_banned() {
 #[test]
 fn lists_come_before_rules() {
     let lists = "lists: { allow: [\"header['x-who'] == 'friend'\"], deny: [\"header['x-who'] in ['foe', 'friend']\"] }";
-    let bench = Bench::with(&format!("{lists}\nrules: [{{ name: one, limits: [1/1h] }}]"));
+    let bench = Fixture::with(&format!("{lists}\nrules: [{{ name: one, limits: [1/1h] }}]"));
     let mut client = bench.client();
-    let mut as_who = |who: &str| ask(&mut client, "GET", "/", &format!("X-Who: {who}\r\n"), "").status;
+    let mut as_who = |who: &str| send_request(&mut client, "GET", "/", &format!("X-Who: {who}\r\n"), "").status;
     assert_eq!([as_who("friend"), as_who("friend"), as_who("foe")], [200, 200, 403]);
     assert_eq!([as_who("any"), as_who("any"), as_who("friend")], [200, 429, 200]);
 }
 
 #[test]
-fn a_rule_on_trial_counts_and_refuses_nobody() {
-    let bench = Bench::with("rules: [{ name: trial, limits: [1/1h], mode: shadow }]");
+fn a_shadow_rule_counts_and_refuses_nothing() {
+    let bench = Fixture::with("rules: [{ name: trial, limits: [1/1h], mode: shadow }]");
     assert_eq!(bench.statuses(4), [200; 4]);
-    let counts = bench.served.running().sluice().counts();
+    let counts = bench.gateway.running().sluice().counts();
     assert_eq!((counts[0].admitted, counts[0].refused), (1, 3));
 }
 
 #[test]
-fn over_the_limit_something_else_is_answered() {
+fn over_the_limit_the_configured_reply_is_sent() {
     let folder = std::env::temp_dir().join(format!("sluicegate-degrade-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("busy.html"), "<p>busy</p>").unwrap();
@@ -436,25 +440,26 @@ fn over_the_limit_something_else_is_answered() {
         ("{ status: 503, json: { error: busy } }", 503, Some("application/json"), "{\"error\":\"busy\"}"),
         ("{ redirect: { location: \"/busy\", status: 307 } }", 307, None, ""),
     ] {
-        let upstream = Upstream::saying("hello");
-        let file = before(&[upstream.at], &format!("rules: [{{ name: one, limits: [1/1h], on_limit: {on_limit} }}]"));
+        let upstream = Upstream::returning("hello");
+        let file =
+            proxy_yaml(&[upstream.at], &format!("rules: [{{ name: one, limits: [1/1h], on_limit: {on_limit} }}]"));
         std::fs::write(folder.join("rules.yaml"), file).unwrap();
         let settings =
             sluicegate_config::load(folder.join("rules.yaml")).unwrap_or_else(|report| panic!("{report}")).settings;
         let sluice = sluicegate::enforce(settings.clone()).unwrap();
-        let served = Served::enforcing(&folder, &settings, sluice);
-        let mut client = Client::connect(served.at);
+        let gateway = TestGateway::with_sluice(&folder, &settings, sluice);
+        let mut client = Client::connect(gateway.at);
         assert_eq!(client.get("/").status, 200);
-        let answer = client.get("/");
-        assert_eq!(answer.status, status, "{on_limit}");
-        assert!(answer.text().starts_with(text), "{on_limit}: {}", answer.text());
-        let of_kind = answer.header("content-type").unwrap_or_default();
+        let response = client.get("/");
+        assert_eq!(response.status, status, "{on_limit}");
+        assert!(response.text().starts_with(text), "{on_limit}: {}", response.text());
+        let of_kind = response.header("content-type").unwrap_or_default();
         assert!(kind.is_none_or(|kind| of_kind.starts_with(kind)), "{on_limit}: {of_kind}");
         if on_limit.contains("redirect") {
-            assert_eq!(answer.header("location"), Some("/busy"));
+            assert_eq!(response.header("location"), Some("/busy"));
         }
         if on_limit.contains("x-degraded") {
-            assert_eq!(answer.header("x-degraded"), Some("yes"));
+            assert_eq!(response.header("x-degraded"), Some("yes"));
         }
         assert_eq!(upstream.requests(), 1);
     }
@@ -462,8 +467,8 @@ fn over_the_limit_something_else_is_answered() {
 }
 
 #[test]
-fn rules_know_upstreams_as_services_and_paths_by_their_parts() {
-    let (shop, bank) = (Upstream::saying("shop"), Upstream::saying("bank"));
+fn rules_match_services_and_path_parameters() {
+    let (shop, bank) = (Upstream::returning("shop"), Upstream::returning("bank"));
     let routes = format!(
         "upstreams: {{ shop: \"http://{}\", bank: \"http://{}\" }}\n\
          routes: [{{ path: \"/shop/{{*rest}}\", upstream: shop }}, {{ path: \"/{{*rest}}\", upstream: bank }}]",
@@ -471,17 +476,17 @@ fn rules_know_upstreams_as_services_and_paths_by_their_parts() {
     );
     let rules = "rules: [{ name: shop, match: service shop, limits: [2/1h] }, \
                  { name: user, match: \"GET /users/{id}/**\", key: \"param['id']\", limits: [1/1h] }]";
-    let served = Served::of(&gateway(&routes, rules));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&routes, rules));
+    let mut client = Client::connect(gateway.at);
     let mut statuses = |paths: &[&str]| paths.iter().map(|path| client.get(path).status).collect::<Vec<_>>();
     assert_eq!(statuses(&["/shop/a", "/shop/b", "/shop/c", "/bank"]), [200, 200, 429, 200]);
     assert_eq!(statuses(&["/users/1/x", "/users/1/y", "/users/2/x", "/users//%31/z"]), [200, 429, 200, 429]);
-    // Who tries paths at random is limited too.
-    let served = Served::of(&gateway(
-        "routes: [{ path: /known, answer: { status: 200 } }]",
+    // Path scans are limited too.
+    let gateway = TestGateway::from_yaml(&gateway_yaml(
+        "routes: [{ path: /known, respond: { status: 200 } }]",
         "rules: [{ name: all, limits: [3/1h] }]",
     ));
-    let mut client = Client::connect(served.at);
+    let mut client = Client::connect(gateway.at);
     let mut statuses = |paths: &[&str]| paths.iter().map(|path| client.get(path).status).collect::<Vec<_>>();
     assert_eq!(statuses(&["/known", "/a", "/b", "/c", "/known"]), [200, 404, 404, 429, 429]);
 }
@@ -489,36 +494,36 @@ fn rules_know_upstreams_as_services_and_paths_by_their_parts() {
 #[test]
 fn two_gateways_on_one_store_count_together() {
     let redis = RedisServer::start().unwrap();
-    let upstream = Upstream::saying("hello");
+    let upstream = Upstream::returning("hello");
     let rules = format!(
-        "store: {{ url: \"{}\", deadline: 10s }}\nrules: [{{ name: five, limits: [5/1h], scope: cluster }}]",
+        "store: {{ url: \"{}\", timeout: 10s }}\nrules: [{{ name: five, limits: [5/1h], scope: cluster }}]",
         redis.url()
     );
-    let settings = sluicegate_config::parse("rules.yaml", &before(&[upstream.at], &rules)).unwrap().settings;
-    let served =
-        [(); 2].map(|()| Served::enforcing(Path::new("."), &settings, sluicegate::enforce(settings.clone()).unwrap()));
-    let mut clients = served.each_ref().map(|served| Client::connect(served.at));
+    let settings = sluicegate_config::parse("rules.yaml", &proxy_yaml(&[upstream.at], &rules)).unwrap().settings;
+    let gateway = [(); 2]
+        .map(|()| TestGateway::with_sluice(Path::new("."), &settings, sluicegate::enforce(settings.clone()).unwrap()));
+    let mut clients = gateway.each_ref().map(|gateway| Client::connect(gateway.at));
     let statuses: Vec<u16> = (0..8).map(|number| clients[number % 2].get("/").status).collect();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429]);
-    assert!(served.iter().all(|served| served.running().sluice().counts()[0].degraded == 0));
+    assert!(gateway.iter().all(|gateway| gateway.running().sluice().counts()[0].degraded == 0));
 }
 
 #[test]
-fn headers_come_in_the_style_that_the_file_says() {
+fn headers_use_the_configured_style() {
     for (style, present, absent) in [
         ("ietf", &["ratelimit", "ratelimit-policy"][..], &["ratelimit-limit", "x-ratelimit-limit"][..]),
         ("legacy", &["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"], &["ratelimit", "x-ratelimit-limit"]),
         ("x", &["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"], &["ratelimit", "ratelimit-limit"]),
         ("none", &[], &["ratelimit", "ratelimit-limit", "x-ratelimit-limit"]),
     ] {
-        let bench = Bench::with(&format!("headers: {style}\nrules: [{{ name: one, limits: [1/1h] }}]"));
+        let bench = Fixture::with(&format!("headers: {style}\nrules: [{{ name: one, limits: [1/1h] }}]"));
         let mut client = bench.client();
         for status in [200, 429] {
-            let answer = client.get("/");
-            assert_eq!(answer.status, status);
-            assert!(present.iter().all(|name| answer.header(name).is_some()), "{style}: {answer:?}");
-            assert!(absent.iter().all(|name| answer.header(name).is_none()), "{style}: {answer:?}");
-            assert_eq!(answer.header("retry-after").is_some(), status == 429);
+            let response = client.get("/");
+            assert_eq!(response.status, status);
+            assert!(present.iter().all(|name| response.header(name).is_some()), "{style}: {response:?}");
+            assert!(absent.iter().all(|name| response.header(name).is_none()), "{style}: {response:?}");
+            assert_eq!(response.header("retry-after").is_some(), status == 429);
         }
     }
 }

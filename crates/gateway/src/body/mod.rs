@@ -1,7 +1,7 @@
-//! Bodies on their way through, in both directions.
+//! Request and response bodies that are streamed through the gateway.
 
-mod answer;
 mod request;
+mod response;
 
-pub(crate) use answer::{AnswerBody, Held};
-pub(crate) use request::{BodyFate, RequestBody, Upload};
+pub(crate) use request::{BodyStatus, IncomingBody, RequestBody};
+pub(crate) use response::{RequestGuard, ResponseBody};

@@ -1,4 +1,4 @@
-//! The body of a request, on its way to an upstream.
+//! Request bodies on their way to an upstream.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,106 +11,106 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http1::Malformed;
+use sluicegate_http1::ParseError;
 use thiserror::Error;
 
-use crate::alarm::LazyAlarm;
-use crate::inbound::SharedBody;
+use crate::downstream::SharedBody;
+use crate::timer::LazyTimer;
 
-/// What comes behind a request's head, as it comes.
-pub(crate) enum Upload {
-    /// Nothing.
+/// Body of a request as received from the client.
+pub(crate) enum IncomingBody {
+    /// No body.
     Empty,
-    /// Over HTTP/1.
+    /// Received over HTTP/1.
     Http1(SharedBody),
-    /// Over HTTP/2.
+    /// Received over HTTP/2.
     Http2(Incoming),
 }
 
-/// What the client sends, if anything.
+/// Body to send to an upstream.
 #[derive(Debug)]
 pub(crate) enum RequestBody {
-    /// Nothing: such a request can be sent again.
+    /// No body; such a request can be retried.
     Empty,
-    /// What the client sends.
+    /// The client's body.
     Client(Box<ClientBody>),
 }
 
-/// A body whose parts must come in time.
+/// A body with a timeout for each part.
 #[derive(Debug)]
 pub(crate) struct ClientBody {
-    body: Upload,
-    patience: Duration,
-    /// Since when the next part is awaited. A body that nobody asks for is not late.
-    awaited: Option<Timestamp>,
-    alarm: LazyAlarm,
-    fate: Arc<BodyFate>,
+    body: IncomingBody,
+    timeout: Duration,
+    /// Start of the wait for the next part. The timeout applies only while the body is polled.
+    waiting_since: Option<Timestamp>,
+    timer: LazyTimer,
+    status: Arc<BodyStatus>,
 }
 
-/// What became of a body, for whoever waits for the answer.
+/// Progress and errors of a request body, for the task that waits for the response.
 #[derive(Debug, Default)]
-pub(crate) struct BodyFate {
+pub(crate) struct BodyStatus {
     bytes: AtomicU64,
-    is_awaited: AtomicBool,
-    is_slow: AtomicBool,
+    is_waiting_for_client: AtomicBool,
+    timed_out: AtomicBool,
     is_broken: AtomicBool,
 }
 
-impl BodyFate {
-    /// How much of it has gone.
+impl BodyStatus {
+    /// Bytes forwarded so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether the client is waited for, to send the next part of it.
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.is_awaited.load(Ordering::Relaxed)
+    /// True while the next part from the client is awaited.
+    pub(crate) fn is_waiting_for_client(&self) -> bool {
+        self.is_waiting_for_client.load(Ordering::Relaxed)
     }
 
-    /// Whether it was the client that failed, and not who it was sent to.
-    pub(crate) fn is_clients_fault(&self) -> bool {
-        self.is_slow() || self.is_broken()
+    /// True if the client caused the failure, not the upstream.
+    pub(crate) fn is_client_error(&self) -> bool {
+        self.timed_out() || self.is_broken()
     }
 
-    /// Whether a part of it took too long to come.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.is_slow.load(Ordering::Relaxed)
+    /// True if a part did not arrive in time.
+    pub(crate) fn timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed)
     }
 
-    /// Whether the client broke it off, or sent what is no body.
+    /// True if the client aborted the body or sent an invalid one.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken.load(Ordering::Relaxed)
     }
 }
 
-/// Why a body ends too early.
+/// Error that ends a request body early.
 #[derive(Debug, Error)]
 pub(crate) enum RequestBodyError {
-    #[error("the client took too long to send the next part of its request")]
-    Slow,
-    #[error("the client's request is malformed: {0}")]
-    Http1(#[from] Malformed),
-    #[error("the client's request broke off: {0}")]
+    #[error("the request body timed out")]
+    Timeout,
+    #[error("malformed request: {0}")]
+    Http1(#[from] ParseError),
+    #[error("request aborted: {0}")]
     Http2(#[from] hyper::Error),
 }
 
 impl RequestBody {
-    /// What a client sends; each part must come within `patience`.
-    pub(crate) fn new(body: Upload, patience: Duration, clock: &ClockHandle) -> Self {
+    /// Wraps a client's body; each part must arrive within `timeout`.
+    pub(crate) fn new(body: IncomingBody, timeout: Duration, clock: &ClockHandle) -> Self {
         match &body {
-            Upload::Empty => return Self::Empty,
-            Upload::Http2(body) if body.is_end_stream() => return Self::Empty,
-            Upload::Http1(_) | Upload::Http2(_) => {}
+            IncomingBody::Empty => return Self::Empty,
+            IncomingBody::Http2(body) if body.is_end_stream() => return Self::Empty,
+            IncomingBody::Http1(_) | IncomingBody::Http2(_) => {}
         }
-        let alarm = LazyAlarm::new(clock.clone());
-        Self::Client(Box::new(ClientBody { body, patience, awaited: None, alarm, fate: Arc::default() }))
+        let timer = LazyTimer::new(clock.clone());
+        Self::Client(Box::new(ClientBody { body, timeout, waiting_since: None, timer, status: Arc::default() }))
     }
 
-    /// What becomes of it, unless it is empty.
-    pub(crate) fn fate(&self) -> Option<Arc<BodyFate>> {
+    /// Status of the body, unless it is empty.
+    pub(crate) fn status(&self) -> Option<Arc<BodyStatus>> {
         match self {
             Self::Empty => None,
-            Self::Client(client) => Some(Arc::clone(&client.fate)),
+            Self::Client(client) => Some(Arc::clone(&client.status)),
         }
     }
 
@@ -119,7 +119,7 @@ impl RequestBody {
     }
 }
 
-impl Upload {
+impl IncomingBody {
     fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         match self {
             Self::Empty => Poll::Ready(None),
@@ -145,7 +145,7 @@ impl Upload {
     }
 }
 
-impl std::fmt::Debug for Upload {
+impl std::fmt::Debug for IncomingBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Upload").finish_non_exhaustive()
     }
@@ -162,25 +162,25 @@ impl Body for RequestBody {
         let Self::Client(client) = self.get_mut() else { return Poll::Ready(None) };
         let client = &mut **client;
         let part = client.body.poll_part(context);
-        client.fate.is_awaited.store(part.is_pending(), Ordering::Relaxed);
+        client.status.is_waiting_for_client.store(part.is_pending(), Ordering::Relaxed);
         match part {
             Poll::Ready(Some(Ok(frame))) => {
-                client.awaited = None;
+                client.waiting_since = None;
                 if let Some(data) = frame.data_ref() {
-                    client.fate.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+                    client.status.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                client.fate.is_broken.store(true, Ordering::Relaxed);
+                client.status.is_broken.store(true, Ordering::Relaxed);
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
-                let since = *client.awaited.get_or_insert_with(|| client.alarm.now());
-                client.alarm.poll_due(since + client.patience, context).map(|()| {
-                    client.fate.is_slow.store(true, Ordering::Relaxed);
-                    Some(Err(RequestBodyError::Slow))
+                let since = *client.waiting_since.get_or_insert_with(|| client.timer.now());
+                client.timer.poll_due(since + client.timeout, context).map(|()| {
+                    client.status.timed_out.store(true, Ordering::Relaxed);
+                    Some(Err(RequestBodyError::Timeout))
                 })
             }
         }

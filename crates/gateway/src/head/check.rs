@@ -1,64 +1,66 @@
-//! What a request's head must look like (RFC 9110, 9112 and 9113).
+//! Validation of request heads (RFC 9110, 9112 and 9113).
 //!
-//! It has been read as a message of its protocol: lengths and codings that contradict each other, folded lines,
-//! spaces before colons and bytes that no header may have never come here. What is left is what only a gateway
-//! minds.
+//! The HTTP parser has already rejected contradictory lengths and codings, folded lines, spaces before colons
+//! and invalid header bytes. The checks here are specific to a gateway.
 
 use http::header::{HOST, TRANSFER_ENCODING};
 use http::{Method, Request, Version};
 
-use super::Survey;
-use crate::failure::Failure;
+use super::HeaderScan;
+use crate::error::ProxyError;
 
-/// Checks a head, and answers what else in it needs attention.
-pub(crate) fn check<B>(head: &Request<B>) -> Result<Survey, Failure> {
-    let survey = Survey::of(head.headers());
+/// Validates a head and returns the scan of its headers.
+pub(crate) fn check<B>(head: &Request<B>) -> Result<HeaderScan, ProxyError> {
+    let scan = HeaderScan::of(head.headers());
     if *head.method() == Method::CONNECT || *head.method() == Method::TRACE {
-        return Err(Failure::NotDone("CONNECT and TRACE are not done here"));
+        return Err(ProxyError::NotImplemented("CONNECT and TRACE are not supported"));
     }
-    let host = match survey.hosts {
+    let host = match scan.hosts {
         0 => None,
         1 => head.headers().get(HOST),
-        _ => return Err(Failure::Bad("there are two Host headers")),
+        _ => return Err(ProxyError::BadRequest("duplicate Host header")),
     };
     let target = head.uri().authority();
     match (host, target) {
-        (None, None) if head.version() > Version::HTTP_10 => return Err(Failure::Bad("there is no Host header")),
+        (None, None) if head.version() > Version::HTTP_10 => {
+            return Err(ProxyError::BadRequest("missing Host header"));
+        }
         (Some(host), Some(target))
             if head.version() >= Version::HTTP_2
                 && !host.as_bytes().eq_ignore_ascii_case(target.as_str().as_bytes()) =>
         {
-            return Err(Failure::Bad("Host and :authority differ"));
+            return Err(ProxyError::BadRequest("Host and :authority differ"));
         }
         _ => {}
     }
-    let is_host = |text: &[u8]| text.iter().all(|byte| is_of_host(*byte));
+    let is_host = |text: &[u8]| text.iter().all(|byte| is_host_byte(*byte));
     if host.is_some_and(|host| !is_host(host.as_bytes())) || target.is_some_and(|it| !is_host(it.as_str().as_bytes())) {
-        return Err(Failure::Bad("the host is no host"));
+        return Err(ProxyError::BadRequest("invalid host"));
     }
     let path = head.uri().path();
     let is_path = path.starts_with('/') || (path == "*" && *head.method() == Method::OPTIONS);
     if !is_path {
-        return Err(Failure::Bad("the target is no path"));
+        return Err(ProxyError::BadRequest("the request target is not a path"));
     }
-    if survey.coded {
+    if scan.has_transfer_encoding {
         let mut codings = head.headers().get_all(TRANSFER_ENCODING).iter();
         let is_chunked = codings.next().is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
         if !is_chunked || codings.next().is_some() {
-            return Err(Failure::NotDone("of transfer codings, only chunked is known here"));
+            return Err(ProxyError::NotImplemented("unsupported transfer coding: only chunked is supported"));
         }
     }
-    Ok(survey)
+    Ok(scan)
 }
 
-/// Host and port that the request asks for: of its target if that has any, as HTTP/2 does, else of the header.
+/// The requested host and port: from the target if it has an authority, as in HTTP/2, else from the `Host`
+/// header.
 pub(crate) fn authority<B>(head: &Request<B>) -> &str {
     let of_header = || head.headers().get(HOST)?.to_str().ok();
     head.uri().authority().map(http::uri::Authority::as_str).or_else(of_header).unwrap_or_default()
 }
 
-/// What a host and its port may be made of; a login before it is none of it.
-const fn is_of_host(byte: u8) -> bool {
+/// True for bytes that may occur in a host and port. Userinfo is not accepted.
+const fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
             byte,
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_as_the_standards_say() {
+    fn request_heads_are_validated() {
         let (one, old, two) = (Version::HTTP_11, Version::HTTP_10, Version::HTTP_2);
         for (version, method, uri, headers, expected) in [
             (one, "GET", "/", &[("host", "a")][..], None),
@@ -130,7 +132,7 @@ mod tests {
                 Some(501),
             ),
         ] {
-            let checked = check(&head(version, method, uri, headers)).err().map(|failure| failure.status().as_u16());
+            let checked = check(&head(version, method, uri, headers)).err().map(|error| error.status().as_u16());
             assert_eq!(checked, expected, "{version:?} {method} {uri} {headers:?}");
         }
     }

@@ -1,9 +1,9 @@
-//! Cookies, which HTTP/2 may send one by one (RFC 9113, 8.2.3).
+//! Joins `Cookie` headers, which HTTP/2 may send separately (RFC 9113, section 8.2.3).
 
 use bytes::BytesMut;
 use http::header::{COOKIE, HeaderMap, HeaderValue};
 
-/// Puts all cookies in one line: outside of HTTP/2 there must not be more.
+/// Joins all cookies into one header; outside of HTTP/2 there must not be more than one.
 pub(crate) fn join_cookies(headers: &mut HeaderMap) {
     if headers.get_all(COOKIE).iter().nth(1).is_none() {
         return;
@@ -15,7 +15,7 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
         }
         line.extend_from_slice(value.as_bytes());
     }
-    // Parts that may be in a header may be in it together.
+    // Valid header values stay valid when joined.
     if let Ok(line) = HeaderValue::from_maybe_shared(line.freeze()) {
         headers.insert(COOKIE, line);
     }

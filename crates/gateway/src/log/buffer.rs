@@ -1,83 +1,88 @@
-//! The lines of one thread on their way to the writer.
+//! Per-thread buffer of access-log lines.
 
 use std::mem;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
-use sluicegate_config::settings::LogFormat;
+use sluicegate_config::settings::AccessLogFormat;
 
+use super::entry::LogEntry;
 use super::format;
-use super::line::Line;
 
-/// From here on the writer is called, before its time.
-const FULL: usize = 64 << 10;
-/// From here on lines are lost. The buffer grows over it by one line at most.
-const BOUND: usize = 4 << 20;
+/// From this size on the writer is woken early.
+const FLUSH_THRESHOLD_BYTES: usize = 64 << 10;
+/// From this size on lines are dropped. The buffer exceeds it by at most one line.
+const MAX_BUFFERED_BYTES: usize = 4 << 20;
 
-/// Lines, until the writer takes them.
+/// Buffered lines of one thread, until the writer takes them.
 #[derive(Default)]
-pub(super) struct Buffer(Mutex<Pending>);
+pub(super) struct LineBuffer(Mutex<PendingLines>);
 
 #[derive(Default)]
-struct Pending {
+struct PendingLines {
     bytes: Vec<u8>,
-    /// What came after these bytes and found no room.
-    lost: Option<Lost>,
+    /// Lines dropped after these bytes.
+    dropped: Option<DroppedLines>,
     is_closed: bool,
 }
 
-/// Lines that found no room.
+/// Lines that were dropped because the buffer was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct DroppedLines {
     pub(super) lines: u64,
-    /// When the first of them would have been written.
+    /// Time of the first dropped line.
     pub(super) first: SystemTime,
-    /// And the last.
+    /// Time of the last dropped line.
     pub(super) last: SystemTime,
 }
 
-/// What became of a line.
+/// Result of adding a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Put {
-    /// It is in the buffer.
-    Kept,
-    /// It is in the buffer, which should be taken away now.
+pub(super) enum PutResult {
+    /// The line was buffered.
+    Buffered,
+    /// The line was buffered, and the buffer should be flushed now.
     Full,
-    /// There is no room.
-    Lost,
+    /// The buffer is full; the line was dropped.
+    Dropped,
 }
 
-impl Buffer {
-    /// Formats a line straight into the buffer.
-    pub(super) fn put(&self, format: LogFormat, line: &Line<'_>) -> Put {
+impl LineBuffer {
+    /// Formats a line directly into the buffer.
+    pub(super) fn put(&self, format: AccessLogFormat, entry: &LogEntry<'_>) -> PutResult {
         let mut pending = self.0.lock();
         let before = pending.bytes.len();
-        // Once a line was lost, those behind it are too, until the buffer is taken: the note of them stands at its end.
-        if before >= BOUND {
-            let first = pending.lost.map_or(line.time, |lost| lost.first);
-            let lines = pending.lost.map_or(1, |lost| lost.lines + 1);
-            pending.lost = Some(Lost { lines, first, last: line.time });
-            return Put::Lost;
+        // After a dropped line all others are dropped until the buffer is taken, so that the summary stands at its
+        // end.
+        if before >= MAX_BUFFERED_BYTES {
+            let first = pending.dropped.map_or(entry.time, |dropped| dropped.first);
+            let lines = pending.dropped.map_or(1, |dropped| dropped.lines + 1);
+            pending.dropped = Some(DroppedLines { lines, first, last: entry.time });
+            return PutResult::Dropped;
         }
-        format::line(format, &mut pending.bytes, line);
-        if before < FULL && pending.bytes.len() >= FULL { Put::Full } else { Put::Kept }
+        format::write_entry(format, &mut pending.bytes, entry);
+        if before < FLUSH_THRESHOLD_BYTES && pending.bytes.len() >= FLUSH_THRESHOLD_BYTES {
+            PutResult::Full
+        } else {
+            PutResult::Buffered
+        }
     }
 
-    /// Nothing more will come.
+    /// Closes the buffer: no more lines will come.
     pub(super) fn close(&self) {
         self.0.lock().is_closed = true;
     }
 
-    /// Takes all lines, and leaves this empty memory for the next. Returns whether more may come.
-    pub(super) fn take(&self, format: LogFormat, empty: &mut Vec<u8>) -> bool {
-        debug_assert!(empty.is_empty(), "what is in it would be lost");
-        let (lost, is_closed) = {
+    /// Swaps the lines with the empty vector `empty`. Returns true if more lines may come.
+    pub(super) fn take(&self, format: AccessLogFormat, empty: &mut Vec<u8>) -> bool {
+        debug_assert!(empty.is_empty(), "the buffered lines would be lost");
+        let (dropped, is_closed) = {
             let mut pending = self.0.lock();
             mem::swap(&mut pending.bytes, empty);
-            (pending.lost.take(), pending.is_closed)
+            (pending.dropped.take(), pending.is_closed)
         };
-        if let Some(lost) = lost {
-            format::lost(format, empty, &lost);
+        if let Some(dropped) = dropped {
+            format::write_dropped(format, empty, &dropped);
         }
         !is_closed
     }

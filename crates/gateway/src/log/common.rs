@@ -1,54 +1,54 @@
-//! A line in the combined form of the common log format, with what Sluicegate decided behind it.
+//! Combined log format, with the decision appended as `key=value` fields.
 //!
 //! ```text
 //! client - - [time] "request line" status bytes "referer" "user agent" id= verdict= rule= wait= rt= key= ...
 //! ```
 
-use super::buffer::Lost;
-use super::line::{Line, Verdict};
-use super::{escape, format, moment, number};
+use super::buffer::DroppedLines;
+use super::entry::{LogEntry, LogVerdict};
+use super::{escape, format, format_number, timestamp};
 
-pub(super) fn line(out: &mut Vec<u8>, line: &Line<'_>) {
-    number::address(out, line.client);
+pub(super) fn write_entry(out: &mut Vec<u8>, entry: &LogEntry<'_>) {
+    format_number::address(out, entry.client);
     out.extend_from_slice(b" - - [");
-    moment::common(out, line.time);
+    timestamp::common(out, entry.time);
     out.extend_from_slice(b"] \"");
-    escape::quoted(out, line.method.as_bytes());
+    escape::quoted(out, entry.method.as_bytes());
     out.push(b' ');
-    escape::quoted(out, line.target.as_bytes());
+    escape::quoted(out, entry.target.as_bytes());
     out.push(b' ');
-    out.extend_from_slice(format::version(line.version).as_bytes());
+    out.extend_from_slice(format::version(entry.version).as_bytes());
     out.extend_from_slice(b"\" ");
-    number::integer(out, line.status);
+    format_number::integer(out, entry.status);
     out.push(b' ');
-    number::integer(out, line.response_bytes);
-    quoted(out, line.referer);
-    quoted(out, line.user_agent);
+    format_number::integer(out, entry.response_bytes);
+    quoted(out, entry.referer);
+    quoted(out, entry.user_agent);
 
-    bare(out, b"id", Some(line.request_id));
-    bare(out, b"verdict", Some(line.verdict.word()));
-    if let Verdict::Failed(reason) = line.verdict {
+    bare(out, b"id", Some(entry.request_id));
+    bare(out, b"verdict", Some(entry.verdict.as_str()));
+    if let LogVerdict::Failed(reason) = entry.verdict {
         out.push(b':');
         escape::bare(out, reason.as_bytes());
     }
-    bare(out, b"rule", line.rule);
+    bare(out, b"rule", entry.rule);
     name(out, b"wait");
-    number::seconds(out, line.wait);
+    format_number::seconds(out, entry.wait);
     name(out, b"rt");
-    number::seconds(out, line.duration);
+    format_number::seconds(out, entry.duration);
     name(out, b"key");
-    out.extend_from_slice(line.key_hash.map(number::hex).as_ref().map_or(b"-", |hash| hash));
-    bare(out, b"upstream", line.served_by.map(|it| it.upstream));
-    bare(out, b"server", line.served_by.and_then(|it| it.server));
+    out.extend_from_slice(entry.key_hash.map(format_number::hex).as_ref().map_or(b"-", |hash| hash));
+    bare(out, b"upstream", entry.served_by.map(|it| it.upstream));
+    bare(out, b"server", entry.served_by.and_then(|it| it.server));
     name(out, b"ut");
-    match line.served_by.and_then(|it| it.time) {
-        Some(time) => number::seconds(out, time),
+    match entry.served_by.and_then(|it| it.time) {
+        Some(time) => format_number::seconds(out, time),
         None => out.push(b'-'),
     }
-    if line.shadow.is_some() {
-        bare(out, b"shadow", line.shadow);
+    if entry.shadow.is_some() {
+        bare(out, b"shadow", entry.shadow);
     }
-    for (is_so, word) in [(line.store_lost, b" store_lost".as_slice()), (line.aborted, b" aborted")] {
+    for (is_so, word) in [(entry.degraded, b" degraded".as_slice()), (entry.aborted, b" aborted")] {
         if is_so {
             out.extend_from_slice(word);
         }
@@ -56,14 +56,14 @@ pub(super) fn line(out: &mut Vec<u8>, line: &Line<'_>) {
     out.push(b'\n');
 }
 
-/// In place of lines that were lost.
-pub(super) fn lost(out: &mut Vec<u8>, lost: &Lost) {
+/// Summary line in place of dropped lines.
+pub(super) fn write_dropped(out: &mut Vec<u8>, dropped: &DroppedLines) {
     out.extend_from_slice(b"- - - [");
-    moment::common(out, lost.last);
-    out.extend_from_slice(b"] \"-\" 000 0 \"-\" \"-\" lost_lines=");
-    number::integer(out, lost.lines);
-    name(out, b"lost_since");
-    moment::rfc3339(out, lost.first);
+    timestamp::common(out, dropped.last);
+    out.extend_from_slice(b"] \"-\" 000 0 \"-\" \"-\" dropped_lines=");
+    format_number::integer(out, dropped.lines);
+    name(out, b"dropped_since");
+    timestamp::rfc3339(out, dropped.first);
     out.push(b'\n');
 }
 

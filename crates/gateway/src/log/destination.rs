@@ -1,4 +1,4 @@
-//! Where lines end up: a file, or standard output.
+//! Destination of the access log: a file or standard output.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,88 +9,88 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use thiserror::Error;
 
-/// Owner writes, group reads: lines tell who did what.
-const MODE: u32 = 0o640;
+/// Owner writes, group reads: the log holds personal data.
+const FILE_MODE: u32 = 0o640;
 
-/// Why requests cannot be noted.
+/// Error while opening the access log.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The file cannot be written to.
-    #[error("the access log {file} cannot be opened: {source}: {}", remedy(source))]
+    /// The file cannot be opened for writing.
+    #[error("cannot open the access log {file}: {source}: {}", remedy(source))]
     Open {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
     /// There is no standard output.
-    #[error("the access log cannot go to standard output: {0}: name a file")]
+    #[error("cannot write the access log to standard output: {0}: configure a file")]
     StandardOutput(#[source] io::Error),
-    /// There is nobody to write it.
-    #[error("the access log's thread cannot be started: {0}: allow this process more threads")]
+    /// The writer thread cannot be started.
+    #[error("cannot start the access log thread: {0}: raise the thread limit of this process")]
     Thread(#[source] io::Error),
 }
 
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::NotFound => "make its folder first",
-        io::ErrorKind::PermissionDenied => "let this process write there, or name another file",
-        io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::NotFound => "create its directory first",
+        io::ErrorKind::PermissionDenied => "allow this process to write there, or configure another file",
+        io::ErrorKind::IsADirectory => "it is a directory: configure a file in it",
         _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
-            "start who reads this pipe first, or name a file"
+            "start the reader of this pipe first, or configure a file"
         }
-        _ => "name a file that can be written to",
+        _ => "configure a writable file",
     }
 }
 
-/// Where lines are written to.
+/// An open log destination.
 #[derive(Debug)]
-pub(super) struct Destination {
+pub(super) struct LogDestination {
     pub(super) file: File,
-    /// Where to find it again; `None` for what has no place.
+    /// Path for reopening; `None` for standard output.
     pub(super) path: Option<PathBuf>,
 }
 
-impl Destination {
-    /// Opens what the settings name; `-` is standard output.
+impl LogDestination {
+    /// Opens the configured destination; `-` is standard output.
     pub(super) fn open(name: &str) -> Result<Self, LogError> {
         if name == "-" {
-            // Not by the standard library's buffer: lines are gathered already.
-            let own = io::stdout().as_fd().try_clone_to_owned().map_err(LogError::StandardOutput)?;
-            return Ok(Self::from(File::from(own)));
+            // Bypasses the buffer of the standard library: lines are buffered already.
+            let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(LogError::StandardOutput)?;
+            return Ok(Self::from(File::from(stdout)));
         }
         let path = PathBuf::from(name);
-        match append(&path) {
+        match open_append(&path) {
             Ok(file) => Ok(Self { file, path: Some(path) }),
             Err(source) => Err(LogError::Open { file: path, source }),
         }
     }
 
-    /// Goes on in whatever is at the same place now; in the old file if that fails.
+    /// Reopens the path; keeps the old file if that fails.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.path {
-            self.file = append(path)?;
+            self.file = open_append(path)?;
         }
         Ok(())
     }
 }
 
-impl From<File> for Destination {
+impl From<File> for LogDestination {
     fn from(file: File) -> Self {
         Self { file, path: None }
     }
 }
 
-fn append(path: &Path) -> io::Result<File> {
-    // Opening a pipe waits until somebody reads from it, unless one says not to; writing to it may wait again.
-    let at_once = OFlags::NONBLOCK;
+fn open_append(path: &Path) -> io::Result<File> {
+    // Opening a pipe blocks until it has a reader, unless O_NONBLOCK is set; writes may block again.
+    let nonblocking = OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .append(true)
         .create(true)
-        .mode(MODE)
-        .custom_flags(at_once.bits().cast_signed())
+        .mode(FILE_MODE)
+        .custom_flags(nonblocking.bits().cast_signed())
         .open(path)?;
-    fcntl_setfl(&file, fcntl_getfl(&file)? - at_once)?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - nonblocking)?;
     Ok(file)
 }

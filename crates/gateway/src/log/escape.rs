@@ -1,29 +1,30 @@
-//! Text from strangers, made harmless.
+//! Escaping of untrusted text.
 //!
-//! A line consists of visible ASCII characters and blanks only, whatever a client sends: it cannot end a line and begin
-//! a forged one, end a quoted value, or give a terminal commands. All else is escaped, in each format's own way.
+//! A line consists of printable ASCII and spaces only, whatever a client sends: a value cannot end the line and
+//! forge another one, end a quoted value, or send control sequences to a terminal. All other bytes are escaped,
+//! as each format requires.
 
-/// The most bytes of one value; what is longer is cut, and ends with [`CUT`].
-pub(super) const LONGEST: usize = 2_048;
-/// What stands behind a value that was cut.
-pub(super) const CUT: &[u8] = b"...";
+/// Maximum bytes of one value; longer values are truncated and end with [`TRUNCATION_MARK`].
+pub(super) const MAX_VALUE_BYTES: usize = 2_048;
+/// Appended to a truncated value.
+pub(super) const TRUNCATION_MARK: &[u8] = b"...";
 
-/// Whether a byte stands for itself within quotes: visible ASCII and the blank, but neither quote nor backslash.
+/// True if a byte needs no escaping within quotes: printable ASCII and the space, except quote and backslash.
 const fn is_plain(byte: u8) -> bool {
-    // Without branches, so that many bytes are looked at in one step.
+    // Branch-free, so that the compiler can vectorize it.
     (byte >= b' ') & (byte <= b'~') & (byte != b'"') & (byte != b'\\')
 }
 
-/// Whether it does without quotes: not the blank either.
+/// True if a byte also needs no quotes: as above, without the space.
 const fn is_bare(byte: u8) -> bool {
     is_plain(byte) & (byte != b' ')
 }
 
-/// The contents of a JSON string. What is not UTF-8 becomes U+FFFD.
+/// Writes the contents of a JSON string. Invalid UTF-8 becomes U+FFFD.
 pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
-    escape(out, value, is_plain, |out, odd| {
-        // A character of several bytes has no plain byte in it: it is never torn apart here.
-        for chunk in odd.utf8_chunks() {
+    escape(out, value, is_plain, |out, run| {
+        // A multi-byte character contains no plain byte, so it is never split here.
+        for chunk in run.utf8_chunks() {
             chunk.valid().chars().for_each(|char| json_char(out, char));
             if !chunk.invalid().is_empty() {
                 json_char(out, char::REPLACEMENT_CHARACTER);
@@ -32,45 +33,45 @@ pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
     });
 }
 
-/// A value between the quotes of a common line; the bytes that need it become `\xHH`.
+/// Writes a quoted value of the common format; bytes that need escaping become `\xHH`.
 pub(super) fn quoted(out: &mut Vec<u8>, value: &[u8]) {
     escape(out, value, is_plain, hex_bytes);
 }
 
-/// A value of a common line that stands without quotes.
+/// Writes an unquoted value of the common format.
 pub(super) fn bare(out: &mut Vec<u8>, value: &[u8]) {
     escape(out, value, is_bare, hex_bytes);
 }
 
 #[inline]
-fn escape(out: &mut Vec<u8>, value: &[u8], is_plain: impl Fn(u8) -> bool, odd: impl Fn(&mut Vec<u8>, &[u8])) {
-    let kept = cut(value);
-    if kept.iter().fold(true, |all, &byte| all & is_plain(byte)) {
-        out.extend_from_slice(kept);
+fn escape(out: &mut Vec<u8>, value: &[u8], is_plain: impl Fn(u8) -> bool, escape_run: impl Fn(&mut Vec<u8>, &[u8])) {
+    let truncated = truncate(value);
+    if truncated.iter().fold(true, |all, &byte| all & is_plain(byte)) {
+        out.extend_from_slice(truncated);
     } else {
         let run_of = |bytes: &[u8], plain: bool| bytes.iter().position(|&byte| is_plain(byte) != plain);
-        let mut rest = kept;
-        while !rest.is_empty() {
-            let (run, behind) = rest.split_at(run_of(rest, true).unwrap_or(rest.len()));
+        let mut remaining = truncated;
+        while !remaining.is_empty() {
+            let (run, tail) = remaining.split_at(run_of(remaining, true).unwrap_or(remaining.len()));
             out.extend_from_slice(run);
-            let (run, behind) = behind.split_at(run_of(behind, false).unwrap_or(behind.len()));
-            odd(out, run);
-            rest = behind;
+            let (run, tail) = tail.split_at(run_of(tail, false).unwrap_or(tail.len()));
+            escape_run(out, run);
+            remaining = tail;
         }
     }
-    if kept.len() < value.len() {
-        out.extend_from_slice(CUT);
+    if truncated.len() < value.len() {
+        out.extend_from_slice(TRUNCATION_MARK);
     }
 }
 
-/// As much as a line takes of a value, without tearing a character apart.
-pub(super) fn cut(value: &[u8]) -> &[u8] {
-    if value.len() <= LONGEST {
+/// Truncates a value to the maximum length, without splitting a character.
+pub(super) fn truncate(value: &[u8]) -> &[u8] {
+    if value.len() <= MAX_VALUE_BYTES {
         return value;
     }
     let is_continued = |at: usize| value[at] & 0b1100_0000 == 0b1000_0000;
-    // No character has more than three bytes behind its first; what has is none.
-    let end = (LONGEST - 3..=LONGEST).rev().find(|&at| !is_continued(at)).unwrap_or(LONGEST);
+    // No character has more than three continuation bytes.
+    let end = (MAX_VALUE_BYTES - 3..=MAX_VALUE_BYTES).rev().find(|&at| !is_continued(at)).unwrap_or(MAX_VALUE_BYTES);
     &value[..end]
 }
 

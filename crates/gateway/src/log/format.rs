@@ -1,25 +1,25 @@
-//! The formats a line can have.
+//! Dispatch by log format.
 
 use http::Version;
-use sluicegate_config::settings::LogFormat;
+use sluicegate_config::settings::AccessLogFormat;
 
-use super::buffer::Lost;
-use super::line::Line;
+use super::buffer::DroppedLines;
+use super::entry::LogEntry;
 use super::{common, json};
 
-/// Appends a line, its end included.
-pub(super) fn line(format: LogFormat, out: &mut Vec<u8>, line: &Line<'_>) {
+/// Appends a line, with its newline.
+pub(super) fn write_entry(format: AccessLogFormat, out: &mut Vec<u8>, entry: &LogEntry<'_>) {
     match format {
-        LogFormat::Json => json::line(out, line),
-        LogFormat::Common => common::line(out, line),
+        AccessLogFormat::Json => json::write_entry(out, entry),
+        AccessLogFormat::Common => common::write_entry(out, entry),
     }
 }
 
-/// Appends the line that stands in place of lost ones.
-pub(super) fn lost(format: LogFormat, out: &mut Vec<u8>, lost: &Lost) {
+/// Appends the summary line for dropped lines.
+pub(super) fn write_dropped(format: AccessLogFormat, out: &mut Vec<u8>, dropped: &DroppedLines) {
     match format {
-        LogFormat::Json => json::lost(out, lost),
-        LogFormat::Common => common::lost(out, lost),
+        AccessLogFormat::Json => json::write_dropped(out, dropped),
+        AccessLogFormat::Common => common::write_dropped(out, dropped),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ids by which a request is found again, here and in the logs of others.
+//! Request IDs, for correlation with other logs.
 
 use std::array;
 use std::hash::{BuildHasher, RandomState};
@@ -7,25 +7,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderValue;
 
-use super::number::hex;
+use super::format_number::hex;
 
-/// The longest id that is taken over.
-const LONGEST: usize = 128;
+/// Maximum length of an accepted ID.
+const MAX_ID_LENGTH: usize = 128;
 
-/// The id of a request: 32 hexadecimal digits, or what a trusted proxy calls it.
+/// A request ID: 32 hexadecimal digits, or the ID set by a trusted proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The id that somebody trusted has given a request, if it can do no harm wherever it is printed: 1 to 128
-    /// characters, letters, digits and `._~+/=:-`.
-    pub(crate) fn accept(given: &HeaderValue) -> Option<Self> {
-        let bytes = given.as_bytes();
+    /// Accepts an ID from a trusted proxy if it is safe to print anywhere: 1 to 128 characters, letters, digits and
+    /// `._~+/=:-`.
+    pub(crate) fn accept(received: &HeaderValue) -> Option<Self> {
+        let bytes = received.as_bytes();
         let is_fine = |byte: &u8| byte.is_ascii_alphanumeric() || b"._~+/=:-".contains(byte);
-        ((1..=LONGEST).contains(&bytes.len()) && bytes.iter().all(is_fine)).then(|| Self(given.clone()))
+        ((1..=MAX_ID_LENGTH).contains(&bytes.len()) && bytes.iter().all(is_fine)).then(|| Self(received.clone()))
     }
 
-    /// For the heads of requests and answers.
+    /// The ID as a header value.
     pub(crate) fn header(&self) -> &HeaderValue {
         &self.0
     }
@@ -36,30 +36,30 @@ impl RequestId {
     }
 }
 
-/// Makes the ids of one thread.
+/// Generator of request IDs for one thread.
 ///
-/// An id is the generator's number and a count of its ids, 128 bits together, put through a secret permutation. So no
-/// two ids of a process are the same, and nobody who sees some can tell how many there were or what the next will be.
-/// The permutation is a Feistel network of three rounds over SipHash, and another one in each process.
+/// An ID is the generator's number and a counter, 128 bits in total, encrypted with a secret permutation. IDs
+/// of a process are therefore unique, and reveal neither their count nor the next ID. The permutation is a
+/// three-round Feistel network over SipHash, with new keys in each process.
 #[derive(Debug)]
-pub(crate) struct RequestIds {
+pub(crate) struct RequestIdGenerator {
     rounds: [RandomState; 3],
-    number: u64,
-    made: AtomicU64,
+    generator: u64,
+    issued: AtomicU64,
 }
 
-impl RequestIds {
+impl RequestIdGenerator {
     pub(crate) fn new() -> Self {
         static ROUNDS: LazyLock<[RandomState; 3]> = LazyLock::new(|| array::from_fn(|_| RandomState::new()));
         static GENERATORS: AtomicU64 = AtomicU64::new(0);
-        let number = GENERATORS.fetch_add(1, Ordering::Relaxed);
-        Self { rounds: ROUNDS.clone(), number, made: AtomicU64::new(0) }
+        let generator = GENERATORS.fetch_add(1, Ordering::Relaxed);
+        Self { rounds: ROUNDS.clone(), generator, issued: AtomicU64::new(0) }
     }
 
-    /// The next id.
+    /// Generates the next ID.
     pub(crate) fn next(&self) -> RequestId {
         let [first, second, third] = &self.rounds;
-        let (mut left, mut right) = (self.number, self.made.fetch_add(1, Ordering::Relaxed));
+        let (mut left, mut right) = (self.generator, self.issued.fetch_add(1, Ordering::Relaxed));
         left ^= first.hash_one(right);
         right ^= second.hash_one(left);
         left ^= third.hash_one(right);

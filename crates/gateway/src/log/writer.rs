@@ -1,4 +1,4 @@
-//! The one thread that waits for the disk.
+//! Writer thread of the access log; the only thread that waits for the disk.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,148 +8,148 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use sluicegate_config::settings::LogFormat;
+use sluicegate_config::settings::AccessLogFormat;
 
-use super::buffer::Buffer;
-use super::destination::Destination;
+use super::buffer::LineBuffer;
+use super::destination::LogDestination;
 
-/// How long a line lies around at most, and after how long a disk that failed is tried again.
-const PAUSE: Duration = Duration::from_millis(100);
-/// How much memory is kept from one batch to the next; a rush may have needed more.
-const KEPT: usize = 256 << 10;
+/// Maximum time until a line is written, and retry interval after a failed write.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+/// Memory retained between batches; a burst may have needed more.
+const RETAINED_BATCH_BYTES: usize = 256 << 10;
 
-/// What the writer is asked for.
+/// Commands to the writer thread.
 #[derive(Default)]
-pub(super) struct Desk {
-    wishes: Mutex<Wishes>,
-    news: Condvar,
-    /// How many times the disk failed.
-    pub(super) failures: AtomicU64,
+pub(super) struct WriterQueue {
+    commands: Mutex<WriterCommands>,
+    wakeup: Condvar,
+    /// Failed writes.
+    pub(super) write_errors: AtomicU64,
 }
 
 #[derive(Default)]
-struct Wishes {
-    /// Buffers the writer does not know yet.
-    buffers: Vec<Arc<Buffer>>,
-    /// Come now.
-    now: bool,
+struct WriterCommands {
+    /// Buffers that are not registered with the writer yet.
+    buffers: Vec<Arc<LineBuffer>>,
+    /// Set to skip the wait.
+    wake: bool,
     reopen: bool,
     stop: bool,
 }
 
-impl Desk {
-    pub(super) fn watch(&self, buffer: Arc<Buffer>) {
-        self.wishes.lock().buffers.push(buffer);
+impl WriterQueue {
+    pub(super) fn register(&self, buffer: Arc<LineBuffer>) {
+        self.commands.lock().buffers.push(buffer);
     }
 
-    /// A buffer is full.
+    /// Wakes the writer: a buffer is full.
     #[cold]
-    pub(super) fn call(&self) {
-        self.wish(|_| {});
+    pub(super) fn wake(&self) {
+        self.send(|_| {});
     }
 
     pub(super) fn reopen(&self) {
-        self.wish(|wishes| wishes.reopen = true);
+        self.send(|commands| commands.reopen = true);
     }
 
-    /// Write what there is, and end.
+    /// Flushes everything and stops the writer.
     pub(super) fn stop(&self) {
-        self.wish(|wishes| wishes.stop = true);
+        self.send(|commands| commands.stop = true);
     }
 
-    fn wish(&self, wish: impl FnOnce(&mut Wishes)) {
-        let mut wishes = self.wishes.lock();
-        wish(&mut wishes);
-        wishes.now = true;
-        drop(wishes);
-        self.news.notify_one();
+    fn send(&self, change: impl FnOnce(&mut WriterCommands)) {
+        let mut commands = self.commands.lock();
+        change(&mut commands);
+        commands.wake = true;
+        drop(commands);
+        self.wakeup.notify_one();
     }
 
-    fn wait(&self) -> Wishes {
-        let mut wishes = self.wishes.lock();
-        if !wishes.now {
-            self.news.wait_for(&mut wishes, PAUSE);
+    fn wait(&self) -> WriterCommands {
+        let mut commands = self.commands.lock();
+        if !commands.wake {
+            self.wakeup.wait_for(&mut commands, FLUSH_INTERVAL);
         }
-        mem::take(&mut wishes)
+        mem::take(&mut commands)
     }
 }
 
-/// Takes lines from buffers and writes them.
-pub(super) struct Writer {
-    desk: Arc<Desk>,
-    format: LogFormat,
-    destination: Destination,
-    buffers: Vec<Arc<Buffer>>,
-    batch: Batch,
+/// Takes lines from the buffers and writes them to the destination.
+pub(super) struct FileWriter {
+    queue: Arc<WriterQueue>,
+    format: AccessLogFormat,
+    destination: LogDestination,
+    buffers: Vec<Arc<LineBuffer>>,
+    batch: WriteBatch,
 }
 
-impl Writer {
-    pub(super) fn new(desk: Arc<Desk>, format: LogFormat, destination: Destination) -> Self {
-        Self { desk, format, destination, buffers: Vec::new(), batch: Batch::default() }
+impl FileWriter {
+    pub(super) fn new(queue: Arc<WriterQueue>, format: AccessLogFormat, destination: LogDestination) -> Self {
+        Self { queue, format, destination, buffers: Vec::new(), batch: WriteBatch::default() }
     }
 
-    /// Writes until told to stop.
+    /// Writes until stopped.
     pub(super) fn run(mut self) {
         let mut reopen = false;
         loop {
-            let wishes = self.desk.wait();
-            self.buffers.extend(wishes.buffers);
-            reopen |= wishes.reopen;
+            let commands = self.queue.wait();
+            self.buffers.extend(commands.buffers);
+            reopen |= commands.reopen;
             if reopen {
-                // What came before the wish belongs to the old file.
-                self.write();
+                // Lines written before the command belong to the old file.
+                self.flush();
                 let reopened = self.destination.reopen();
-                self.note(&reopened);
+                self.count_error(&reopened);
                 if reopened.is_ok() {
-                    self.batch.back_to_line();
+                    self.batch.rewind_to_line();
                     reopen = false;
                 }
             }
-            self.write();
-            if wishes.stop {
+            self.flush();
+            if commands.stop {
                 break;
             }
         }
     }
 
-    /// Writes all that lies in the buffers; what the disk refuses is tried again the next time.
-    fn write(&mut self) {
+    /// Writes all buffered lines; failed writes are retried the next time.
+    fn flush(&mut self) {
         let written = self.batch.write(&mut self.destination.file);
-        let mut is_well = written.is_ok();
-        self.note(&written);
+        let mut is_ok = written.is_ok();
+        self.count_error(&written);
         let mut failed = Ok(());
         let (format, batch, file) = (self.format, &mut self.batch, &mut self.destination.file);
         self.buffers.retain(|buffer| {
-            if !is_well {
+            if !is_ok {
                 return true;
             }
-            let stays = buffer.take(format, &mut batch.bytes);
+            let is_open = buffer.take(format, &mut batch.bytes);
             failed = batch.write(file);
-            is_well = failed.is_ok();
-            stays
+            is_ok = failed.is_ok();
+            is_open
         });
-        self.note(&failed);
+        self.count_error(&failed);
     }
 
-    fn note(&self, result: &io::Result<()>) {
+    fn count_error(&self, result: &io::Result<()>) {
         if result.is_err() {
-            self.desk.failures.fetch_add(1, Ordering::Relaxed);
+            self.queue.write_errors.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Whole lines on their way to the disk; empty once they are there.
+/// Complete lines that are being written; empty once all were written.
 #[derive(Default)]
-struct Batch {
+struct WriteBatch {
     bytes: Vec<u8>,
-    /// How many of them are there already.
+    /// Bytes written so far.
     written: usize,
 }
 
-impl Batch {
+impl WriteBatch {
     fn write(&mut self, file: &mut File) -> io::Result<()> {
-        while let rest @ [_, ..] = &self.bytes[self.written..] {
-            match file.write(rest) {
+        while let remaining @ [_, ..] = &self.bytes[self.written..] {
+            match file.write(remaining) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -158,12 +158,12 @@ impl Batch {
         }
         self.written = 0;
         self.bytes.clear();
-        self.bytes.shrink_to(KEPT);
+        self.bytes.shrink_to(RETAINED_BATCH_BYTES);
         Ok(())
     }
 
-    /// Goes back to the beginning of a line that is there in part: another file gets all of it.
-    fn back_to_line(&mut self) {
+    /// Moves back to the start of a partly written line, so that a new file gets the whole line.
+    fn rewind_to_line(&mut self) {
         let before = &self.bytes[..self.written];
         self.written = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     }

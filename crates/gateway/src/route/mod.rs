@@ -1,8 +1,8 @@
-//! Which request goes where.
+//! Router: matches requests by host, method and path.
 //!
-//! Of the routes that fit a request, the one with the most exact host wins: a name, then `*.` with the
-//! longest name, then any host. Among those, the one with the most exact path does. Routes for other
-//! methods do not count, but if there are only such, the client is told which methods there are.
+//! Among the matching routes the most specific host wins: an exact name, then `*.` with the longest suffix,
+//! then any host. Among those, the most specific path wins. Routes for other methods do not match; if there are
+//! only such routes, the response lists the allowed methods.
 
 mod paths;
 
@@ -11,43 +11,43 @@ use rapidhash::RapidHashMap;
 use sluicegate_config::settings;
 use thiserror::Error;
 
-use paths::Paths;
+use paths::PathTree;
 
-/// All routes. What they lead to is known by its number.
+/// All routes. Targets are identified by index.
 #[derive(Debug, Default)]
 pub(crate) struct Router {
-    /// By name, in lower case.
-    named: RapidHashMap<String, Hosted>,
-    /// By what names end with, `.example.com`; the longest first.
-    below: Vec<(String, Hosted)>,
-    any: Hosted,
+    /// By exact name, in lower case.
+    exact: RapidHashMap<String, HostRoutes>,
+    /// By suffix, such as `.example.com`; the longest first.
+    suffixes: Vec<(String, HostRoutes)>,
+    default: HostRoutes,
 }
 
 /// The routes of one host.
 #[derive(Debug, Default)]
-struct Hosted {
-    /// For methods that a route names.
-    by_method: Vec<(Method, Paths)>,
-    /// For all others.
-    other: Paths,
+struct HostRoutes {
+    /// For methods named by a route.
+    by_method: Vec<(Method, PathTree)>,
+    /// For all other methods.
+    any_method: PathTree,
 }
 
-/// Where a request goes.
+/// Result of a route lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Along this route.
+pub(crate) enum RouteMatch {
+    /// The index of the matching route.
     Route(usize),
-    /// Nowhere: but with other methods there are routes.
-    OtherMethod,
-    /// Nowhere.
-    Nothing,
+    /// No match, but there are routes for other methods.
+    MethodNotAllowed,
+    /// No match.
+    NotFound,
 }
 
-/// Routes that cannot be.
+/// Error in the routes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RouteError {
-    /// A method that makes no sense.
-    #[error("route {path}: {method} is no method")]
+    /// An invalid method.
+    #[error("route {path}: invalid method {method}")]
     Method {
         /// The path.
         path: String,
@@ -57,7 +57,7 @@ pub enum RouteError {
 }
 
 impl Router {
-    /// Routes by their positions.
+    /// Builds a router; routes are identified by their position.
     pub(crate) fn new(routes: &[settings::Route]) -> Result<Self, RouteError> {
         let mut by_host: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
         for (position, route) in routes.iter().enumerate() {
@@ -69,60 +69,60 @@ impl Router {
         }
         let mut router = Self::default();
         for (host, positions) in by_host {
-            let hosted = Hosted::new(routes, &positions)?;
+            let routes_of_host = HostRoutes::new(routes, &positions)?;
             match lower(host) {
-                None => router.any = hosted,
+                None => router.default = routes_of_host,
                 Some(host) => match host.strip_prefix('*') {
-                    Some(below) => router.below.push((below.to_owned(), hosted)),
-                    None => drop(router.named.insert(host, hosted)),
+                    Some(suffix) => router.suffixes.push((suffix.to_owned(), routes_of_host)),
+                    None => drop(router.exact.insert(host, routes_of_host)),
                 },
             }
         }
-        router.below.sort_by_key(|(below, _)| std::cmp::Reverse(below.len()));
+        router.suffixes.sort_by_key(|(below, _)| std::cmp::Reverse(below.len()));
         Ok(router)
     }
 
-    /// Whether it matters which host is asked for.
-    pub(crate) fn tells_hosts_apart(&self) -> bool {
-        !self.named.is_empty() || !self.below.is_empty()
+    /// True if routing depends on the host.
+    pub(crate) fn matches_hosts(&self) -> bool {
+        !self.exact.is_empty() || !self.suffixes.is_empty()
     }
 
-    /// Finds the route of a request; `host` is a name in lower case without port, the path a normal one.
-    pub(crate) fn find(&self, host: &str, method: &Method, path: &str) -> Found {
-        let mut found = Found::Nothing;
-        for hosted in self.hosted(host) {
-            match hosted.find(method, path) {
-                Found::Nothing => {}
-                Found::OtherMethod => found = Found::OtherMethod,
-                Found::Route(route) => return Found::Route(route),
+    /// Finds the route of a request; `host` is a lower-case name without port, `path` is normalized.
+    pub(crate) fn find(&self, host: &str, method: &Method, path: &str) -> RouteMatch {
+        let mut found = RouteMatch::NotFound;
+        for host_routes in self.candidates(host) {
+            match host_routes.find(method, path) {
+                RouteMatch::NotFound => {}
+                RouteMatch::MethodNotAllowed => found = RouteMatch::MethodNotAllowed,
+                RouteMatch::Route(route) => return RouteMatch::Route(route),
             }
         }
         found
     }
 
-    /// The methods that a path of this host has routes for, as `Allow` lists them.
+    /// The methods with routes for this host and path, in the format of `Allow`.
     pub(crate) fn methods(&self, host: &str, path: &str) -> String {
         let mut methods: Vec<&str> = Vec::new();
-        for hosted in self.hosted(host) {
-            let here = hosted.by_method.iter().filter(|(_, paths)| paths.find(path).is_some());
-            methods.extend(here.map(|(method, _)| method.as_str()));
+        for host_routes in self.candidates(host) {
+            let matching = host_routes.by_method.iter().filter(|(_, paths)| paths.find(path).is_some());
+            methods.extend(matching.map(|(method, _)| method.as_str()));
         }
         methods.sort_unstable();
         methods.dedup();
         methods.join(", ")
     }
 
-    /// The routes that may be of this host, the most exact first.
-    fn hosted<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Hosted> {
-        let named = if self.named.is_empty() { None } else { self.named.get(host) };
-        // `*.example.com` is for what is below it, not for itself.
-        let below =
-            self.below.iter().filter(move |(below, _)| host.len() > below.len() && host.ends_with(below.as_str()));
-        named.into_iter().chain(below.map(|(_, hosted)| hosted)).chain([&self.any])
+    /// The candidate routes of this host, the most specific first.
+    fn candidates<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a HostRoutes> {
+        let exact = if self.exact.is_empty() { None } else { self.exact.get(host) };
+        // `*.example.com` matches subdomains, not the domain itself.
+        let suffixes =
+            self.suffixes.iter().filter(move |(below, _)| host.len() > below.len() && host.ends_with(below.as_str()));
+        exact.into_iter().chain(suffixes.map(|(_, hosted)| hosted)).chain([&self.default])
     }
 }
 
-impl Hosted {
+impl HostRoutes {
     fn new(routes: &[settings::Route], positions: &[usize]) -> Result<Self, RouteError> {
         let mut methods: Vec<Method> = Vec::new();
         for route in positions.iter().map(|position| &routes[*position]) {
@@ -137,20 +137,20 @@ impl Hosted {
         let any = |position: &&usize| routes[**position].methods.is_empty();
         let by_method = methods.into_iter().map(|method| {
             let own = |position: &&usize| routes[**position].methods.iter().any(|name| name == method.as_str());
-            // A route that names the method comes before one for all methods of the same path.
+            // A route that names the method precedes one for all methods with the same path.
             let all = positions.iter().filter(own).chain(positions.iter().filter(any));
-            Ok((method.clone(), Paths::new(routes, all.copied())))
+            Ok((method.clone(), PathTree::new(routes, all.copied())))
         });
         let by_method = by_method.collect::<Result<_, RouteError>>()?;
-        Ok(Self { by_method, other: Paths::new(routes, positions.iter().filter(any).copied()) })
+        Ok(Self { by_method, any_method: PathTree::new(routes, positions.iter().filter(any).copied()) })
     }
 
-    fn find(&self, method: &Method, path: &str) -> Found {
-        let own = self.by_method.iter().find(|(of, _)| of == method).map_or(&self.other, |(_, paths)| paths);
+    fn find(&self, method: &Method, path: &str) -> RouteMatch {
+        let own = self.by_method.iter().find(|(of, _)| of == method).map_or(&self.any_method, |(_, paths)| paths);
         match own.find(path) {
-            Some(route) => Found::Route(route),
-            None if self.by_method.iter().any(|(_, paths)| paths.find(path).is_some()) => Found::OtherMethod,
-            None => Found::Nothing,
+            Some(route) => RouteMatch::Route(route),
+            None if self.by_method.iter().any(|(_, paths)| paths.find(path).is_some()) => RouteMatch::MethodNotAllowed,
+            None => RouteMatch::NotFound,
         }
     }
 }

@@ -25,24 +25,24 @@ fn the_most_exact_host_then_the_most_exact_path_wins() {
     ];
     let router = Router::new(&routes).unwrap();
     for (host, method, path, expected) in [
-        ("", "GET", "/", Found::Route(0)),
-        ("", "GET", "/apis", Found::Route(0)),
-        ("", "GET", "/api", Found::Route(1)),
-        ("", "GET", "/api/", Found::Route(1)),
-        ("", "GET", "/api/x/y", Found::Route(1)),
-        ("", "GET", "/api/orders/7", Found::Route(2)),
-        ("", "POST", "/api/orders/7", Found::Route(2)),
-        ("", "GET", "/api/orders", Found::Route(1)),
-        ("", "POST", "/api/orders", Found::Route(6)),
-        ("", "PUT", "/api/orders", Found::Route(6)),
-        ("a.example.com", "GET", "/api/", Found::Route(3)),
-        ("a.shop.example.com", "GET", "/api/", Found::Route(4)),
-        ("example.com", "GET", "/x", Found::Route(0)),
-        ("badexample.com", "GET", "/x", Found::Route(0)),
-        ("shop.example.com", "GET", "/only", Found::Route(5)),
-        ("shop.example.com", "GET", "/else", Found::Route(3)),
-        ("", "GET", "/solo", Found::Route(7)),
-        ("", "DELETE", "/solo", Found::Route(0)),
+        ("", "GET", "/", RouteMatch::Route(0)),
+        ("", "GET", "/apis", RouteMatch::Route(0)),
+        ("", "GET", "/api", RouteMatch::Route(1)),
+        ("", "GET", "/api/", RouteMatch::Route(1)),
+        ("", "GET", "/api/x/y", RouteMatch::Route(1)),
+        ("", "GET", "/api/orders/7", RouteMatch::Route(2)),
+        ("", "POST", "/api/orders/7", RouteMatch::Route(2)),
+        ("", "GET", "/api/orders", RouteMatch::Route(1)),
+        ("", "POST", "/api/orders", RouteMatch::Route(6)),
+        ("", "PUT", "/api/orders", RouteMatch::Route(6)),
+        ("a.example.com", "GET", "/api/", RouteMatch::Route(3)),
+        ("a.shop.example.com", "GET", "/api/", RouteMatch::Route(4)),
+        ("example.com", "GET", "/x", RouteMatch::Route(0)),
+        ("badexample.com", "GET", "/x", RouteMatch::Route(0)),
+        ("shop.example.com", "GET", "/only", RouteMatch::Route(5)),
+        ("shop.example.com", "GET", "/else", RouteMatch::Route(3)),
+        ("", "GET", "/solo", RouteMatch::Route(7)),
+        ("", "DELETE", "/solo", RouteMatch::Route(0)),
     ] {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         assert_eq!(router.find(host, &method, path), expected, "{host} {method} {path}");
@@ -50,23 +50,23 @@ fn the_most_exact_host_then_the_most_exact_path_wins() {
 }
 
 #[test]
-fn a_method_without_a_route_is_told_which_there_are() {
+fn a_method_without_a_route_gets_the_allowed_methods() {
     let router = Router::new(&[route("", &["POST", "PUT"], "/orders"), route("", &["GET"], "/orders")]).unwrap();
-    assert_eq!(router.find("", &Method::DELETE, "/orders"), Found::OtherMethod);
+    assert_eq!(router.find("", &Method::DELETE, "/orders"), RouteMatch::MethodNotAllowed);
     assert_eq!(router.methods("", "/orders"), "GET, POST, PUT");
-    assert_eq!(router.find("", &Method::GET, "/other"), Found::Nothing);
-    assert_eq!(router.find("", &Method::DELETE, "/other"), Found::Nothing);
+    assert_eq!(router.find("", &Method::GET, "/other"), RouteMatch::NotFound);
+    assert_eq!(router.find("", &Method::DELETE, "/other"), RouteMatch::NotFound);
 }
 
 #[test]
 fn a_route_for_one_method_comes_before_one_for_all() {
     let router = Router::new(&[route("", &[], "/x"), route("", &["GET"], "/x")]).unwrap();
-    assert_eq!(router.find("", &Method::GET, "/x"), Found::Route(1));
-    assert_eq!(router.find("", &Method::PUT, "/x"), Found::Route(0));
+    assert_eq!(router.find("", &Method::GET, "/x"), RouteMatch::Route(1));
+    assert_eq!(router.find("", &Method::PUT, "/x"), RouteMatch::Route(0));
 }
 
 #[test]
-fn parameters_of_any_name_stand_beside_each_other_and_beside_the_rest() {
+fn parameters_of_different_names_and_catch_alls_coexist() {
     let routes = [
         route("", &[], "/a/{*rest}"),
         route("", &[], "/a/{id}"),
@@ -86,12 +86,12 @@ fn parameters_of_any_name_stand_beside_each_other_and_beside_the_rest() {
         ("/a//", Some(0)),
         ("/a/b/y/z", Some(0)),
     ] {
-        let expected = expected.map_or(Found::Nothing, Found::Route);
+        let expected = expected.map_or(RouteMatch::NotFound, RouteMatch::Route);
         assert_eq!(router.find("", &Method::GET, path), expected, "{path}");
     }
 }
 
 #[test]
 fn without_routes_nothing_is_found() {
-    assert_eq!(Router::new(&[]).unwrap().find("x", &Method::GET, "/"), Found::Nothing);
+    assert_eq!(Router::new(&[]).unwrap().find("x", &Method::GET, "/"), RouteMatch::NotFound);
 }

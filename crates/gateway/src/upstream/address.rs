@@ -1,62 +1,62 @@
-//! A server's URL, taken apart.
+//! Server URLs.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use http::{HeaderValue, Uri};
 
-/// Where a server is, and what requests to it begin with.
+/// Parsed base URL of a server.
 #[derive(Debug)]
-pub(super) struct Address {
-    /// As it is written.
+pub(super) struct ServerAddress {
+    /// The URL as written.
     pub(super) url: String,
     /// A name, or an address without brackets.
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) tls: bool,
-    /// The authority as a `Host`, without the port that goes without saying.
+    /// The authority as a `Host` value, without the default port.
     pub(super) authority: HeaderValue,
-    /// Empty, or `/` and more, without a slash at its end.
+    /// Empty, or a path with a leading slash and without a trailing one.
     pub(super) base_path: String,
 }
 
-impl Address {
-    /// Reads a base URL. The error says what is wrong with it.
+impl ServerAddress {
+    /// Parses a base URL. The error describes the problem.
     pub(super) fn parse(url: &str) -> Result<Self, &'static str> {
-        // A fragment is not part of what the parser below keeps.
+        // The URI parser drops fragments.
         if url.contains(['?', '#']) {
-            return Err("has a query, which a base URL cannot have");
+            return Err("must not have a query");
         }
-        let uri: Uri = url.parse().map_err(|_| "is no URL")?;
+        let uri: Uri = url.parse().map_err(|_| "is not a valid URL")?;
         let tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
-            _ => return Err("does not begin with http:// or https://"),
+            _ => return Err("does not start with http:// or https://"),
         };
         let authority = uri.authority().ok_or("has no host")?;
         if authority.as_str().contains('@') {
-            return Err("has a login, which has no place here");
+            return Err("must not contain credentials");
         }
         let host = authority.host();
         if host.is_empty() {
             return Err("has no host");
         }
-        let usual = if tls { 443 } else { 80 };
+        let default_port = if tls { 443 } else { 80 };
         let port = match authority.as_str()[host.len()..].strip_prefix(':') {
-            None => usual,
-            Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or("has a port that is not 1 to 65535")?,
+            None => default_port,
+            Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or("has a port outside 1 to 65535")?,
         };
-        let shown = if port == usual { host.to_owned() } else { format!("{host}:{port}") };
+        let authority_text = if port == default_port { host.to_owned() } else { format!("{host}:{port}") };
         Ok(Self {
             url: url.to_owned(),
             host: without_brackets(host)?.to_owned(),
             port,
             tls,
-            authority: HeaderValue::from_str(&shown).map_err(|_| "has a host that cannot be sent")?,
+            authority: HeaderValue::from_str(&authority_text).map_err(|_| "has an invalid host")?,
             base_path: uri.path().trim_end_matches('/').to_owned(),
         })
     }
 
-    /// The address, if the URL has one instead of a name.
+    /// The IP address, if the host is one.
     pub(super) fn literal(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
@@ -66,7 +66,7 @@ fn without_brackets(host: &str) -> Result<&str, &'static str> {
     let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else { return Ok(host) };
     match inner.parse::<Ipv6Addr>() {
         Ok(_) => Ok(inner),
-        Err(_) => Err("has brackets around what is no IPv6 address"),
+        Err(_) => Err("has brackets around an invalid IPv6 address"),
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn parts(url: &str) -> (String, u16, bool, String, String) {
-        let it = Address::parse(url).unwrap();
+        let it = ServerAddress::parse(url).unwrap();
         (it.host, it.port, it.tls, it.authority.to_str().unwrap().to_owned(), it.base_path)
     }
 
@@ -95,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_refused() {
-        for bad in [
+    fn invalid_urls_are_rejected() {
+        for invalid in [
             "",
             "/",
             "shop",
@@ -116,7 +116,7 @@ mod tests {
             "http://a b",
             "http://\u{e9}\u{e9}",
         ] {
-            assert!(Address::parse(bad).is_err(), "{bad}");
+            assert!(ServerAddress::parse(invalid).is_err(), "{invalid}");
         }
     }
 }

@@ -1,65 +1,65 @@
-//! A request under way to one server, and the servers it went to before.
+//! Attempts of a request on servers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::rest::Trial;
+use super::outlier::ProbeId;
 use super::server::Server;
 
-/// The servers a request was already sent to.
+/// Servers that a request was already sent to.
 #[derive(Debug, Default)]
-pub(crate) struct Tried(SmallVec<[usize; 4]>);
+pub(crate) struct AttemptedServers(SmallVec<[usize; 4]>);
 
-impl Tried {
-    /// Notes a server of the upstream.
+impl AttemptedServers {
+    /// Adds a server.
     pub(crate) fn add(&mut self, server: &Server) {
         self.0.push(server.position());
     }
 
-    /// Whether the server at this position was tried.
-    pub(super) fn has(&self, position: usize) -> bool {
+    /// True if the server at this position was tried.
+    pub(super) fn contains(&self, position: usize) -> bool {
         self.0.contains(&position)
     }
 }
 
-/// A request under way to one server: counted as in flight until dropped.
+/// A request on its way to one server: counts as in flight until dropped.
 pub(crate) struct Attempt {
     server: Arc<Server>,
-    /// If it tries a server that rested.
-    trial: Option<Trial>,
+    /// Set if this request probes an ejected server.
+    probe: Option<ProbeId>,
 }
 
 impl Attempt {
-    pub(super) fn new(server: &Arc<Server>, trial: Option<Trial>) -> Self {
+    pub(super) fn new(server: &Arc<Server>, probe: Option<ProbeId>) -> Self {
         server.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self { server: Arc::clone(server), trial }
+        Self { server: Arc::clone(server), probe }
     }
 
-    /// The server it is sent to.
+    /// The server.
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
-    /// An answer's head came: the server is there, whatever went wrong before.
+    /// Records that a response head arrived: the server works, whatever failed before.
     #[inline]
-    pub(crate) fn answered(&self) {
-        self.server.rests.answered();
+    pub(crate) fn succeeded(&self) {
+        self.server.outlier.record_success();
     }
 
-    /// Not connected, reset, or timed out: counts against the server. To be called once. A kept connection that
-    /// the server had closed before the request reached it is no failure.
+    /// Records a failure: not connected, reset, or timed out. To be called once. An idle connection that the server
+    /// closed before the request reached it is not a failure.
     pub(crate) fn failed(&self) {
         self.server.failures.fetch_add(1, Ordering::Relaxed);
-        self.server.rests.failed(self.trial);
+        self.server.outlier.record_failure(self.probe);
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        if let Some(trial) = self.trial {
-            self.server.rests.give_back(trial);
+        if let Some(probe) = self.probe {
+            self.server.outlier.release_probe(probe);
         }
         self.server.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

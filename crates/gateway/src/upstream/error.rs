@@ -1,4 +1,4 @@
-//! What can be wrong with upstreams, and with the way to one of their servers.
+//! Errors of upstream settings and connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why upstreams cannot be used as they are written.
+/// Error in the upstream settings.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// A URL that leads nowhere.
+    /// An invalid URL.
     #[error("upstream {upstream}: {url} {fault}: write a URL such as http://127.0.0.1:9001")]
     Url {
         /// The upstream's name.
         upstream: String,
         /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         fault: &'static str,
     },
     /// A header value or path that cannot be sent.
-    #[error("upstream {upstream}: {field} {value} cannot be sent: {remedy}")]
+    #[error("upstream {upstream}: {field} {value} is invalid: {remedy}")]
     Unsendable {
         /// The upstream's name.
         upstream: String,
@@ -29,82 +29,82 @@ pub enum UpstreamError {
         field: &'static str,
         /// Its value.
         value: String,
-        /// What to do instead.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// A number or time that must be more than zero is zero.
-    #[error("upstream {upstream}: {field} is zero: it must be more, or be left out")]
+    /// A number or duration that must not be zero.
+    #[error("upstream {upstream}: {field} is zero: set a positive value or omit it")]
     Zero {
         /// The upstream's name.
         upstream: String,
         /// The field.
         field: &'static str,
     },
-    /// The certificates of who may vouch for an upstream cannot be read.
-    #[error("upstream {upstream}: the certificates in {file} cannot be used: {reason}")]
+    /// A CA file that cannot be read.
+    #[error("upstream {upstream}: cannot use the certificates in {file}: {reason}")]
     Authority {
         /// The upstream's name.
         upstream: String,
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// TLS cannot be set up at all.
-    #[error("TLS cannot be used: {0}")]
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}")]
     Tls(String),
 }
 
-/// Why there is no connection to a server.
+/// Error while connecting to a server.
 #[derive(Debug, Error)]
 pub(crate) enum ConnectError {
-    /// Its name is not known.
-    #[error("the name {host} cannot be looked up: {source}")]
+    /// The name cannot be resolved.
+    #[error("cannot resolve {host}: {source}")]
     Lookup {
         /// The name.
         host: String,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// Its name has no address.
-    #[error("the name {host} has no address")]
+    /// The name has no address.
+    #[error("{host} resolves to no address")]
     NoAddress {
         /// The name.
         host: String,
     },
-    /// Nobody takes the connection there.
+    /// The connection was refused or failed.
     #[error("cannot connect to {address}: {source}")]
     Unreachable {
         /// The last address tried.
         address: SocketAddr,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It took too long.
+    /// Connecting timed out.
     #[error("no connection to {server} within {} ms", after.as_millis())]
     TimedOut {
         /// The server.
         server: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// It is not who it should be, as far as can be known.
-    #[error("{server} cannot be trusted: {fault}")]
+    /// The certificate is not trusted.
+    #[error("the certificate of {server} is not trusted: {fault}")]
     Untrusted {
         /// The server.
         server: String,
-        /// What is wrong with its certificate.
+        /// The problem with the certificate.
         fault: String,
     },
     /// The TLS handshake failed.
-    #[error("no TLS with {server}: {source}")]
+    #[error("TLS handshake with {server} failed: {source}")]
     Tls {
         /// The server.
         server: String,
-        /// What went wrong.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It does not speak what the upstream is said to speak.
+    /// The server does not support the configured protocol.
     #[error("{server} does not speak HTTP/2: set the upstream's protocol to http1")]
     NoHttp2 {
         /// The server.
@@ -113,7 +113,7 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether it was a matter of time.
+    /// True for a timeout.
     pub(crate) fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut { .. })
     }

@@ -1,50 +1,51 @@
-//! The programs behind the gateway, and which of their servers gets a request.
+//! Upstreams: load balancing, outlier ejection, health checks and connection limits.
 //!
-//! # A request's way
+//! # Path of a request
 //!
 //! ```text
-//! Upstreams::get ─> Upstream::pick ─> Attempt ─> Server: a pooled connection, or room and connect
+//! Upstreams::get ─> Upstream::pick ─> Attempt ─> Server: pooled connection, or permit and connect
 //!                        ^                │
-//!                        └── Tried <──────┤ failed: another server, where that is safe
-//!                                         └ answered: the server is there
+//!                        └─ Attempted  <──┤ failed: another server, if a retry is safe
+//!                           Servers       └ succeeded: resets the outlier state
 //! ```
 //!
-//! An [`Attempt`] is counted as in flight until it is dropped, which must be when the answer's body has ended.
+//! An [`Attempt`] counts as in flight until it is dropped, which must be when the response body has ended.
 //!
-//! # Who is picked
+//! # Selection
 //!
-//! - Round robin gives each server its turn; least in flight gives the request to who has the fewest, and to
-//!   each in turn where several have. Who is not to be had is not counted, so its neighbour gets no double share.
-//! - **Rest**: three failures in a row, and a server gets nothing for a second; then one request at a time tries
-//!   it; each time that fails the rest is twice as long, up to 30 s. Any answer ends it. A failure is a
-//!   connection that could not be made or was reset, or a time that ran out: a status of 500 is an answer.
-//!   Requests that were under way when the rest began change nothing of it.
-//! - If all that are left rest, the one whose rest ends first is tried: a guess about servers must not turn a
-//!   blip into an outage.
-//! - **Health checks**, where there are some, are no guess: whoever they take out gets nothing, even if nobody is
-//!   left. A server is well until they found otherwise, and begins anew when they let it in again. They ask
-//!   for their path below the server's base path, as requests do, all at the start and then spread over time.
+//! - Round robin rotates over the servers. Least in flight picks the server with the fewest requests, and
+//!   rotates among equals. Unavailable servers are left out, so their neighbours get no double share.
+//! - **Outlier ejection**: after three consecutive failures a server gets no requests for a second; then one
+//!   request at a time probes it. Each failed probe doubles the ejection time, up to 30 s. Any response ends
+//!   the ejection. A failure is a connection that could not be made or was reset, or a timeout; a status of 500
+//!   is a response. Requests that were in flight when the ejection began do not affect it.
+//! - If all remaining servers are ejected, the one whose ejection ends first is tried: an estimate must not
+//!   turn a short disturbance into an outage.
+//! - **Health checks**, if configured, are authoritative: an unhealthy server gets no requests, even if no
+//!   other is left. A server is healthy until checks find otherwise, and starts afresh when it recovers. Checks
+//!   request their path below the server's base path, as requests do; all run at the start and are then spread
+//!   over time.
 //!
-//! # What holds for connections
+//! # Connections
 //!
-//! Names are looked up for each new connection, so changes are followed; every address of a name is tried. A
-//! bound on connections counts those of all threads: who needs one waits in line for [`Room`], and connections
-//! that lie idle make way. Health checks use connections of their own, beside that bound.
+//! Names are resolved for each new connection, so DNS changes take effect; every address of a name is tried. A
+//! connection limit applies to all threads together: requests queue for an [`UpstreamPermit`], and idle
+//! connections are closed to make room. Health checks use connections of their own, outside of the limit.
 
 mod address;
 mod attempt;
 mod balance;
-mod check;
 mod connect;
+mod connection_limit;
 mod error;
-mod rest;
-mod room;
+mod health;
+mod health_check;
+mod outlier;
 mod server;
 mod status;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod watched;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,38 +54,37 @@ use sluicegate_config::settings;
 use sluicegate_engine::clock::ClockHandle;
 use tokio::task::JoinSet;
 
-pub(crate) use attempt::{Attempt, Tried};
+pub(crate) use attempt::{Attempt, AttemptedServers};
 pub(crate) use balance::Upstream;
-use check::Checker;
+pub(crate) use connection_limit::UpstreamPermit;
 pub use error::UpstreamError;
-pub(crate) use room::Room;
+use health_check::HealthChecker;
 pub(crate) use server::Server;
 pub use status::{Health, ServerStatus, UpstreamStatus};
-use tls::Authorities;
+use tls::TrustRoots;
 
-/// All programs behind the gateway, shared by all threads.
+/// All upstreams, shared by all threads.
 pub(crate) struct Upstreams {
     upstreams: Vec<Arc<Upstream>>,
     clock: ClockHandle,
 }
 
 impl Upstreams {
-    /// Makes them of what the rule file says. `base` is the folder that relative names of files are looked up
-    /// from. Connects to nobody yet.
+    /// Builds the upstreams from the settings. Relative file names start at `base`. Does not connect yet.
     pub(crate) fn new(
         upstreams: &[settings::Upstream],
         base: &Path,
         clock: &ClockHandle,
     ) -> Result<Self, UpstreamError> {
-        let mut authorities = Authorities::new(base);
-        let made = upstreams.iter().map(|it| Upstream::new(it, &mut authorities, clock).map(Arc::new));
-        let these = Self { upstreams: made.collect::<Result<_, _>>()?, clock: clock.clone() };
-        // What cannot be asked is found now, not when it is too late to say so.
-        these.checkers()?;
-        Ok(these)
+        let mut authorities = TrustRoots::new(base);
+        let built = upstreams.iter().map(|it| Upstream::new(it, &mut authorities, clock).map(Arc::new));
+        let all = Self { upstreams: built.collect::<Result<_, _>>()?, clock: clock.clone() };
+        // Report invalid health checks at startup.
+        all.checkers()?;
+        Ok(all)
     }
 
-    /// The position of the upstream of this name.
+    /// The position of the upstream with this name.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.upstreams.iter().position(|upstream| upstream.settings().name == name)
     }
@@ -97,35 +97,35 @@ impl Upstreams {
         &self.upstreams[position]
     }
 
-    /// All of them, by their positions.
+    /// All upstreams, by position.
     pub(crate) fn all(&self) -> &[Arc<Upstream>] {
         &self.upstreams
     }
 
-    /// Asks servers whether they are well, for ever. To be run once; dropping the future stops it.
-    pub(crate) async fn watch_health(&self) {
+    /// Runs the health checks, without end. To be run once; dropping the future stops them.
+    pub(crate) async fn run_health_checks(&self) {
         let checkers = self.checkers().unwrap_or_default();
         let all = u32::try_from(checkers.len()).unwrap_or(u32::MAX);
-        let mut watch = JoinSet::new();
-        for (checker, nth) in checkers.into_iter().zip(1..=all) {
-            let lag = checker.every() / all * nth;
-            watch.spawn(checker.run(lag));
+        let mut tasks = JoinSet::new();
+        for (checker, index) in checkers.into_iter().zip(1..=all) {
+            let initial_delay = checker.every() / all * index;
+            tasks.spawn(checker.run(initial_delay));
         }
-        while watch.join_next().await.is_some() {}
+        while tasks.join_next().await.is_some() {}
         std::future::pending::<()>().await;
     }
 
-    /// How all fare, for operators.
+    /// Status of all upstreams, for operators.
     pub(crate) fn status(&self) -> Vec<UpstreamStatus> {
         self.upstreams.iter().map(|upstream| upstream.status()).collect()
     }
 
-    fn checkers(&self) -> Result<Vec<Checker>, UpstreamError> {
+    fn checkers(&self) -> Result<Vec<HealthChecker>, UpstreamError> {
         let mut checkers = Vec::new();
         for upstream in &self.upstreams {
             let Some(check) = &upstream.settings().health else { continue };
             for server in upstream.servers() {
-                checkers.push(Checker::new(upstream, check, server, &self.clock)?);
+                checkers.push(HealthChecker::new(upstream, check, server, &self.clock)?);
             }
         }
         Ok(checkers)

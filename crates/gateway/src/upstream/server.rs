@@ -1,43 +1,43 @@
-//! One server of an upstream: where it is, how it fares, and the way to it.
+//! Server of an upstream: address, health, outlier state and connector.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderValue;
 use sluicegate_config::settings;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_listen::Stream;
+use sluicegate_net::MaybeTlsStream;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::address::Address;
-use super::connect::Connector;
+use super::address::ServerAddress;
+use super::connect::ServerConnector;
+use super::connection_limit::{ConnectionLimit, UpstreamPermit};
 use super::error::{ConnectError, UpstreamError};
-use super::rest::Rests;
-use super::room::{Room, Rooms};
+use super::health::HealthState;
+use super::outlier::OutlierDetector;
 use super::status::{Health, ServerStatus};
-use super::watched::Watched;
 
 /// One server of an upstream, shared by all threads.
 pub(crate) struct Server {
-    /// Requests under way to it.
+    /// Requests in flight.
     pub(super) in_flight: AtomicU64,
-    pub(super) rests: Rests,
-    pub(super) watched: Watched,
-    /// All there ever were.
+    pub(super) outlier: OutlierDetector,
+    pub(super) health: HealthState,
+    /// Failures since the start.
     pub(super) failures: AtomicU64,
     position: usize,
-    address: Address,
-    connector: Connector,
-    rooms: Rooms,
+    address: ServerAddress,
+    connector: ServerConnector,
+    connection_limit: ConnectionLimit,
 }
 
 impl Server {
-    /// `tls` is the upstream's, and is used if the address says so.
+    /// Creates a server. `tls` belongs to the upstream and is used if the URL is `https`.
     pub(super) fn new(
         upstream: &settings::Upstream,
         position: usize,
-        address: Address,
+        address: ServerAddress,
         tls: Option<&TlsConnector>,
         clock: &ClockHandle,
     ) -> Result<Self, UpstreamError> {
@@ -47,76 +47,76 @@ impl Server {
                 let name = ServerName::try_from(address.host.clone()).map_err(|_| UpstreamError::Url {
                     upstream: upstream.name.clone(),
                     url: address.url.clone(),
-                    fault: "has a host that no certificate can be for",
+                    fault: "has a host that is not valid in a certificate",
                 })?;
                 Some((tls.clone(), name))
             }
         };
         Ok(Self {
             in_flight: AtomicU64::new(0),
-            rests: Rests::new(clock.clone()),
-            watched: Watched::default(),
+            outlier: OutlierDetector::new(clock.clone()),
+            health: HealthState::default(),
             failures: AtomicU64::new(0),
             position,
-            connector: Connector {
+            connector: ServerConnector {
                 tls,
                 protocol: upstream.protocol,
                 timeout: upstream.timeouts.connect,
                 clock: clock.clone(),
             },
             address,
-            rooms: Rooms::new(upstream.connections),
+            connection_limit: ConnectionLimit::new(upstream.max_connections),
         })
     }
 
-    /// Its place among the servers of its upstream.
+    /// Position among the servers of the upstream.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// The authority of its URL as a `Host`, without the port that goes without saying.
+    /// Authority of the URL as a `Host` value, without the default port.
     pub(crate) fn host(&self) -> &HeaderValue {
         &self.address.authority
     }
 
-    /// What paths begin with: nothing, or such as `/base`.
+    /// Path prefix: empty, or a path such as `/base`.
     pub(crate) fn base_path(&self) -> &str {
         &self.address.base_path
     }
 
-    /// Whether connections to it are encrypted.
+    /// True if connections use TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.address.tls
     }
 
-    /// Its address, as the rule file has it.
+    /// The URL as configured.
     pub(crate) fn url(&self) -> &str {
         &self.address.url
     }
 
-    /// Connects, TLS included, within the connect timeout.
-    pub(crate) async fn connect(&self) -> Result<Stream<TcpStream>, ConnectError> {
+    /// Connects, including TLS, within the connect timeout.
+    pub(crate) async fn connect(&self) -> Result<MaybeTlsStream<TcpStream>, ConnectError> {
         self.connector.connect(&self.address).await
     }
 
-    /// Room for one more connection, if there is some now.
+    /// Acquires a connection permit, if one is available.
     #[cfg(test)]
-    pub(crate) fn room(&self) -> Option<Room> {
-        self.rooms.now()
+    pub(crate) fn try_permit(&self) -> Option<UpstreamPermit> {
+        self.connection_limit.try_acquire()
     }
 
-    /// Waits in line for room for one more connection. Dropping the future leaves the line.
-    pub(crate) async fn wait_for_room(&self) -> Room {
-        self.rooms.wait().await
+    /// Queues for a connection permit. Dropping the future leaves the queue.
+    pub(crate) async fn acquire_permit(&self) -> UpstreamPermit {
+        self.connection_limit.acquire().await
     }
 
-    /// How it fares, for operators.
+    /// Status for operators.
     pub(super) fn status(&self) -> ServerStatus {
-        let (failures_in_a_row, rest) = self.rests.report();
-        let health = match (self.watched.reason(), rest) {
-            (Some(reason), _) => Health::Out { reason },
-            (None, Some(left)) => Health::Resting { failures: failures_in_a_row, left },
-            (None, None) => Health::Well,
+        let (failures_in_a_row, ejection) = self.outlier.report();
+        let health = match (self.health.reason(), ejection) {
+            (Some(reason), _) => Health::Unhealthy { reason },
+            (None, Some(remaining)) => Health::Ejected { failures: failures_in_a_row, remaining },
+            (None, None) => Health::Healthy,
         };
         ServerStatus {
             url: self.address.url.clone(),

@@ -1,48 +1,48 @@
-//! How upstreams fare, for operators.
+//! Status of upstreams, for operators.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How an upstream fares.
+/// Status of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpstreamStatus {
     /// Its name.
     pub name: String,
-    /// Its servers, in the order of the file; none if it is built in.
+    /// The servers in the order of the settings; none for a built-in upstream.
     pub servers: Vec<ServerStatus>,
 }
 
-/// How a server fares.
+/// Status of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerStatus {
     /// Its URL.
     pub url: String,
-    /// Whether it is well, and if not, why.
+    /// Health of the server, with the reason if it is not healthy.
     pub health: Health,
-    /// Requests under way to it.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// Requests that failed there since the start: not connected, reset, or timed out.
+    /// Failed requests since the start: not connected, reset, or timed out.
     pub failures: u64,
 }
 
-/// Whether a server is well. Displayed as a few words.
+/// Health of a server. Displayed as a short text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Health {
-    /// It gets its share of requests.
-    Well,
-    /// Requests failed there: it gets none for a while, unless there is nobody else.
-    Resting {
-        /// How many failed in a row.
+    /// Available.
+    Healthy,
+    /// Ejected after failures: gets no requests for a while, unless no other server is left.
+    Ejected {
+        /// Consecutive failures.
         failures: u32,
-        /// For how long still; zero: it is about to be tried.
-        left: Duration,
+        /// Remaining ejection time; zero if the server is about to be probed.
+        remaining: Duration,
     },
-    /// Health checks failed: it gets none.
-    Out {
-        /// How the last of them failed when it was taken out.
+    /// Health checks failed: gets no requests.
+    Unhealthy {
+        /// Reason of the last failed check when the server became unhealthy.
         reason: String,
     },
 }
@@ -50,14 +50,14 @@ pub enum Health {
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Well => f.write_str("well"),
-            Self::Resting { failures, left } if left.is_zero() => {
-                write!(f, "being tried after {failures} failures in a row")
+            Self::Healthy => f.write_str("healthy"),
+            Self::Ejected { failures, remaining } if remaining.is_zero() => {
+                write!(f, "probing after {failures} consecutive failures")
             }
-            Self::Resting { failures, left } => {
-                write!(f, "resting for {} ms after {failures} failures in a row", left.as_millis())
+            Self::Ejected { failures, remaining } => {
+                write!(f, "ejected for {} ms after {failures} consecutive failures", remaining.as_millis())
             }
-            Self::Out { reason } => write!(f, "out: {reason}"),
+            Self::Unhealthy { reason } => write!(f, "unhealthy: {reason}"),
         }
     }
 }

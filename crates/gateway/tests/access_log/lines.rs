@@ -1,4 +1,4 @@
-//! What a line says of a request, in both forms.
+//! Contents of access-log lines, in both formats.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use sluicegate_engine::clock::ManualClock;
 
 use super::file::LogFile;
-use super::support::file::gateway;
+use super::support::file::gateway_yaml;
 use super::support::raw::Client;
 use super::support::upstream::Upstream;
-use super::support::{Served, until};
+use super::support::{TestGateway, wait_until};
 
 /// One rule for each verdict.
 const RULES: &str = r#"
@@ -31,8 +31,8 @@ fn fields(log: &LogFile, format: &str, upstream: &Upstream) -> String {
     format!("{}\n{routes}", log.setting(format))
 }
 
-/// The members that are there, without those that tell times and ids.
-fn steady(mut line: Value) -> Value {
+/// The members of a line, without times and IDs.
+fn without_variable_fields(mut line: Value) -> Value {
     let members = line.as_object_mut().unwrap();
     for name in ["time", "request_id", "duration", "upstream_time", "key_hash"] {
         members.remove(name);
@@ -41,43 +41,44 @@ fn steady(mut line: Value) -> Value {
 }
 
 #[test]
-fn json_says_what_became_of_each_request() {
-    let (log, upstream) = (LogFile::new(), Upstream::saying("hello"));
-    let served = Served::of(&gateway(&fields(&log, "json", &upstream), RULES));
-    let mut client = Client::connect(served.at);
-    let mut ask = |line: &str, more: &str, body: &str| {
+fn json_reports_the_outcome_of_each_request() {
+    let (log, upstream) = (LogFile::new(), Upstream::returning("hello"));
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields(&log, "json", &upstream), RULES));
+    let mut client = Client::connect(gateway.at);
+    let mut send = |line: &str, more: &str, body: &str| {
         let length = body.len();
         client.send(format!("{line} HTTP/1.1\r\nHost: shop.example\r\n{more}Content-Length: {length}\r\n\r\n{body}"));
-        client.answer().unwrap().status
+        client.read_response().unwrap().status
     };
     let agent = "User-Agent: test/1\r\nReferer: https://example.com/\r\n";
-    let asked = [
-        ask("POST /plain?a=%20b", &format!("X-Account: a-secret\r\n{agent}"), "twelve bytes"),
-        ask("GET /plain", "X-Account: a-secret\r\n", ""),
-        ask("GET /plain", "X-Account: another-secret\r\n", ""),
-        ask("GET /milder", "", ""),
-        ask("GET /milder", "", ""),
-        ask("GET /elsewhere", "", ""),
-        ask("GET /elsewhere", "", ""),
-        ask("GET /strict", "", ""),
-        ask("GET /strict", "", ""),
-        ask("GET /strict", "", ""),
-        ask("GET /plain", "X-Who: mallory\r\n", ""),
-        ask("GET /nowhere", "", ""),
-        ask("PATCH /plain", "X-Account: third\r\n", ""),
-        ask("TRACE /plain", "", ""),
+    let statuses = [
+        send("POST /plain?a=%20b", &format!("X-Account: a-secret\r\n{agent}"), "twelve bytes"),
+        send("GET /plain", "X-Account: a-secret\r\n", ""),
+        send("GET /plain", "X-Account: another-secret\r\n", ""),
+        send("GET /milder", "", ""),
+        send("GET /milder", "", ""),
+        send("GET /elsewhere", "", ""),
+        send("GET /elsewhere", "", ""),
+        send("GET /strict", "", ""),
+        send("GET /strict", "", ""),
+        send("GET /strict", "", ""),
+        send("GET /plain", "X-Who: mallory\r\n", ""),
+        send("GET /nowhere", "", ""),
+        send("PATCH /plain", "X-Account: third\r\n", ""),
+        send("TRACE /plain", "", ""),
     ];
-    assert_eq!(asked, [200, 429, 200, 200, 203, 200, 302, 200, 429, 429, 403, 404, 200, 501]);
-    let lines = log.objects(asked.len());
-    for (line, status) in lines.iter().zip(asked) {
+    assert_eq!(statuses, [200, 429, 200, 200, 203, 200, 302, 200, 429, 429, 403, 404, 200, 501]);
+    let lines = log.objects(statuses.len());
+    for (line, status) in lines.iter().zip(statuses) {
         assert_eq!(line["status"], status, "{line}");
         assert_eq!((&line["client"], &line["host"]), (&json!("127.0.0.1"), &json!("shop.example")));
         assert!(line["duration"].as_f64().unwrap() < 60.0 && line.get("aborted").is_none(), "{line}");
     }
-    // The trial's first request would have passed; who is refused otherwise is not counted by it.
+    // The shadow rule would have admitted the first request; requests refused by another rule are not counted by
+    // it.
     let tried: Vec<bool> = lines.iter().map(|line| line["shadow"] == "trial").collect();
     let uncounted = [0, 1, 4, 6, 8, 9, 10, 13];
-    assert_eq!(tried, (0..asked.len()).map(|nth| !uncounted.contains(&nth)).collect::<Vec<_>>());
+    assert_eq!(tried, (0..statuses.len()).map(|index| !uncounted.contains(&index)).collect::<Vec<_>>());
     let server = format!("http://{}", upstream.at);
     let first = json!({
         "client": "127.0.0.1", "method": "POST", "host": "shop.example", "target": "/plain?a=%20b",
@@ -85,35 +86,36 @@ fn json_says_what_became_of_each_request() {
         "status": 200, "response_bytes": 5, "wait": 0.0, "upstream": "shop", "server": server, "attempts": 1,
         "verdict": "allowed", "rule": "plain",
     });
-    assert_eq!(steady(lines[0].clone()), first);
-    let told = |nth: usize| ["verdict", "rule", "failure", "upstream"].map(|name| lines[nth][name].as_str());
-    assert_eq!(told(1), [Some("refused"), Some("plain"), None, None]);
-    assert_eq!(told(2), [Some("allowed"), Some("plain"), None, Some("shop")]);
-    assert_eq!(told(4), [Some("degraded"), Some("milder"), None, None]);
-    assert_eq!(told(6), [Some("redirected"), Some("elsewhere"), None, None]);
-    assert_eq!(told(8), [Some("refused"), Some("strict"), None, None]);
-    assert_eq!(told(9), [Some("banned"), Some("strict"), None, None]);
-    assert_eq!(told(10), [Some("denied"), None, None, None]);
-    assert_eq!(told(11), [Some("failed"), None, Some("no_route"), None]);
-    assert_eq!(told(13), [Some("failed"), None, Some("not_implemented"), None]);
-    // The same key has the same hash, another has another; a rule without a key has none.
-    let hash = |nth: usize| lines[nth].get("key_hash").map(|hash| hash.as_str().unwrap().to_owned());
+    assert_eq!(without_variable_fields(lines[0].clone()), first);
+    let verdict_fields =
+        |index: usize| ["verdict", "rule", "failure", "upstream"].map(|name| lines[index][name].as_str());
+    assert_eq!(verdict_fields(1), [Some("refused"), Some("plain"), None, None]);
+    assert_eq!(verdict_fields(2), [Some("allowed"), Some("plain"), None, Some("shop")]);
+    assert_eq!(verdict_fields(4), [Some("degraded"), Some("milder"), None, None]);
+    assert_eq!(verdict_fields(6), [Some("redirected"), Some("elsewhere"), None, None]);
+    assert_eq!(verdict_fields(8), [Some("refused"), Some("strict"), None, None]);
+    assert_eq!(verdict_fields(9), [Some("banned"), Some("strict"), None, None]);
+    assert_eq!(verdict_fields(10), [Some("denied"), None, None, None]);
+    assert_eq!(verdict_fields(11), [Some("failed"), None, Some("no_route"), None]);
+    assert_eq!(verdict_fields(13), [Some("failed"), None, Some("not_implemented"), None]);
+    // Equal keys have equal hashes, different keys have different ones; a rule without a key has none.
+    let hash = |index: usize| lines[index].get("key_hash").map(|hash| hash.as_str().unwrap().to_owned());
     assert!(hash(0).is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())));
     assert_eq!(hash(0), hash(1));
     assert_ne!(hash(0), hash(2));
     assert_eq!((hash(3), hash(11)), (None, None));
-    assert!(!log.lines(asked.len()).concat().contains("secret"), "a key is nobody's business");
+    assert!(!log.lines(statuses.len()).concat().contains("secret"), "keys are not logged");
 }
 
 #[test]
-fn a_common_line_is_as_others_write_it_and_more() {
-    let (log, upstream) = (LogFile::new(), Upstream::saying("hello"));
-    let served = Served::of(&gateway(&fields(&log, "common", &upstream), RULES));
-    let mut client = Client::connect(served.at);
+fn a_common_line_extends_the_combined_format() {
+    let (log, upstream) = (LogFile::new(), Upstream::returning("hello"));
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields(&log, "common", &upstream), RULES));
+    let mut client = Client::connect(gateway.at);
     client.send("GET /plain?a=b HTTP/1.1\r\nHost: shop\r\nX-Account: a\r\nUser-Agent: test/1\r\n\r\n");
-    let id = client.answer().unwrap().header("x-request-id").unwrap().to_owned();
+    let id = client.read_response().unwrap().header("x-request-id").unwrap().to_owned();
     client.send("GET /plain HTTP/1.1\r\nHost: shop\r\nX-Account: a\r\nReferer: http://b/\r\n\r\n");
-    let refused = client.answer().unwrap();
+    let refused = client.read_response().unwrap();
     client.get("/nowhere");
     let lines = log.lines(3);
     let (before, rest) = lines[0].split_once(" [").unwrap();
@@ -124,8 +126,8 @@ fn a_common_line_is_as_others_write_it_and_more() {
     assert!(form.starts_with("00/") && form.ends_with("/0000:00:00:00 +0000"), "{moment}");
     let names: Vec<&str> = more.split_whitespace().map(|word| word.split_once('=').unwrap().0).collect();
     assert_eq!(names, ["id", "verdict", "rule", "wait", "rt", "key", "upstream", "server", "ut"]);
-    let of = |nth: usize, name: &str| {
-        let line: &str = &lines[nth];
+    let of = |index: usize, name: &str| {
+        let line: &str = &lines[index];
         let (_, value) = line.rsplit_once(&format!(" {name}=")).unwrap_or_else(|| panic!("{line}"));
         value.split(' ').next().unwrap()
     };
@@ -143,41 +145,41 @@ fn a_common_line_is_as_others_write_it_and_more() {
 }
 
 #[test]
-fn the_wait_is_how_long_a_request_stood_in_line() {
-    let (log, upstream) = (LogFile::new(), Upstream::saying("hello"));
+fn wait_is_the_time_in_the_queue() {
+    let (log, upstream) = (LogFile::new(), Upstream::returning("hello"));
     let clock = ManualClock::new();
-    let served = Served::with_clock(&gateway(&fields(&log, "json", &upstream), RULES), clock.clone());
-    let admitted = || served.running().sluice().counts().iter().map(|rule| rule.admitted).max();
-    let mut clients = [(); 2].map(|()| Client::connect(served.at));
+    let gateway = TestGateway::with_clock(&gateway_yaml(&fields(&log, "json", &upstream), RULES), clock.clone());
+    let admitted = || gateway.running().sluice().counts().iter().map(|rule| rule.admitted).max();
+    let mut clients = [(); 2].map(|()| Client::connect(gateway.at));
     assert_eq!(clients[0].get("/line").status, 200);
     clients[1].send("GET /line HTTP/1.1\r\nHost: shop\r\n\r\n");
-    until("it has its place in the line", || admitted() == Some(2));
+    wait_until("it is queued", || admitted() == Some(2));
     clock.advance(Duration::from_millis(500));
-    assert_eq!(clients[1].answer().unwrap().status, 200);
+    assert_eq!(clients[1].read_response().unwrap().status, 200);
     let lines = log.objects(2);
-    let told: Vec<_> = lines.iter().map(|line| (line["wait"].clone(), line["duration"].clone())).collect();
-    assert_eq!(told, [(json!(0.0), json!(0.0)), (json!(0.5), json!(0.5))]);
+    let verdict_fields: Vec<_> = lines.iter().map(|line| (line["wait"].clone(), line["duration"].clone())).collect();
+    assert_eq!(verdict_fields, [(json!(0.0), json!(0.0)), (json!(0.5), json!(0.5))]);
     assert_eq!((&lines[1]["verdict"], &lines[1]["rule"]), (&json!("allowed"), &json!("line")));
 }
 
-/// Whoever watches over a gateway may outlive it, and must not keep its last lines from being written.
+/// A statistics handle may outlive the gateway and must not delay the last lines.
 #[test]
-fn when_it_has_stopped_every_line_is_written() {
-    let (log, upstream) = (LogFile::new(), Upstream::saying("hello"));
-    let served = Served::of(&gateway(&fields(&log, "json", &upstream), ""));
-    let vitals = served.running().vitals().clone();
-    let mut client = Client::connect(served.at);
+fn stopping_flushes_every_line() {
+    let (log, upstream) = (LogFile::new(), Upstream::returning("hello"));
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields(&log, "json", &upstream), ""));
+    let stats = gateway.running().stats().clone();
+    let mut client = Client::connect(gateway.at);
     for _ in 0..10 {
         client.get("/plain");
     }
-    served.stop();
+    gateway.stop();
     assert_eq!(log.text().lines().count(), 10);
-    assert_eq!(vitals.log_losses(), Some((0, 0)));
+    assert_eq!(stats.log_stats(), Some((0, 0)));
 }
 
-/// Whatever bytes a head may have: each request is one line, and says what it should say.
+/// For any bytes in a head: each request is one line with the right contents.
 #[test]
-fn no_request_can_break_a_line() {
+fn no_request_can_inject_a_line() {
     let hostile: [&[u8]; 8] = [
         b"\" 200 0 \"-\" \"-\" id=forged verdict=allowed",
         b"\\\",\"status\":200,\"verdict\":\"allowed\"}",
@@ -190,9 +192,9 @@ fn no_request_can_break_a_line() {
     ];
     let refused: [&[u8]; 5] = [b"a\rb", b"a\nb", b"a\0b", b"a\x1b[31mb", b"a\x7fb"];
     for format in ["json", "common"] {
-        let (log, upstream) = (LogFile::new(), Upstream::saying("hello"));
-        let served = Served::of(&gateway(&fields(&log, format, &upstream), RULES));
-        let (mut noted, mut agents) = (0, Vec::new());
+        let (log, upstream) = (LogFile::new(), Upstream::returning("hello"));
+        let gateway = TestGateway::from_yaml(&gateway_yaml(&fields(&log, format, &upstream), RULES));
+        let (mut written, mut agents) = (0, Vec::new());
         for value in hostile.iter().chain(&refused) {
             for (before, after) in [
                 (&b"GET /plain HTTP/1.1\r\nHost: shop\r\nUser-Agent: "[..], &b"\r\n\r\n"[..]),
@@ -202,41 +204,41 @@ fn no_request_can_break_a_line() {
                 (b"GET /plain HTTP/1.1\r\nHost: ", b"\r\n\r\n"),
                 (b"G", b" /plain HTTP/1.1\r\nHost: shop\r\n\r\n"),
             ] {
-                let mut client = Client::connect(served.at);
+                let mut client = Client::connect(gateway.at);
                 client.send([before, value, after].concat());
-                let answer = client.answer().unwrap();
-                // What is not HTTP is answered before it becomes a request: it has no id, and no line.
-                if answer.header("x-request-id").is_some() {
-                    noted += 1;
+                let response = client.read_response().unwrap();
+                // Input that is not HTTP is answered before it becomes a request: it has no ID and no line.
+                if response.header("x-request-id").is_some() {
+                    written += 1;
                     if before.ends_with(b"User-Agent: ") {
                         agents.push(*value);
                     }
                 } else {
-                    assert_eq!(answer.status, 400, "{}", value.escape_ascii());
+                    assert_eq!(response.status, 400, "{}", value.escape_ascii());
                 }
             }
         }
-        assert_eq!(agents, hostile, "what a header may have is taken");
-        let lines = log.lines(noted);
+        assert_eq!(agents, hostile, "valid header bytes are accepted");
+        let lines = log.lines(written);
         assert!(lines.iter().all(|line| line.bytes().all(|byte| (b' '..=b'~').contains(&byte))), "{lines:#?}");
         if format == "json" {
-            let said: Vec<String> =
-                log.objects(noted).iter().filter_map(|line| Some(line["user_agent"].as_str()?.to_owned())).collect();
-            assert_eq!(said, hostile.map(|value| String::from_utf8_lossy(value).into_owned()));
+            let agents_logged: Vec<String> =
+                log.objects(written).iter().filter_map(|line| Some(line["user_agent"].as_str()?.to_owned())).collect();
+            assert_eq!(agents_logged, hostile.map(|value| String::from_utf8_lossy(value).into_owned()));
         } else {
-            // Six quotes, and what follows them cannot be made up.
+            // Six quotes, and the fields after them cannot be forged.
             assert!(lines.iter().all(|line| line.matches('"').count() == 6), "{lines:#?}");
             assert!(lines.iter().all(|line| line.rsplit('"').next().unwrap().starts_with(" id=")), "{lines:#?}");
         }
     }
 }
 
-/// HTTP/2 has heads of its own: no line ends there to be guarded by.
+/// HTTP/2 heads have no line ends that would protect the log.
 #[test]
-fn no_request_of_http2_can_break_a_line() {
-    use super::support::frames::{END_STREAM, Fate, Http2, head};
-    let (log, upstream) = (LogFile::new(), Upstream::saying("hello"));
-    let served = Served::of(&gateway(&fields(&log, "json", &upstream), RULES));
+fn no_http2_request_can_inject_a_line() {
+    use super::support::frames::{END_STREAM, Http2, StreamResult, head};
+    let (log, upstream) = (LogFile::new(), Upstream::returning("hello"));
+    let gateway = TestGateway::from_yaml(&gateway_yaml(&fields(&log, "json", &upstream), RULES));
     for value in ["a\r\nb", "a\nb", "a\0b", "a\"},{\"b", "a\x1bb"] {
         for name in [":path", "user-agent", "referer", ":method"] {
             let mut headers = vec![
@@ -250,14 +252,17 @@ fn no_request_of_http2_can_break_a_line() {
                 headers.pop();
                 headers[replaced].1 = value;
             }
-            let mut client = Http2::connect(served.at);
+            let mut client = Http2::connect(gateway.at);
             client.send(head(1, END_STREAM, &headers));
-            let fate = client.fate(1);
-            assert!(!matches!(fate, Fate::Status(200)) || value == "a\"},{\"b", "{name} {value:?}: {fate:?}");
+            let stream_result = client.stream_result(1);
+            assert!(
+                !matches!(stream_result, StreamResult::Status(200)) || value == "a\"},{\"b",
+                "{name} {value:?}: {stream_result:?}"
+            );
         }
     }
-    // One more, whose line is the last: those before it are read with it.
-    Client::connect(served.at).get("/plain?last");
-    until("the last line is there", || log.text().contains("/plain?last"));
+    // One more request, so that its line follows all the others.
+    Client::connect(gateway.at).get("/plain?last");
+    wait_until("the last line is written", || log.text().contains("/plain?last"));
     assert!(log.text().lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{}", log.text());
 }

@@ -1,7 +1,7 @@
-//! The access log and request ids, as clients, servers and whoever reads the file see them.
+//! Access log and request IDs, as seen by clients, servers and readers of the file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod departures;
+mod disconnects;
 mod file;
 mod ids;
 mod lines;

@@ -1,11 +1,11 @@
-//! What clients and servers may say to each other through the gateway, and that it arrives.
+//! Protocol tests: messages between clients and servers pass the gateway correctly.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod answers;
 mod real_clients;
+mod responses;
 mod scripted;
 mod streaming;
 mod trailers;

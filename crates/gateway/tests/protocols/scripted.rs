@@ -1,20 +1,20 @@
-//! A server that says on each connection what a function says.
+//! A server that runs a function on each connection.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// A server of bytes.
-pub(crate) struct Scripted {
+/// A scripted server on raw bytes.
+pub(crate) struct RawServer {
     pub(crate) at: SocketAddr,
 }
 
-impl Scripted {
-    /// Each connection is the function's, on a thread of its own.
-    pub(crate) fn new(converse: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+impl RawServer {
+    /// Runs the function for each connection, on a thread of its own.
+    pub(crate) fn new(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
-        let converse = Arc::new(converse);
+        let converse = Arc::new(script);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, converse) = (stream.unwrap(), Arc::clone(&converse));
@@ -25,8 +25,8 @@ impl Scripted {
     }
 }
 
-/// The head of the next request, to the empty line; `None` if the connection ends first.
-pub(crate) fn head(stream: &mut TcpStream) -> Option<String> {
+/// The head of the next request, up to the empty line; `None` if the connection ends first.
+pub(crate) fn read_head(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte).ok()?;

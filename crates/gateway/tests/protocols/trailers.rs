@@ -1,4 +1,4 @@
-//! Trailers, which gRPC says in how a call went.
+//! Trailers, in which gRPC reports the status of a call.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -16,9 +16,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::support::raw::Client;
-use super::support::{Served, before};
+use super::support::{TestGateway, proxy_yaml};
 
-/// Data, and then a trailer.
+/// Data, followed by a trailer.
 struct WithTrailer(Vec<Frame<Bytes>>);
 
 impl WithTrailer {
@@ -41,22 +41,22 @@ impl Body for WithTrailer {
     }
 }
 
-/// A server that answers with what it was sent, and with the trailer it was sent in its own.
+/// A server that echoes the body, and returns the received trailer in its own.
 async fn echo(request: Request<Incoming>) -> Result<Response<WithTrailer>, hyper::Error> {
     let (head, body) = request.into_parts();
     let collected = body.collect().await?;
     let sent = collected.trailers().and_then(|it| it.get("x-sum")).map_or("none", |it| it.to_str().unwrap()).to_owned();
     assert_eq!(collected.to_bytes(), "hello");
-    let mut answer = Response::new(WithTrailer::new(&["hel", "lo"], "grpc-status", &sent));
+    let mut response = Response::new(WithTrailer::new(&["hel", "lo"], "grpc-status", &sent));
     if head.version == Version::HTTP_11 {
-        answer.headers_mut().insert("trailer", "grpc-status".parse().unwrap());
+        response.headers_mut().insert("trailer", "grpc-status".parse().unwrap());
     } else {
         assert_eq!(
             (&head.headers["te"], head.uri.authority().unwrap().as_str()),
             (&"trailers".parse().unwrap(), "shop")
         );
     }
-    Ok(answer)
+    Ok(response)
 }
 
 async fn serve(listener: TcpListener) {
@@ -82,7 +82,7 @@ fn request(version: Version) -> Request<WithTrailer> {
     request
 }
 
-async fn ask(at: SocketAddr, version: Version) -> Response<Incoming> {
+async fn send_request(at: SocketAddr, version: Version) -> Response<Incoming> {
     let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
     if version == Version::HTTP_2 {
         let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
@@ -101,19 +101,19 @@ fn trailers_pass_in_both_directions() {
     let upstream = listener.local_addr().unwrap();
     runtime.spawn(serve(listener));
     for protocol in ["http1", "http2"] {
-        let yaml = before(&[upstream], "").replace("servers:", &format!("protocol: {protocol}, servers:"));
-        let served = Served::of(&yaml);
+        let yaml = proxy_yaml(&[upstream], "").replace("servers:", &format!("protocol: {protocol}, servers:"));
+        let gateway = TestGateway::from_yaml(&yaml);
         for version in [Version::HTTP_11, Version::HTTP_2] {
             let (status, body) = runtime.block_on(async {
-                let answer = ask(served.at, version).await;
-                (answer.status(), answer.into_body().collect().await.unwrap())
+                let response = send_request(gateway.at, version).await;
+                (response.status(), response.into_body().collect().await.unwrap())
             });
             assert_eq!(status, 200);
             let trailers = body.trailers().cloned().unwrap_or_default();
             let name = format!("{version:?} before {protocol}");
-            // To a server of HTTP/1, trailers go that were announced.
+            // Only announced trailers are sent to an HTTP/1 server.
             let sum = if version == Version::HTTP_2 && protocol == "http1" { "none" } else { "5" };
-            // From a server of HTTP/2 none are announced, and a client of HTTP/1 is not sent any.
+            // An HTTP/2 server announces none, and an HTTP/1 client is sent none.
             let told = version == Version::HTTP_2 || protocol == "http1";
             assert_eq!(body.to_bytes(), "hello", "{name}");
             assert_eq!(trailers.get("grpc-status").map(|it| it.to_str().unwrap()), told.then_some(sum), "{name}");
@@ -123,18 +123,18 @@ fn trailers_pass_in_both_directions() {
 }
 
 #[test]
-fn a_client_of_http1_may_ask_a_server_of_http2() {
+fn an_http1_client_can_use_an_http2_upstream() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let upstream = listener.local_addr().unwrap();
     runtime.spawn(serve(listener));
-    let served = Served::of(&before(&[upstream], "").replace("servers:", "protocol: http2, servers:"));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[upstream], "").replace("servers:", "protocol: http2, servers:"));
+    let mut client = Client::connect(gateway.at);
     for _ in 0..3 {
         client.send(
             "POST /call HTTP/1.1\r\nHost: shop\r\nTE: trailers\r\nConnection: TE\r\nContent-Length: 5\r\n\r\nhello",
         );
-        let answer = client.answer().unwrap();
-        assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+        let response = client.read_response().unwrap();
+        assert_eq!((response.status, response.text().as_str()), (200, "hello"));
     }
 }

@@ -1,4 +1,4 @@
-//! Requests with bodies: what arrives of them, whose fault it is if they do not, and how long they may take.
+//! Request bodies: complete delivery, attribution of failures, and timeouts.
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
@@ -19,19 +19,19 @@ use parking_lot::Mutex;
 use sluicegate_engine::clock::ManualClock;
 use tokio::net::TcpListener;
 
-use super::scripted::{Scripted, head};
+use super::scripted::{RawServer, read_head};
 use super::support::raw::Client;
 use super::support::upstream::Upstream;
-use super::support::{Served, before, until};
+use super::support::{TestGateway, proxy_yaml, wait_until};
 
 const CHUNK: usize = 0x400;
 
-/// A chunk that no other is like.
-fn chunk(number: usize) -> String {
-    format!("{CHUNK:x}\r\n{number:0>CHUNK$}\r\n")
+/// A chunk with unique contents.
+fn chunk(index: usize) -> String {
+    format!("{CHUNK:x}\r\n{index:0>CHUNK$}\r\n")
 }
 
-/// Writes chunks until nobody has taken anything for a while; tells how many were written whole.
+/// Writes chunks until no more is accepted for a while; returns the number of complete chunks.
 fn write_until_full(client: &mut Client) -> (usize, Vec<u8>) {
     let (mut number, mut rest) = (0, Vec::new());
     client.stream.set_nonblocking(true).unwrap();
@@ -56,14 +56,15 @@ fn write_until_full(client: &mut Client) -> (usize, Vec<u8>) {
     (number, rest)
 }
 
-/// What waits in the gateway when the answer begins was thrown away: the server got a whole body with a hole in it.
+/// Regression: data pending in the gateway at the start of the response was dropped, so the server got a body
+/// with a gap.
 #[test]
-fn a_request_that_is_backed_up_when_its_answer_begins_loses_nothing() {
+fn a_blocked_upload_loses_nothing_when_the_response_starts() {
     let (begin, may_begin) = channel::<()>();
     let (told, arrived) = channel();
     let (may_begin, told) = (Mutex::new(may_begin), Mutex::new(told));
-    let server = Scripted::new(move |mut stream| {
-        head(&mut stream).unwrap();
+    let server = RawServer::new(move |mut stream| {
+        read_head(&mut stream).unwrap();
         may_begin.lock().recv().unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").unwrap();
         let (mut body, mut part) = (Vec::new(), vec![0; 64 << 10]);
@@ -75,8 +76,8 @@ fn a_request_that_is_backed_up_when_its_answer_begins_loses_nothing() {
         told.lock().send(body).unwrap();
         stream.write_all(b"hello").unwrap();
     });
-    let served = Served::of(&before(&[server.at], ""));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], ""));
+    let mut client = Client::connect(gateway.at);
     client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
     let (chunks, rest) = write_until_full(&mut client);
     begin.send(()).unwrap();
@@ -84,7 +85,7 @@ fn a_request_that_is_backed_up_when_its_answer_begins_loses_nothing() {
     client.send(rest);
     client.send("0\r\n\r\n");
     let body = String::from_utf8(arrived.recv().unwrap()).unwrap();
-    // The gateway may cut chunks as it likes.
+    // The gateway may split chunks.
     let mut content = String::new();
     let mut left = body.as_str();
     while let Some((size, after)) = left.split_once("\r\n") {
@@ -96,9 +97,9 @@ fn a_request_that_is_backed_up_when_its_answer_begins_loses_nothing() {
     assert!(content == expected, "{} bytes of {}", content.len(), expected.len());
 }
 
-/// A server of HTTP/2, which answers at once what `answer` says, if anything, and keeps the bodies it was sent.
+/// An HTTP/2 server that responds immediately with `response`, if any, and keeps the received bodies.
 fn http2_server(
-    answer: Option<&'static str>,
+    response: Option<&'static str>,
     kept: Arc<Mutex<Vec<Incoming>>>,
 ) -> (tokio::runtime::Runtime, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -111,7 +112,7 @@ fn http2_server(
             let service = service_fn(move |request: Request<Incoming>| {
                 kept.lock().push(request.into_body());
                 async move {
-                    match answer {
+                    match response {
                         Some(text) => {
                             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(text.as_bytes()))))
                         }
@@ -126,21 +127,21 @@ fn http2_server(
     (runtime, at)
 }
 
-/// Over HTTP/2 another task sends the body on, and may still do so when the request has been answered: it then took the
-/// next request's body for the rest of its own.
+/// Regression: with HTTP/2 another task forwards the body and may continue after the response; it took the next
+/// request's body for the remainder of its own.
 #[test]
-fn what_follows_a_request_is_never_taken_for_its_body() {
+fn pipelined_requests_are_never_read_as_a_body() {
     let kept = Arc::default();
     let (runtime, at) = http2_server(Some("early"), Arc::clone(&kept));
-    let served = Served::of(&before(&[at], "").replace("servers:", "protocol: http2, servers:"));
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[at], "").replace("servers:", "protocol: http2, servers:"));
     for framing in ["Content-Length: 100000", "Transfer-Encoding: chunked"] {
-        let mut client = Client::connect(served.at);
+        let mut client = Client::connect(gateway.at);
         client.send(format!("POST /one HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n"));
-        let answer = client.answer().unwrap();
-        assert_eq!((answer.status, answer.text().as_str()), (200, "early"));
-        assert_eq!(answer.header("connection"), Some("close"), "what comes next belongs to nobody");
+        let response = client.read_response().unwrap();
+        assert_eq!((response.status, response.text().as_str()), (200, "early"));
+        assert_eq!(response.header("connection"), Some("close"), "the following bytes belong to no request");
         drop(client.stream.write_all(b"POST /two HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecret"));
-        assert!(client.answer().is_none());
+        assert!(client.read_response().is_none());
     }
     let bodies: Vec<Incoming> = std::mem::take(&mut *kept.lock());
     assert_eq!(bodies.len(), 2);
@@ -150,73 +151,75 @@ fn what_follows_a_request_is_never_taken_for_its_body() {
     }
 }
 
-/// Another task reads the body: when it has, nobody looked at the client any more.
+/// Regression: another task reads the body, and after it had finished, a disconnect of the client was not
+/// detected.
 #[test]
-fn a_client_that_leaves_gives_back_what_it_holds() {
+fn a_client_disconnect_releases_its_permits() {
     const RULE: &str = "rules: [{ name: few, limits: [{ concurrency: 1 }] }]";
     for protocol in ["http1", "http2"] {
         let kept = Arc::default();
         let (runtime, at) = http2_server(None, Arc::clone(&kept));
         let asked = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&asked);
-        let silent = Scripted::new(move |mut stream| {
-            if head(&mut stream).is_some() {
+        let silent = RawServer::new(move |mut stream| {
+            if read_head(&mut stream).is_some() {
                 seen.fetch_add(1, Ordering::SeqCst);
             }
             drop(stream.read_to_end(&mut Vec::new()));
         });
         let server = if protocol == "http2" { at } else { silent.at };
-        let served =
-            Served::of(&before(&[server], RULE).replace("servers:", &format!("protocol: {protocol}, servers:")));
-        let mut client = Client::connect(served.at);
+        let gateway = TestGateway::from_yaml(
+            &proxy_yaml(&[server], RULE).replace("servers:", &format!("protocol: {protocol}, servers:")),
+        );
+        let mut client = Client::connect(gateway.at);
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
         let is_refused = || {
-            let mut other = Client::connect(served.at);
+            let mut other = Client::connect(gateway.at);
             other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
             other.stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             let mut first = [0; 12];
             other.stream.read(&mut first).is_ok_and(|count| &first[..count] == b"HTTP/1.1 429")
         };
-        until("it has been sent on", || asked.load(Ordering::SeqCst) + kept.lock().len() == 1);
-        assert!(is_refused(), "it has the only place");
+        wait_until("the request was forwarded", || asked.load(Ordering::SeqCst) + kept.lock().len() == 1);
+        assert!(is_refused(), "it holds the only permit");
         client.send("hello");
         if protocol == "http2" {
-            // All of it has come, and whoever sends it on has it.
+            // The whole body has arrived and is in the hands of the forwarding task.
             let body = kept.lock().pop().unwrap();
             assert_eq!(runtime.block_on(body.collect()).unwrap().to_bytes(), "hello");
         }
         drop(client);
-        until("its place is free again", || !is_refused());
+        wait_until("its permit is released", || !is_refused());
     }
 }
 
 #[test]
-fn clients_cannot_put_a_server_to_rest() {
-    let servers = [Upstream::saying("one"), Upstream::saying("two")];
-    let served = Served::of(&before(&servers.each_ref().map(|server| server.at), ""));
+fn client_errors_do_not_eject_a_server() {
+    let servers = [Upstream::returning("one"), Upstream::returning("two")];
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&servers.each_ref().map(|server| server.at), ""));
     for _ in 0..8 {
-        // What is no chunk, and what breaks off.
-        let mut client = Client::connect(served.at);
+        // An invalid chunk, and an aborted body.
+        let mut client = Client::connect(gateway.at);
         client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
-        assert_eq!(client.answer().unwrap().status, 400);
-        let mut client = Client::connect(served.at);
+        assert_eq!(client.read_response().unwrap().status, 400);
+        let mut client = Client::connect(gateway.at);
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
         client.stream.shutdown(std::net::Shutdown::Write).unwrap();
-        assert_eq!(client.answer().unwrap().status, 400);
+        assert_eq!(client.read_response().unwrap().status, 400);
     }
-    let mut client = Client::connect(served.at);
-    let mut answers: Vec<String> = (0..4).map(|_| client.get("/").text()).collect();
-    answers.sort();
-    assert_eq!(answers, ["one", "one", "two", "two"]);
+    let mut client = Client::connect(gateway.at);
+    let mut responses: Vec<String> = (0..4).map(|_| client.get("/").text()).collect();
+    responses.sort();
+    assert_eq!(responses, ["one", "one", "two", "two"]);
 }
 
-/// The server's time begins when it has all of the request.
+/// The response timeout starts when the server has the whole request.
 #[test]
-fn an_upload_may_take_longer_than_its_answer() {
-    let came = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&came);
-    let server = Scripted::new(move |mut stream| {
-        head(&mut stream).unwrap();
+fn an_upload_may_outlast_the_response_timeout() {
+    let received = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&received);
+    let server = RawServer::new(move |mut stream| {
+        read_head(&mut stream).unwrap();
         let mut byte = [0];
         for _ in 0..8 {
             stream.read_exact(&mut byte).unwrap();
@@ -228,50 +231,51 @@ fn an_upload_may_take_longer_than_its_answer() {
         drop(stream.read_to_end(&mut Vec::new()));
     });
     let clock = ManualClock::new();
-    let yaml = before(&[server.at], "").replace("servers:", "timeouts: { answer: 2s }, servers:");
-    let served = Served::with_clock(&yaml, clock.clone());
+    let yaml = proxy_yaml(&[server.at], "").replace("servers:", "timeouts: { response: 2s }, servers:");
+    let gateway = TestGateway::with_clock(&yaml, clock.clone());
     for (last, status) in [("!", 200), (".", 504)] {
-        came.store(0, Ordering::SeqCst);
-        let mut client = Client::connect(served.at);
+        received.store(0, Ordering::SeqCst);
+        let mut client = Client::connect(gateway.at);
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n");
         for number in 1..8 {
             client.send(".");
-            until("it has come", || came.load(Ordering::SeqCst) == number);
+            wait_until("the request has arrived", || received.load(Ordering::SeqCst) == number);
             clock.advance(Duration::from_millis(1_500));
         }
         client.send(last);
-        until("it has come", || came.load(Ordering::SeqCst) == 8);
+        wait_until("the request has arrived", || received.load(Ordering::SeqCst) == 8);
         if status == 504 {
             client.stream.set_nonblocking(true).unwrap();
-            until("it is too late", || {
+            wait_until("the response timed out", || {
                 clock.advance(Duration::from_millis(500));
                 client.stream.peek(&mut [0]).is_ok()
             });
             client.stream.set_nonblocking(false).unwrap();
         }
-        assert_eq!(client.answer().unwrap().status, status);
+        assert_eq!(client.read_response().unwrap().status, status);
     }
 }
 
-/// To whom HTTP/2 is spoken, nobody switches protocols: the request goes on as if it had not been asked for.
+/// HTTP/2 upstreams do not switch protocols: the request is forwarded as an ordinary one.
 #[test]
-fn no_other_protocol_is_asked_for_over_http2() {
-    let upstream = Upstream::saying("plain");
-    let served = Served::of(&before(&[upstream.at], "").replace("servers:", "protocol: http2, servers:"));
-    let mut client = Client::connect(served.at);
+fn upgrades_are_not_forwarded_over_http2() {
+    let upstream = Upstream::returning("plain");
+    let gateway =
+        TestGateway::from_yaml(&proxy_yaml(&[upstream.at], "").replace("servers:", "protocol: http2, servers:"));
+    let mut client = Client::connect(gateway.at);
     client.send("GET /ws HTTP/1.1\r\nHost: shop\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
-    let answer = client.answer().unwrap();
-    assert_eq!((answer.status, answer.text().as_str()), (200, "plain"));
+    let response = client.read_response().unwrap();
+    assert_eq!((response.status, response.text().as_str()), (200, "plain"));
     let seen = upstream.seen.lock()[0].clone();
     assert_eq!(seen.uri().authority().unwrap(), "shop");
     assert!(!seen.headers().contains_key("upgrade"));
 }
 
-/// Its body is framed anew, as any other's is.
+/// Its body gets new framing, like any other.
 #[test]
-fn who_asks_for_another_protocol_may_send_a_body() {
-    let server = Scripted::new(|mut stream| {
-        let head = head(&mut stream).unwrap().to_lowercase();
+fn an_upgrade_request_may_have_a_body() {
+    let server = RawServer::new(|mut stream| {
+        let head = read_head(&mut stream).unwrap().to_lowercase();
         assert!(head.contains("upgrade: websocket\r\n") && head.contains("transfer-encoding: chunked\r\n"), "{head}");
         assert!(!head.contains("expect:"), "{head}");
         let (mut body, mut byte) = (Vec::new(), [0]);
@@ -282,26 +286,26 @@ fn who_asks_for_another_protocol_may_send_a_body() {
         assert_eq!(body, b"5\r\nhello\r\n0\r\n\r\n");
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno").unwrap();
     });
-    let served = Served::of(&before(&[server.at], ""));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], ""));
+    let mut client = Client::connect(gateway.at);
     client.send(
         "POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n\
          5\r\nhello\r\n0\r\n\r\n",
     );
-    let answer = client.answer().unwrap();
-    assert_eq!((answer.status, answer.text().as_str()), (200, "no"));
+    let response = client.read_response().unwrap();
+    assert_eq!((response.status, response.text().as_str()), (200, "no"));
 }
 
-/// For a client that knows no chunks, the end of the connection is the end of the answer: one that broke off must not
-/// look like it.
+/// For a client without chunked coding, the end of the connection is the end of the response: an aborted
+/// response must not look like it.
 #[test]
-fn an_answer_that_broke_off_never_looks_whole() {
-    let server = Scripted::new(|mut stream| {
-        head(&mut stream).unwrap();
+fn an_aborted_response_never_looks_complete() {
+    let server = RawServer::new(|mut stream| {
+        read_head(&mut stream).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n").unwrap();
     });
-    let served = Served::of(&before(&[server.at], ""));
-    let mut client = Client::connect(served.at);
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], ""));
+    let mut client = Client::connect(gateway.at);
     client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
     let mut read = Vec::new();
     let ended = client.stream.read_to_end(&mut read);

@@ -1,5 +1,5 @@
-//! WebSocket as others speak it: the client and the server are those of Python's `websockets`, which `scripts/clients`
-//! installs.
+//! WebSocket with a third-party implementation: client and server of Python's `websockets`, installed by
+//! `scripts/install-clients`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -8,27 +8,27 @@ use std::process::{Child, Command, Stdio};
 
 use sluicegate_engine::clock::ClockHandle;
 
-use super::support::certificate::Folder;
-use super::support::{Served, before, until};
+use super::support::certificate::CertificateDir;
+use super::support::{TestGateway, proxy_yaml, wait_until};
 
 const RULES: &str = "rules: [{ name: two, match: /limited, key: client.ip, limits: [{ concurrency: 2 }] }]";
 
 fn script(words: &[&str]) -> Command {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python: PathBuf = tests.join("../../target/tests/clients/bin/python");
-    assert!(python.exists(), "{} is not there: run scripts/clients", python.display());
+    assert!(python.exists(), "{} is missing: run scripts/install-clients", python.display());
     let mut command = Command::new(python);
     command.arg(tests.join("tests/protocols/websockets_py.py")).args(words).stdin(Stdio::null());
     command
 }
 
-/// A server that says back what it is told; it is gone with its owner.
-struct Server {
+/// An echo server that stops on drop.
+struct PythonServer {
     at: SocketAddr,
     process: Child,
 }
 
-impl Server {
+impl PythonServer {
     fn start() -> Self {
         let mut process = script(&["serve"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -37,38 +37,38 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PythonServer {
     fn drop(&mut self) {
         drop(self.process.kill());
         drop(self.process.wait());
     }
 }
 
-fn talk(words: &[&str]) {
-    let output = script(&[&["talk"], words].concat()).output().unwrap();
+fn check(words: &[&str]) {
+    let output = script(&[&["check"], words].concat()).output().unwrap();
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    assert!(output.status.success() && out == "all was as it should be\n", "{out}\n{err}");
+    assert!(output.status.success() && out == "ok\n", "{out}\n{err}");
 }
 
-fn nothing_is_held(served: &Served) {
-    let vitals = served.running().vitals();
-    until("all connections are over", || vitals.door().counts().open == 0);
-    until("no server is asked", || vitals.upstreams()[0].servers[0].in_flight == 0);
-}
-
-#[test]
-fn websockets_talks_as_it_would_without_the_gateway() {
-    let server = Server::start();
-    let served = Served::of(&before(&[server.at], RULES));
-    talk(&[&format!("ws://{}", served.at)]);
-    nothing_is_held(&served);
+fn assert_permits_released(gateway: &TestGateway) {
+    let stats = gateway.running().stats();
+    wait_until("all connections are closed", || stats.listener().counts().open == 0);
+    wait_until("no request is at a server", || stats.upstreams()[0].servers[0].in_flight == 0);
 }
 
 #[test]
-fn websockets_talks_under_tls() {
-    let (server, folder) = (Server::start(), Folder::new());
-    let yaml = before(&[server.at], RULES).replace("listen: 127.0.0.1:0", Folder::LISTEN);
-    let served = Served::within(folder.path(), &yaml, ClockHandle::system());
-    talk(&[&format!("wss://{}", served.at), &folder.authority()]);
-    nothing_is_held(&served);
+fn python_websockets_work_through_the_gateway() {
+    let server = PythonServer::start();
+    let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], RULES));
+    check(&[&format!("ws://{}", gateway.at)]);
+    assert_permits_released(&gateway);
+}
+
+#[test]
+fn python_websockets_work_over_tls() {
+    let (server, folder) = (PythonServer::start(), CertificateDir::new());
+    let yaml = proxy_yaml(&[server.at], RULES).replace("listen: 127.0.0.1:0", CertificateDir::LISTEN);
+    let gateway = TestGateway::in_dir(folder.path(), &yaml, ClockHandle::system());
+    check(&[&format!("wss://{}", gateway.at), &folder.authority()]);
+    assert_permits_released(&gateway);
 }

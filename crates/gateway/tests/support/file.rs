@@ -1,7 +1,8 @@
-//! Rule files of gateways, piece by piece.
+//! Rule file fragments for gateways.
 
-/// A gateway on a free port, with two threads unless these fields say otherwise, one per line, and further sections after it.
-pub fn gateway(fields: &str, rest: &str) -> String {
+/// A gateway on a free port, with two threads unless `fields` (one per line) say otherwise, followed by further
+/// sections.
+pub fn gateway_yaml(fields: &str, rest: &str) -> String {
     let mut text = String::from("gateway:\n");
     for (known, line) in [("threads:", "  threads: 2\n"), ("listen:", "  listen: 127.0.0.1:0\n")] {
         if !fields.contains(known) {

@@ -1,9 +1,9 @@
-//! A client of HTTP/2 that sends exactly the frames it is told to, good or bad.
+//! HTTP/2 client on frame level; sends valid or invalid frames as given.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use super::GUARD;
+use super::TEST_TIMEOUT;
 
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
@@ -14,31 +14,31 @@ pub const GO_AWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
-/// The last frame of a stream; of settings and pings: an answer to one.
+/// Last frame of a stream; for SETTINGS and PING: acknowledgement.
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 
-/// With what a server begins: its settings, and that it has heard the client's.
+/// The first frames of a server: its settings, and the acknowledgement of the client's.
 pub const GREETING: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
 
-/// How many requests there are in what a client has sent from the beginning.
-pub fn heads(came: &[u8]) -> usize {
+/// Number of requests in everything a client has sent.
+pub fn count_requests(received: &[u8]) -> usize {
     const PREFACE: usize = 24;
-    let (mut heads, mut rest) = (0, came.get(PREFACE..).unwrap_or_default());
+    let (mut count_requests, mut rest) = (0, received.get(PREFACE..).unwrap_or_default());
     while let [a, b, c, kind, ..] = *rest {
-        heads += usize::from(kind == HEADERS);
+        count_requests += usize::from(kind == HEADERS);
         rest = rest.get(9 + u32::from_be_bytes([0, a, b, c]) as usize..).unwrap_or_default();
     }
-    heads
+    count_requests
 }
 
-/// A whole answer of a server.
-pub fn answer(stream: u32, text: &str) -> Vec<u8> {
+/// A complete response.
+pub fn response_frames(stream: u32, text: &str) -> Vec<u8> {
     // `:status 200`
     [frame(HEADERS, END_HEADERS, stream, b"\x88"), frame(DATA, END_STREAM, stream, text.as_bytes())].concat()
 }
 
-/// A frame as it came.
+/// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub kind: u8,
@@ -47,36 +47,36 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// What became of a stream.
+/// Result of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum StreamResult {
     Status(u16),
-    /// The stream was reset, for this reason.
+    /// The stream was reset with this error code.
     Reset(u32),
-    /// The connection ends, for this reason.
+    /// The connection was closed with this error code.
     GoAway(u32),
     Closed,
 }
 
-/// A connection.
+/// An HTTP/2 connection.
 pub struct Http2 {
     pub stream: TcpStream,
 }
 
 impl Http2 {
-    /// Connects, and sends the preface.
+    /// Connects and sends the preface.
     pub fn connect(at: SocketAddr) -> Self {
         Self::with_settings(at, &[])
     }
 
-    /// The same, with settings.
+    /// The same with settings.
     pub fn with_settings(at: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let stream = TcpStream::connect(at).unwrap();
-        stream.set_read_timeout(Some(GUARD)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut connection = Self { stream };
         connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-        // No dynamic table: each head can be read by itself.
+        // No dynamic table: each head can be decoded by itself.
         let mut payload = vec![0, 1, 0, 0, 0, 0];
         for (id, value) in settings {
             payload.extend(id.to_be_bytes());
@@ -86,7 +86,7 @@ impl Http2 {
         connection
     }
 
-    /// Sends bytes; whether the other side still takes them.
+    /// Sends bytes; false if the peer no longer accepts them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
@@ -109,15 +109,15 @@ impl Http2 {
         }
     }
 
-    /// What becomes of a stream, at once or later.
-    pub fn fate(&mut self, stream: u32) -> Fate {
+    /// Waits for the result of a stream.
+    pub fn stream_result(&mut self, stream: u32) -> StreamResult {
         loop {
-            let Some(frame) = self.next() else { return Fate::Closed };
+            let Some(frame) = self.next() else { return StreamResult::Closed };
             let code = |from: usize| u32::from_be_bytes(frame.payload[from..from + 4].try_into().unwrap());
             match frame.kind {
-                HEADERS if frame.stream == stream => return Fate::Status(status(&frame.payload)),
-                RESET if frame.stream == stream => return Fate::Reset(code(0)),
-                GO_AWAY if code(4) != 0 => return Fate::GoAway(code(4)),
+                HEADERS if frame.stream == stream => return StreamResult::Status(status(&frame.payload)),
+                RESET if frame.stream == stream => return StreamResult::Reset(code(0)),
+                GO_AWAY if code(4) != 0 => return StreamResult::GoAway(code(4)),
                 SETTINGS if frame.flags & END_STREAM == 0 => {
                     self.send(self::frame(SETTINGS, END_STREAM, 0, &[]));
                 }
@@ -126,18 +126,18 @@ impl Http2 {
         }
     }
 
-    /// Reads until the connection has ended, and tells for which reason.
-    pub fn end(&mut self) -> Fate {
-        let mut last = Fate::Closed;
+    /// Reads until the connection ends; returns the reason.
+    pub fn end(&mut self) -> StreamResult {
+        let mut last = StreamResult::Closed;
         while let Some(frame) = self.next() {
             if frame.kind == GO_AWAY {
-                last = Fate::GoAway(u32::from_be_bytes(frame.payload[4..8].try_into().unwrap()));
+                last = StreamResult::GoAway(u32::from_be_bytes(frame.payload[4..8].try_into().unwrap()));
             }
         }
         last
     }
 
-    /// The body of a stream whose head has come.
+    /// The body of a stream after its head.
     pub fn body(&mut self, stream: u32) -> Vec<u8> {
         let mut body = Vec::new();
         while let Some(frame) = self.next() {
@@ -152,7 +152,7 @@ impl Http2 {
     }
 }
 
-/// A frame in bytes.
+/// Encodes a frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
     bytes.extend([kind, flags]);
@@ -161,21 +161,21 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header block, each header in full.
+/// A header block with literal headers.
 pub fn block(headers: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in headers {
         block.push(0);
         for text in [name, value] {
-            length(&mut block, text.len());
+            write_length(&mut block, text.len());
             block.extend(text.as_bytes());
         }
     }
     block
 }
 
-/// A length with seven bits to begin with.
-fn length(block: &mut Vec<u8>, length: usize) {
+/// Writes an HPACK integer with a seven-bit prefix.
+fn write_length(block: &mut Vec<u8>, length: usize) {
     if length < 127 {
         return block.push(u8::try_from(length).unwrap());
     }
@@ -188,7 +188,7 @@ fn length(block: &mut Vec<u8>, length: usize) {
     block.push(u8::try_from(rest).unwrap());
 }
 
-/// A request's head, whole in one frame.
+/// A request head in one frame.
 pub fn head(stream: u32, flags: u8, headers: &[(&str, &str)]) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | flags, stream, &block(headers))
 }
@@ -199,13 +199,13 @@ pub fn get(stream: u32, path: &str) -> Vec<u8> {
     head(stream, END_STREAM, &headers)
 }
 
-/// The status a header block begins with.
+/// The status at the start of a header block.
 pub fn status(block: &[u8]) -> u16 {
-    // Changes of the table's size come first.
+    // Table size updates come first.
     let block = &block[block.iter().take_while(|it| **it & 0xe0 == 0x20).count()..];
     match block[0] {
         known @ 0x88..=0x8e => [200, 204, 206, 304, 400, 404, 500][usize::from(known - 0x88)],
-        // The name is known, the value follows.
+        // Indexed name, literal value.
         0x08 | 0x18 | 0x48 => {
             let value = &block[2..2 + usize::from(block[1] & 0x7f)];
             let text = if block[1] & 0x80 == 0 { value.to_vec() } else { digits(value) };
@@ -215,7 +215,7 @@ pub fn status(block: &[u8]) -> u16 {
     }
 }
 
-/// Digits in Huffman's code: the first three take five bits, the others six.
+/// Decodes Huffman-coded digits: the first three take five bits, the others six.
 fn digits(bytes: &[u8]) -> Vec<u8> {
     let bits: Vec<u8> = bytes.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1)).collect();
     let value = |bits: &[u8]| bits.iter().fold(0, |value, bit| value << 1 | bit);

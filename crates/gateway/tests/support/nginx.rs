@@ -1,27 +1,27 @@
-//! The real nginx, with a configuration of the test's own.
+//! The real nginx with a test configuration.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::until;
+use super::wait_until;
 
-/// A running nginx; dropping it stops it.
+/// A running nginx; stops on drop.
 pub struct Nginx {
     pub at: SocketAddr,
-    /// What it was started with, from `http` on.
+    /// Its configuration, from `http` on.
     pub text: String,
     process: Child,
     folder: PathBuf,
 }
 
 impl Nginx {
-    /// Starts one with these directives of `http`; `LISTEN` stands for its address.
+    /// Starts nginx with these `http` directives; `LISTEN` stands for its address.
     pub fn with(http: &str) -> Self {
-        static MADE: AtomicUsize = AtomicUsize::new(0);
-        let nth = MADE.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("sluicegate-nginx-{}-{nth}", std::process::id()));
+        static NEXT_ID: AtomicUsize = AtomicUsize::new(0);
+        let index = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("sluicegate-nginx-{}-{index}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let text = format!("http {{\n{}\n}}\n", http.replace("LISTEN", &at.to_string()));
@@ -40,7 +40,7 @@ impl Nginx {
             Command::new(if std::path::Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" });
         command.arg("-p").arg(&folder).arg("-c").arg(&file).stdin(Stdio::null()).stderr(Stdio::null());
         let mut process = command.spawn().expect("nginx runs; `scripts/setup test` installs it");
-        until("nginx listens", || {
+        wait_until("nginx listens", || {
             assert!(process.try_wait().unwrap().is_none(), "nginx stopped");
             TcpStream::connect(at).is_ok()
         });

@@ -1,28 +1,28 @@
-//! A client that sends exactly the bytes it is told to.
+//! HTTP/1 client that sends bytes exactly as given.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use socket2::{Domain, Socket, Type};
 
-use super::GUARD;
+use super::TEST_TIMEOUT;
 
-/// A connection, and what was read ahead on it.
+/// A connection with read-ahead bytes.
 pub struct Client {
     pub stream: TcpStream,
     ahead: Vec<u8>,
 }
 
-/// An answer of HTTP/1.
+/// An HTTP/1 response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct RawResponse {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl RawResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -37,7 +37,7 @@ impl Client {
         Self::over(TcpStream::connect(at).unwrap())
     }
 
-    /// Connects from another address of this machine.
+    /// Connects from another local address.
     pub fn connect_from(from: [u8; 4], at: SocketAddr) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
@@ -46,7 +46,7 @@ impl Client {
     }
 
     fn over(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(GUARD)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream, ahead: Vec::new() }
     }
@@ -55,19 +55,19 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// A GET with this path, answered.
-    pub fn get(&mut self, path: &str) -> Answer {
+    /// Sends a GET and reads the response.
+    pub fn get(&mut self, path: &str) -> RawResponse {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n\r\n"));
-        self.answer().expect("an answer")
+        self.read_response().expect("a response")
     }
 
-    /// The next answer to a request that may have a body in its answer; `None` if the connection ends first.
-    pub fn answer(&mut self) -> Option<Answer> {
-        self.answer_to(true)
+    /// Reads the next response, which may have a body; `None` if the connection ends first.
+    pub fn read_response(&mut self) -> Option<RawResponse> {
+        self.read_response_to(true)
     }
 
-    /// The next answer; one to HEAD has no body whatever its headers say.
-    pub fn answer_to(&mut self, has_body: bool) -> Option<Answer> {
+    /// Reads the next response; a response to HEAD has no body, regardless of its headers.
+    pub fn read_response_to(&mut self, has_body: bool) -> Option<RawResponse> {
         let end = loop {
             match find(&self.ahead, b"\r\n\r\n") {
                 Some(end) => break end,
@@ -83,21 +83,21 @@ impl Client {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             (name.trim().to_ascii_lowercase(), value.trim().to_owned())
         };
-        let mut answer = Answer { status, headers: lines.map(header).collect(), body: Vec::new() };
+        let mut response = RawResponse { status, headers: lines.map(header).collect(), body: Vec::new() };
         if status == 100 {
-            return self.answer_to(has_body);
+            return self.read_response_to(has_body);
         }
         if has_body && status != 204 && status != 304 && status != 101 {
-            answer.body = self.body(&answer)?;
+            response.body = self.body(&response)?;
         }
-        Some(answer)
+        Some(response)
     }
 
-    fn body(&mut self, answer: &Answer) -> Option<Vec<u8>> {
-        if answer.header("transfer-encoding") == Some("chunked") {
+    fn body(&mut self, response: &RawResponse) -> Option<Vec<u8>> {
+        if response.header("transfer-encoding") == Some("chunked") {
             return self.chunks();
         }
-        match answer.header("content-length") {
+        match response.header("content-length") {
             Some(length) => self.exactly(length.parse().unwrap()),
             None => {
                 while self.more() > 0 {}
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    /// A line without its end.
+    /// A line without its line end.
     pub fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = find(&self.ahead, b"\r\n") {
@@ -134,7 +134,7 @@ impl Client {
         }
     }
 
-    /// So many bytes; `None` if the connection ends first.
+    /// Reads exactly this many bytes; `None` if the connection ends first.
     pub fn exactly(&mut self, length: usize) -> Option<Vec<u8>> {
         while self.ahead.len() < length {
             if self.more() == 0 {
@@ -144,12 +144,12 @@ impl Client {
         Some(self.ahead.drain(..length).collect())
     }
 
-    /// Whether the other side has closed, with nothing left to read.
+    /// True if the peer has closed and nothing is left to read.
     pub fn is_closed(&mut self) -> bool {
         self.ahead.is_empty() && self.more() == 0
     }
 
-    /// All that comes until the other side closes.
+    /// Everything until the peer closes.
     pub fn rest(mut self) -> Vec<u8> {
         while self.more() > 0 {}
         self.ahead
@@ -168,6 +168,6 @@ impl Client {
     }
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
+fn find(bytes: &[u8], label: &[u8]) -> Option<usize> {
+    bytes.windows(label.len()).position(|window| window == label)
 }

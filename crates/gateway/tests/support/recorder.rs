@@ -1,4 +1,4 @@
-//! A server that reads strictly: whatever is not exactly a request of HTTP/1.1 is noted as a violation.
+//! Strict HTTP/1.1 server that records requests; anything else is recorded as a violation.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// A request that came whole.
+/// A complete request.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct RecordedRequest {
     pub method: String,
     pub target: String,
     /// Names in lower case.
@@ -18,33 +18,33 @@ pub struct Seen {
     pub trailers: Vec<(String, String)>,
 }
 
-impl Seen {
+impl RecordedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 #[derive(Default)]
-struct Notes {
-    seen: Vec<Seen>,
+struct RecorderState {
+    seen: Vec<RecordedRequest>,
     violations: Vec<String>,
     cut: usize,
 }
 
-/// The server. It answers each request with its method and target.
+/// The server. It responds to each request with its method and target.
 pub struct Recorder {
     pub at: SocketAddr,
-    notes: Arc<Mutex<Notes>>,
+    state: Arc<Mutex<RecorderState>>,
     stopped: Arc<AtomicBool>,
 }
 
-/// Why a request could not be read.
-enum Fault {
+/// Reason that no request could be read.
+enum ReadError {
     /// The connection ended between two requests.
-    Over,
-    /// It ended within one.
+    Closed,
+    /// The connection ended within a request.
     Cut,
-    /// It is none.
+    /// The input is not a valid request.
     Violation(String),
 }
 
@@ -52,7 +52,7 @@ impl Recorder {
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
-        let notes: Arc<Mutex<Notes>> = Arc::default();
+        let notes: Arc<Mutex<RecorderState>> = Arc::default();
         let stopped: Arc<AtomicBool> = Arc::default();
         {
             let (notes, stopped) = (Arc::clone(&notes), Arc::clone(&stopped));
@@ -66,22 +66,22 @@ impl Recorder {
                 }
             });
         }
-        Self { at, notes, stopped }
+        Self { at, state: notes, stopped }
     }
 
-    /// Every request that came whole, in the order in which they ended.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.notes.lock().seen.clone()
+    /// All complete requests, in the order in which they ended.
+    pub fn seen(&self) -> Vec<RecordedRequest> {
+        self.state.lock().seen.clone()
     }
 
-    /// What came that is no request.
+    /// Input that is not a valid request.
     pub fn violations(&self) -> Vec<String> {
-        self.notes.lock().violations.clone()
+        self.state.lock().violations.clone()
     }
 
-    /// How many requests broke off before their end.
+    /// Number of incomplete requests.
     pub fn cut(&self) -> usize {
-        self.notes.lock().cut
+        self.state.lock().cut
     }
 }
 
@@ -92,7 +92,7 @@ impl Drop for Recorder {
     }
 }
 
-fn converse(stream: TcpStream, notes: &Mutex<Notes>) {
+fn converse(stream: TcpStream, notes: &Mutex<RecorderState>) {
     let mut writing = stream.try_clone().unwrap();
     let mut reading = BufReader::new(stream);
     loop {
@@ -102,38 +102,38 @@ fn converse(stream: TcpStream, notes: &Mutex<Notes>) {
                 let has_body = seen.method != "HEAD";
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", text.len());
                 notes.lock().seen.push(seen);
-                let answer = if has_body { head + &text } else { head };
-                if writing.write_all(answer.as_bytes()).is_err() {
+                let response = if has_body { head + &text } else { head };
+                if writing.write_all(response.as_bytes()).is_err() {
                     return;
                 }
             }
-            Err(Fault::Over) => return,
-            Err(Fault::Cut) => {
+            Err(ReadError::Closed) => return,
+            Err(ReadError::Cut) => {
                 notes.lock().cut += 1;
                 return;
             }
-            Err(Fault::Violation(what)) => {
-                notes.lock().violations.push(what);
+            Err(ReadError::Violation(label)) => {
+                notes.lock().violations.push(label);
                 return;
             }
         }
     }
 }
 
-fn request(reading: &mut impl Read) -> Result<Seen, Fault> {
+fn request(reading: &mut impl Read) -> Result<RecordedRequest, ReadError> {
     let first = line(reading).map_err(|fault| match fault {
-        // Nothing had come yet.
-        (Fault::Cut, 0) => Fault::Over,
+        // Nothing was received yet.
+        (ReadError::Cut, 0) => ReadError::Closed,
         (fault, _) => fault,
     })?;
     let [method, target, "HTTP/1.1"] = first.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(Fault::Violation(format!("request line {first:?}")));
+        return Err(ReadError::Violation(format!("request line {first:?}")));
     };
     let (method, target) = (method.to_owned(), target.to_owned());
     let headers = fields(reading)?;
     let all = |name: &str| headers.iter().filter(|(known, _)| known == name).map(|it| it.1.clone()).collect::<Vec<_>>();
     if all("host").len() != 1 {
-        return Err(Fault::Violation(format!("not one host: {headers:?}")));
+        return Err(ReadError::Violation(format!("not one host: {headers:?}")));
     }
     let (mut body, mut trailers) = (Vec::new(), Vec::new());
     match (&all("content-length")[..], &all("transfer-encoding")[..]) {
@@ -144,7 +144,7 @@ fn request(reading: &mut impl Read) -> Result<Seen, Fault> {
         ([], [coding]) if coding == "chunked" => loop {
             let size = line(reading).map_err(|it| it.0)?;
             if size.is_empty() || !size.bytes().all(|it| it.is_ascii_hexdigit()) {
-                return Err(Fault::Violation(format!("chunk of size {size:?}")));
+                return Err(ReadError::Violation(format!("chunk of size {size:?}")));
             }
             match usize::from_str_radix(&size, 16).unwrap() {
                 0 => {
@@ -155,15 +155,15 @@ fn request(reading: &mut impl Read) -> Result<Seen, Fault> {
             }
             let after = line(reading).map_err(|it| it.0)?;
             if !after.is_empty() {
-                return Err(Fault::Violation(format!("{after:?} after a chunk")));
+                return Err(ReadError::Violation(format!("{after:?} after a chunk")));
             }
         },
-        framing => return Err(Fault::Violation(format!("framed by {framing:?}"))),
+        framing => return Err(ReadError::Violation(format!("framed by {framing:?}"))),
     }
-    Ok(Seen { method, target, headers, body, trailers })
+    Ok(RecordedRequest { method, target, headers, body, trailers })
 }
 
-fn fields(reading: &mut impl Read) -> Result<Vec<(String, String)>, Fault> {
+fn fields(reading: &mut impl Read) -> Result<Vec<(String, String)>, ReadError> {
     let mut fields = Vec::new();
     loop {
         let line = line(reading).map_err(|it| it.0)?;
@@ -175,31 +175,31 @@ fn fields(reading: &mut impl Read) -> Result<Vec<(String, String)>, Fault> {
             Some((name, value)) if !name.is_empty() && name.bytes().all(is_token) => {
                 fields.push((name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned()));
             }
-            _ => return Err(Fault::Violation(format!("header {line:?}"))),
+            _ => return Err(ReadError::Violation(format!("header {line:?}"))),
         }
     }
 }
 
-/// A line without its end, or why there is none and how much of it there was.
-fn line(reading: &mut impl Read) -> Result<String, (Fault, usize)> {
+/// A line without its line end; or the error, and the length of the incomplete line.
+fn line(reading: &mut impl Read) -> Result<String, (ReadError, usize)> {
     let mut line = Vec::new();
     loop {
         let mut byte = [0];
         match reading.read(&mut byte) {
             Ok(1) => line.push(byte[0]),
-            _ => return Err((Fault::Cut, line.len())),
+            _ => return Err((ReadError::Cut, line.len())),
         }
         if let Some(content) = line.strip_suffix(b"\r\n") {
             if content.iter().any(|it| (*it < b' ' && *it != b'\t') || *it == 0x7f) {
-                return Err((Fault::Violation(format!("control bytes in {line:?}")), line.len()));
+                return Err((ReadError::Violation(format!("control bytes in {line:?}")), line.len()));
             }
             return Ok(String::from_utf8_lossy(content).into_owned());
         }
     }
 }
 
-fn exactly(reading: &mut impl Read, length: usize) -> Result<Vec<u8>, Fault> {
+fn exactly(reading: &mut impl Read, length: usize) -> Result<Vec<u8>, ReadError> {
     let mut bytes = vec![0; length];
-    reading.read_exact(&mut bytes).map_err(|_| Fault::Cut)?;
+    reading.read_exact(&mut bytes).map_err(|_| ReadError::Cut)?;
     Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! A server that does on each connection exactly what its script says, right or wrong.
+//! A server that runs a script on each connection, valid or not.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::GUARD;
+use super::TEST_TIMEOUT;
 
-/// A server that stops when it is dropped.
-pub struct Scripted {
+/// A server that stops on drop.
+pub struct ScriptedServer {
     pub at: SocketAddr,
-    known: Arc<Known>,
+    state: Arc<ScriptState>,
     accepting: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct ScriptState {
     is_over: AtomicBool,
     accepted: AtomicUsize,
     open: AtomicUsize,
@@ -26,70 +26,70 @@ struct Known {
     streams: Mutex<Vec<TcpStream>>,
 }
 
-/// One connection to it.
-pub struct Caller {
-    /// How many connections there were before.
+/// A connection to the server.
+pub struct ScriptedConnection {
+    /// Number of earlier connections.
     pub number: usize,
     stream: TcpStream,
     ahead: Vec<u8>,
-    known: Arc<Known>,
+    state: Arc<ScriptState>,
 }
 
-impl Scripted {
-    /// Plays the script on each connection, which is closed when the script ends.
-    pub fn new(script: impl Fn(&mut Caller) + Send + Sync + 'static) -> Self {
+impl ScriptedServer {
+    /// Runs the script on each connection, which is closed when the script ends.
+    pub fn new(script: impl Fn(&mut ScriptedConnection) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
-        let known: Arc<Known> = Arc::default();
+        let state: Arc<ScriptState> = Arc::default();
         let accepting = {
-            let (known, script) = (Arc::clone(&known), Arc::new(script));
+            let (state, script) = (Arc::clone(&state), Arc::new(script));
             std::thread::spawn(move || {
-                let mut callers = Vec::new();
+                let mut threads = Vec::new();
                 for stream in listener.incoming() {
                     let stream = stream.unwrap();
-                    if known.is_over.load(Ordering::SeqCst) {
+                    if state.is_over.load(Ordering::SeqCst) {
                         break;
                     }
-                    let number = known.accepted.fetch_add(1, Ordering::SeqCst);
-                    known.open.fetch_add(1, Ordering::SeqCst);
-                    stream.set_read_timeout(Some(GUARD)).unwrap();
+                    let number = state.accepted.fetch_add(1, Ordering::SeqCst);
+                    state.open.fetch_add(1, Ordering::SeqCst);
+                    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
                     stream.set_nodelay(true).unwrap();
-                    known.streams.lock().push(stream.try_clone().unwrap());
-                    let (known, script) = (Arc::clone(&known), Arc::clone(&script));
-                    callers.push(std::thread::spawn(move || {
-                        let mut caller = Caller { number, stream, ahead: Vec::new(), known };
-                        script(&mut caller);
-                        // Other handles to it are kept elsewhere.
-                        drop(caller.stream.shutdown(Shutdown::Both));
-                        caller.known.open.fetch_sub(1, Ordering::SeqCst);
+                    state.streams.lock().push(stream.try_clone().unwrap());
+                    let (state, script) = (Arc::clone(&state), Arc::clone(&script));
+                    threads.push(std::thread::spawn(move || {
+                        let mut connection = ScriptedConnection { number, stream, ahead: Vec::new(), state };
+                        script(&mut connection);
+                        // Other handles of the stream exist.
+                        drop(connection.stream.shutdown(Shutdown::Both));
+                        connection.state.open.fetch_sub(1, Ordering::SeqCst);
                     }));
                 }
-                callers.into_iter().for_each(|caller| drop(caller.join()));
+                threads.into_iter().for_each(|connection| drop(connection.join()));
             })
         };
-        Self { at, known, accepting: Some(accepting) }
+        Self { at, state, accepting: Some(accepting) }
     }
 
-    /// How many connections were made to it.
+    /// Number of accepted connections.
     pub fn accepted(&self) -> usize {
-        self.known.accepted.load(Ordering::SeqCst)
+        self.state.accepted.load(Ordering::SeqCst)
     }
 
-    /// How many connections its script still plays on.
+    /// Number of connections with a running script.
     pub fn open(&self) -> usize {
-        self.known.open.load(Ordering::SeqCst)
+        self.state.open.load(Ordering::SeqCst)
     }
 
-    /// The first lines of the requests it read.
+    /// The request lines it has read.
     pub fn requests(&self) -> Vec<String> {
-        self.known.requests.lock().clone()
+        self.state.requests.lock().clone()
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
-        self.known.is_over.store(true, Ordering::SeqCst);
-        self.known.streams.lock().iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+        self.state.is_over.store(true, Ordering::SeqCst);
+        self.state.streams.lock().iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
         drop(TcpStream::connect(self.at));
         if let Some(accepting) = self.accepting.take() {
             drop(accepting.join());
@@ -97,13 +97,13 @@ impl Drop for Scripted {
     }
 }
 
-impl Caller {
-    /// Reads a request with its body, if that has a length. `false` if the connection ends first.
+impl ScriptedConnection {
+    /// Reads a request, with its body if that has a length. False if the connection ends first.
     pub fn request(&mut self) -> bool {
         self.request_line().is_some()
     }
 
-    /// The same, with its first line.
+    /// The same; returns the request line.
     pub fn request_line(&mut self) -> Option<String> {
         let end = loop {
             match self.ahead.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -114,19 +114,19 @@ impl Caller {
         };
         let head = String::from_utf8_lossy(&self.ahead[..end]).to_ascii_lowercase();
         let first = String::from_utf8_lossy(&self.ahead[..end]).lines().next().unwrap_or_default().to_owned();
-        self.known.requests.lock().push(first.clone());
+        self.state.requests.lock().push(first.clone());
         let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
-        let whole = end + length.unwrap_or(0_usize);
-        while self.ahead.len() < whole {
+        let length_total = end + length.unwrap_or(0_usize);
+        while self.ahead.len() < length_total {
             if !self.more() {
                 return None;
             }
         }
-        self.ahead.drain(..whole);
+        self.ahead.drain(..length_total);
         Some(first)
     }
 
-    /// Reads until what has come is enough. `false` if the connection ends first.
+    /// Reads until `enough` accepts the received bytes. False if the connection ends first.
     pub fn read_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> bool {
         while !enough(&self.ahead) {
             if !self.more() {
@@ -136,29 +136,29 @@ impl Caller {
         true
     }
 
-    /// Forgets what has come so far.
+    /// Discards the received bytes.
     pub fn forget(&mut self) {
         self.ahead.clear();
     }
 
-    /// Sends bytes. A client that has gone does not matter.
+    /// Sends bytes; ignores a disconnected client.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         drop(self.stream.write_all(bytes.as_ref()));
     }
 
-    /// Answers with this text, and keeps the connection.
-    pub fn answer(&mut self, text: &str) {
+    /// Responds with this text and keeps the connection open.
+    pub fn respond(&mut self, text: &str) {
         self.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()));
     }
 
-    /// Answers every request.
-    pub fn answer_all(&mut self, text: &str) {
+    /// Responds to every request.
+    pub fn respond_all(&mut self, text: &str) {
         while self.request() {
-            self.answer(text);
+            self.respond(text);
         }
     }
 
-    /// Waits until the other side has closed the connection.
+    /// Waits until the peer has closed the connection.
     pub fn wait_for_end(&mut self) {
         while self.more() {}
     }
@@ -175,7 +175,7 @@ impl Caller {
     }
 }
 
-/// What scripts wait at until the test lets them go on.
+/// A latch that scripts wait for until the test opens it.
 #[derive(Clone, Default)]
 pub struct Latch(Arc<(Mutex<bool>, Condvar)>);
 
@@ -187,6 +187,6 @@ impl Latch {
 
     pub fn wait(&self) {
         let mut is_open = self.0.0.lock();
-        self.0.1.wait_while_for(&mut is_open, |is_open| !*is_open, GUARD);
+        self.0.1.wait_while_for(&mut is_open, |is_open| !*is_open, TEST_TIMEOUT);
     }
 }

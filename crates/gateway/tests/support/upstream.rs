@@ -1,4 +1,4 @@
-//! Programs behind a gateway, for tests: what each request is answered is up to a function.
+//! Upstream servers for tests; a function produces the responses.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -16,20 +16,20 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// A server that stops when it is dropped.
+/// A server that stops on drop.
 pub struct Upstream {
     pub at: SocketAddr,
-    /// Every request's head and body, as they came.
+    /// Head and body of every request received.
     pub seen: Arc<Mutex<Vec<Request<Bytes>>>>,
-    /// How many connections were made to it.
+    /// Number of connections made to it.
     pub connections: Arc<AtomicUsize>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Upstream {
-    /// Answers as the function says, once the request's body is there.
-    pub fn new<F, A>(answer: F) -> Self
+    /// Responds with the result of the function, once the request body has arrived.
+    pub fn new<F, A>(response: F) -> Self
     where
         F: Fn(Request<Bytes>) -> A + Send + Sync + Clone + 'static,
         A: Future<Output = Response<Bytes>> + Send,
@@ -37,16 +37,16 @@ impl Upstream {
         let seen: Arc<Mutex<Vec<Request<Bytes>>>> = Arc::default();
         let connections: Arc<AtomicUsize> = Arc::default();
         let (stop, stopped) = oneshot::channel::<()>();
-        let (told, at) = std::sync::mpsc::channel();
+        let (address_sender, at) = std::sync::mpsc::channel();
         let thread = {
             let (seen, connections) = (Arc::clone(&seen), Arc::clone(&connections));
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async move {
                     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                    told.send(listener.local_addr().unwrap()).unwrap();
+                    address_sender.send(listener.local_addr().unwrap()).unwrap();
                     tokio::select! {
-                        () = serve(listener, answer, seen, connections) => {}
+                        () = serve(listener, response, seen, connections) => {}
                         _ = stopped => {}
                     }
                 });
@@ -55,8 +55,8 @@ impl Upstream {
         Self { at: at.recv().unwrap(), seen, connections, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Answers everything at once with a text.
-    pub fn saying(text: &'static str) -> Self {
+    /// Responds to everything immediately with a text.
+    pub fn returning(text: &'static str) -> Self {
         Self::new(move |_| async move { Response::new(Bytes::from_static(text.as_bytes())) })
     }
 
@@ -67,7 +67,7 @@ impl Upstream {
 
 async fn serve<F, A>(
     listener: TcpListener,
-    answer: F,
+    response: F,
     seen: Arc<Mutex<Vec<Request<Bytes>>>>,
     connections: Arc<AtomicUsize>,
 ) where
@@ -77,15 +77,15 @@ async fn serve<F, A>(
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         connections.fetch_add(1, Ordering::SeqCst);
-        let (answer, seen) = (answer.clone(), Arc::clone(&seen));
+        let (response, seen) = (response.clone(), Arc::clone(&seen));
         let service = service_fn(move |request: Request<Incoming>| {
-            let (answer, seen) = (answer.clone(), Arc::clone(&seen));
+            let (response, seen) = (response.clone(), Arc::clone(&seen));
             async move {
                 let (head, body) = request.into_parts();
                 let Ok(body) = body.collect().await else { return Ok(Response::new(Full::default())) };
                 let request = Request::from_parts(head, body.to_bytes());
                 seen.lock().push(request.clone());
-                Ok::<_, Infallible>(answer(request).await.map(Full::new))
+                Ok::<_, Infallible>(response(request).await.map(Full::new))
             }
         });
         tokio::spawn(async move {

@@ -7,172 +7,172 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, mknodat};
-use sluicegate_config::settings::{self, LogFormat};
+use sluicegate_config::settings::{self, AccessLogFormat};
 
-use super::super::destination::Destination;
-use super::super::{AccessLog, Line, LogError, LogThread};
-use super::{plain, until};
-use sluicegate_listen::PrivateFolder;
+use super::super::destination::LogDestination;
+use super::super::{AccessLog, LogEntry, LogError, LogWriter};
+use super::{minimal_entry, wait_until};
+use sluicegate_net::PrivateDir;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn open(path: &Path) -> Result<AccessLog, LogError> {
     let file = path.to_str().unwrap().to_owned();
-    AccessLog::open(&settings::AccessLog { file, format: LogFormat::Json })
+    AccessLog::open(&settings::AccessLog { file, format: AccessLogFormat::Json })
 }
 
-fn note(log: &LogThread, nth: u64) {
-    log.write(&Line { request_id: &nth.to_string(), ..plain() });
+fn write_entry(log: &LogWriter, index: u64) {
+    log.write(&LogEntry { request_id: &index.to_string(), ..minimal_entry() });
 }
 
-/// A log at one end of a pipe.
-fn into_pipe(patience: Duration) -> (AccessLog, PipeReader) {
+/// A log that writes to a pipe.
+fn pipe_log(close_timeout: Duration) -> (AccessLog, PipeReader) {
     let (reader, writer) = pipe().unwrap();
-    let destination = Destination::from(File::from(OwnedFd::from(writer)));
-    (AccessLog::start(destination, LogFormat::Json, patience).unwrap(), reader)
+    let destination = LogDestination::from(File::from(OwnedFd::from(writer)));
+    (AccessLog::start(destination, AccessLogFormat::Json, close_timeout).unwrap(), reader)
 }
 
-/// Notes requests until this many were lost, and says how many there were.
-fn note_until_lost(log: &AccessLog, thread: &LogThread, lost: u64) -> u64 {
-    let mut noted = 0;
-    while log.lost() < lost {
-        note(thread, noted);
-        noted += 1;
-        assert!(noted < 1_000_000, "memory has its bounds");
+/// Writes lines until this many were dropped; returns the number of lines written.
+fn write_until_dropped(log: &AccessLog, writer: &LogWriter, dropped: u64) -> u64 {
+    let mut entry = 0;
+    while log.dropped_lines() < dropped {
+        write_entry(writer, entry);
+        entry += 1;
+        assert!(entry < 1_000_000, "memory is bounded");
     }
-    noted
+    entry
 }
 
-/// How many lines there are, and how many the log says were lost. All are whole and in order.
-fn account(text: &str) -> (u64, u64) {
-    let (mut lines, mut lost) = (0, 0);
+/// Counts the lines and the dropped lines that the log reports; checks that lines are complete and in order.
+fn count_lines(text: &str) -> (u64, u64) {
+    let (mut lines, mut dropped) = (0, 0);
     for line in text.split_terminator('\n') {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        match line.get("lost_lines") {
-            Some(count) => lost += count.as_u64().unwrap(),
+        match line.get("dropped_lines") {
+            Some(count) => dropped += count.as_u64().unwrap(),
             None => {
-                assert_eq!(line["request_id"], (lines + lost).to_string(), "the note stands where lines are missing");
+                assert_eq!(line["request_id"], (lines + dropped).to_string(), "the summary replaces the dropped lines");
                 lines += 1;
             }
         }
     }
-    (lines, lost)
+    (lines, dropped)
 }
 
 #[test]
-fn nobody_waits_for_a_pipe_that_nobody_reads() {
-    let (log, mut reader) = into_pipe(LONG);
-    let thread = log.thread();
-    let mut noted = note_until_lost(&log, &thread, 1_000);
+fn writes_never_block_on_an_unread_pipe() {
+    let (log, mut reader) = pipe_log(LONG_TIMEOUT);
+    let thread = log.writer();
+    let mut entry = write_until_dropped(&log, &thread, 1_000);
     let reading = thread::spawn(move || {
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         text
     });
-    // Once the pipe moves there is room again.
-    let mut lost = log.lost();
-    until("there is room", || {
-        note(&thread, noted);
-        noted += 1;
-        log.lost() == std::mem::replace(&mut lost, log.lost())
+    // Once the pipe is read, there is room again.
+    let mut dropped = log.dropped_lines();
+    wait_until("the buffer has space", || {
+        write_entry(&thread, entry);
+        entry += 1;
+        log.dropped_lines() == std::mem::replace(&mut dropped, log.dropped_lines())
     });
     drop((log, thread));
-    assert_eq!(account(&reading.join().unwrap()), (noted - lost, lost));
+    assert_eq!(count_lines(&reading.join().unwrap()), (entry - dropped, dropped));
 }
 
 #[test]
-fn the_end_does_not_wait_for_ever() {
-    let (log, reader) = into_pipe(Duration::ZERO);
-    let thread = log.thread();
-    note_until_lost(&log, &thread, 1);
+fn close_times_out() {
+    let (log, reader) = pipe_log(Duration::ZERO);
+    let thread = log.writer();
+    write_until_dropped(&log, &thread, 1);
     drop((log, thread));
     drop(reader);
 }
 
 #[test]
-fn a_reader_who_goes_away_is_counted_and_survived() {
-    let (log, reader) = into_pipe(LONG);
+fn a_closed_pipe_is_counted_and_survived() {
+    let (log, reader) = pipe_log(LONG_TIMEOUT);
     drop(reader);
-    let thread = log.thread();
-    note(&thread, 0);
-    until("the writer fails", || log.failures() > 0);
-    note_until_lost(&log, &thread, 10);
+    let thread = log.writer();
+    write_entry(&thread, 0);
+    wait_until("the writer fails", || log.write_errors() > 0);
+    write_until_dropped(&log, &thread, 10);
 }
 
 #[test]
-fn a_full_disk_is_tried_again_and_nothing_is_lost_meanwhile() {
-    let folder = PrivateFolder::new("log").unwrap();
+fn a_full_disk_is_retried_without_losing_lines() {
+    let folder = PrivateDir::new("log").unwrap();
     let path = folder.path().join("access.log");
     symlink("/dev/full", &path).unwrap();
     let log = open(&path).unwrap();
-    let thread = log.thread();
-    for nth in 0..1_000 {
-        note(&thread, nth);
+    let thread = log.writer();
+    for index in 0..1_000 {
+        write_entry(&thread, index);
     }
-    until("it is tried again", || log.failures() > 2);
+    wait_until("the write is retried", || log.write_errors() > 2);
     fs::remove_file(&path).unwrap();
     log.reopen();
-    until("there is a new file", || path.exists());
-    note(&thread, 1_000);
-    assert_eq!(log.lost(), 0);
+    wait_until("there is a new file", || path.exists());
+    write_entry(&thread, 1_000);
+    assert_eq!(log.dropped_lines(), 0);
     drop((log, thread));
-    assert_eq!(account(&fs::read_to_string(&path).unwrap()), (1_001, 0));
+    assert_eq!(count_lines(&fs::read_to_string(&path).unwrap()), (1_001, 0));
 }
 
 #[test]
-fn a_disk_that_stays_full_loses_lines_and_never_waits() {
+fn a_disk_that_stays_full_drops_lines_without_blocking() {
     let log = open(Path::new("/dev/full")).unwrap();
-    let thread = log.thread();
-    note_until_lost(&log, &thread, 100);
-    until("the writer fails", || log.failures() > 0);
+    let thread = log.writer();
+    write_until_dropped(&log, &thread, 100);
+    wait_until("the writer fails", || log.write_errors() > 0);
 }
 
-/// A line of which the old file got only a part is whole in the new one.
+/// A line that was partly written to the old file is complete in the new one.
 #[test]
-fn a_torn_line_is_written_anew_elsewhere() {
-    let folder = PrivateFolder::new("log").unwrap();
+fn a_partial_line_is_rewritten_in_the_new_file() {
+    let folder = PrivateDir::new("log").unwrap();
     let path = folder.path().join("access.log");
     let (mut reader, writer) = pipe().unwrap();
-    // A disk that takes what fits into the pipe, and fails then.
+    // Simulates a disk that accepts as much as fits into the pipe and then fails.
     fcntl_setfl(&writer, fcntl_getfl(&writer).unwrap() | OFlags::NONBLOCK).unwrap();
-    let destination = Destination { file: File::from(OwnedFd::from(writer)), path: Some(path.clone()) };
-    let log = AccessLog::start(destination, LogFormat::Json, LONG).unwrap();
-    let thread = log.thread();
-    for nth in 0..1_000 {
-        note(&thread, nth);
+    let destination = LogDestination { file: File::from(OwnedFd::from(writer)), path: Some(path.clone()) };
+    let log = AccessLog::start(destination, AccessLogFormat::Json, LONG_TIMEOUT).unwrap();
+    let thread = log.writer();
+    for index in 0..1_000 {
+        write_entry(&thread, index);
     }
-    until("the pipe is full", || log.failures() > 0);
+    wait_until("the pipe is full", || log.write_errors() > 0);
     log.reopen();
     drop((log, thread));
     let mut old = String::new();
     reader.read_to_string(&mut old).unwrap();
-    let (whole, torn) = old.rsplit_once('\n').unwrap();
-    assert!(!torn.is_empty(), "the pipe's size is no multiple of the lines'");
-    let (lines, _) = account(&format!("{whole}\n{}", fs::read_to_string(&path).unwrap()));
+    let (complete, partial) = old.rsplit_once('\n').unwrap();
+    assert!(!partial.is_empty(), "the pipe's size is no multiple of the lines'");
+    let (lines, _) = count_lines(&format!("{complete}\n{}", fs::read_to_string(&path).unwrap()));
     assert_eq!(lines, 1_000);
 }
 
 #[test]
-fn what_cannot_be_opened_is_refused_with_a_remedy() {
-    let folder = PrivateFolder::new("log").unwrap();
+fn open_errors_name_a_remedy() {
+    let folder = PrivateDir::new("log").unwrap();
     let refused = |path: &Path| open(path).map(drop).unwrap_err().to_string();
     let missing = folder.path().join("nowhere/access.log");
     assert_eq!(
         refused(&missing),
         format!(
-            "the access log {} cannot be opened: No such file or directory (os error 2): make its folder first",
+            "cannot open the access log {}: No such file or directory (os error 2): create its directory first",
             missing.display()
         )
     );
-    assert!(refused(folder.path()).ends_with(": name a file in it"));
+    assert!(refused(folder.path()).ends_with(": it is a directory: configure a file in it"));
     let unread = folder.path().join("pipe");
     mknodat(CWD, &unread, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    assert!(refused(&unread).ends_with(": start who reads this pipe first, or name a file"));
+    assert!(refused(&unread).ends_with(": start the reader of this pipe first, or configure a file"));
 }
 
 #[test]
-fn a_named_pipe_will_do() {
-    let folder = PrivateFolder::new("log").unwrap();
+fn a_named_pipe_works() {
+    let folder = PrivateDir::new("log").unwrap();
     let path = folder.path().join("pipe");
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let reading = thread::spawn({
@@ -180,14 +180,14 @@ fn a_named_pipe_will_do() {
         move || fs::read_to_string(path).unwrap()
     });
     let mut log = None;
-    until("somebody reads", || {
+    wait_until("the pipe is read", || {
         log = open(&path).ok();
         log.is_some()
     });
-    let thread = log.as_ref().unwrap().thread();
-    for nth in 0..5_000 {
-        note(&thread, nth);
+    let thread = log.as_ref().unwrap().writer();
+    for index in 0..5_000 {
+        write_entry(&thread, index);
     }
     drop((log, thread));
-    assert_eq!(account(&reading.join().unwrap()), (5_000, 0));
+    assert_eq!(count_lines(&reading.join().unwrap()), (5_000, 0));
 }

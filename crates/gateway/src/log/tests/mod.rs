@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
+mod entries;
 mod escaping;
 mod faults;
-mod lines;
-mod moments;
 mod request_ids;
 mod speed;
+mod timestamps;
 mod writing;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::Version;
 
-use super::{Line, Verdict};
+use super::{LogEntry, LogVerdict};
 
-/// A line with nothing in it that need not be.
-fn plain() -> Line<'static> {
-    Line {
+/// An entry with required values only.
+fn minimal_entry() -> LogEntry<'static> {
+    LogEntry {
         time: SystemTime::UNIX_EPOCH + Duration::from_millis(971_186_136_042),
         request_id: "5f0c7d1e9a3b48627c1d0e5f8a9b3c46",
         client: IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)),
@@ -36,18 +36,18 @@ fn plain() -> Line<'static> {
         duration: Duration::from_micros(1_234),
         wait: Duration::ZERO,
         served_by: None,
-        verdict: Verdict::Allowed,
+        verdict: LogVerdict::Allowed,
         rule: None,
         key_hash: None,
         shadow: None,
-        store_lost: false,
+        degraded: false,
         aborted: false,
     }
 }
 
-/// A line with everything in it.
-fn full() -> Line<'static> {
-    Line {
+/// An entry with all values.
+fn full_entry() -> LogEntry<'static> {
+    LogEntry {
         peer: IpAddr::V6(Ipv6Addr::LOCALHOST),
         tls: true,
         version: Version::HTTP_2,
@@ -61,21 +61,21 @@ fn full() -> Line<'static> {
             time: Some(Duration::from_micros(987)),
             attempts: 2,
         }),
-        verdict: Verdict::Allowed,
+        verdict: LogVerdict::Allowed,
         rule: Some("per-ip"),
         key_hash: Some(0x00c0_ffee_1234_5678),
         shadow: Some("new rule"),
-        store_lost: true,
+        degraded: true,
         aborted: true,
-        ..plain()
+        ..minimal_entry()
     }
 }
 
-/// Waits for what another thread does.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits for another thread.
+fn wait_until(label: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "timed out: {label}");
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates for one server, signed by an authority of its own.
+//! Test certificates for one server, signed by a CA of their own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,24 +12,24 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A folder with `ca.pem`, `server.pem` and `server.key`. Gone when dropped.
+/// A folder with `ca.pem`, `server.pem` and `server.key`; removed on drop.
 pub(super) struct Certificates(PathBuf);
 
 impl Certificates {
-    /// For these names, such as `IP:127.0.0.1`.
+    /// Creates certificates for these names, such as `IP:127.0.0.1`.
     pub(super) fn make(names: &str) -> Self {
         Self::until(names, 2099)
     }
 
-    /// For these names, from 2020 until the end of this year.
+    /// Creates certificates for these names, valid from 2020 to the end of this year.
     pub(super) fn until(names: &str, year: u16) -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let nth = MADE.fetch_add(1, Ordering::Relaxed);
-        let made = Self(env::temp_dir().join(format!("sluicegate-upstream-{}-{nth}", process::id())));
-        // Left by a process of the same id that was killed.
-        drop(fs::remove_dir_all(&made.0));
-        fs::create_dir(&made.0).unwrap();
-        let write = |name: &str, text: &str| fs::write(made.0.join(name), text).unwrap();
+        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+        let index = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let result = Self(env::temp_dir().join(format!("sluicegate-upstream-{}-{index}", process::id())));
+        // Left over from a killed process with the same ID.
+        drop(fs::remove_dir_all(&result.0));
+        fs::create_dir(&result.0).unwrap();
+        let write = |name: &str, text: &str| fs::write(result.0.join(name), text).unwrap();
         write("names", &format!("subjectAltName={names}\nbasicConstraints=CA:FALSE\n"));
         write("issued", "");
         write("serial", "01\n");
@@ -38,20 +38,20 @@ impl Certificates {
             "[a]\ndatabase=issued\nserial=serial\nnew_certs_dir=.\npolicy=p\ndefault_md=sha256\n[p]\ncommonName=supplied\n",
         );
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-        made.openssl(&format!("req -x509 -days 2 -subj /CN=Tests -keyout ca.key -out ca.pem {key}"));
-        made.openssl(&format!("req -subj /CN=Server -keyout server.key -out server.csr {key}"));
-        made.openssl(&format!(
+        result.openssl(&format!("req -x509 -days 2 -subj /CN=Tests -keyout ca.key -out ca.pem {key}"));
+        result.openssl(&format!("req -subj /CN=Server -keyout server.key -out server.csr {key}"));
+        result.openssl(&format!(
             "ca -batch -notext -config authority -name a -cert ca.pem -keyfile ca.key -extfile names \
              -startdate 20200101000000Z -enddate {year}1231235959Z -in server.csr -out server.pem"
         ));
-        made
+        result
     }
 
     pub(super) fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// What a server needs that speaks these protocols.
+    /// TLS acceptor of a server with these protocols.
     pub(super) fn acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
         let chain = CertificateDer::pem_file_iter(self.0.join("server.pem")).unwrap().map(Result::unwrap).collect();
         let key = PrivateKeyDer::from_pem_file(self.0.join("server.key")).unwrap();

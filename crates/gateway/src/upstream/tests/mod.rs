@@ -1,4 +1,4 @@
-//! Upstreams as the proxy uses them, with real sockets where there are any.
+//! Tests of upstreams as the proxy uses them, with real sockets.
 
 mod certificates;
 mod checking;
@@ -15,7 +15,7 @@ use sluicegate_engine::clock::ClockHandle;
 
 use super::{Upstream, Upstreams};
 
-/// An upstream of these servers about which nothing else is said.
+/// Settings of an upstream with these servers and defaults.
 fn plain<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> settings::Upstream {
     settings::Upstream::new("shop", Servers::Urls(urls.into_iter().map(Into::into).collect()))
 }
@@ -28,15 +28,15 @@ fn upstream(settings: settings::Upstream, clock: impl Into<ClockHandle>) -> Arc<
     Arc::clone(upstreams(settings, clock).get(0))
 }
 
-/// Against hanging only.
-async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it hangs")
+/// Protects against hanging tests only.
+async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("timed out")
 }
 
-/// Lets other tasks and the sockets go on until it is so.
-async fn until(mut so: impl FnMut() -> bool) {
-    in_time(async {
-        while !so() {
+/// Lets other tasks and sockets make progress until the condition holds.
+async fn wait_until(mut holds: impl FnMut() -> bool) {
+    with_timeout(async {
+        while !holds() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
