@@ -1,44 +1,45 @@
-// The admin API. Answers are what it says; anything but success is a `Problem`.
+// Client of the admin API. Calls return the response body; every failure is a `Problem`.
 
 import { token } from "./settings.js";
 
-/** What the API says when it does not do what it was asked (RFC 9457). `status` 0: it was not reached. */
+/** Error of a call (RFC 9457). `status` is 0 if the server could not be reached. */
 export class Problem extends Error {
   constructor(status, body) {
     super(body?.detail || body?.title || `HTTP ${status}`);
     this.status = status;
     this.title = body?.title ?? null;
-    this.faults = Array.isArray(body?.faults) ? body.faults : null;
+    this.type = String(body?.type ?? "").replace("urn:sluicegate:", "");
+    this.errors = Array.isArray(body?.errors) ? body.errors : null;
   }
 }
 
-const unauthorised = new Set();
+const unauthorizedListeners = new Set();
 
-/** Calls `listener` whenever a token is asked for. */
-export function onUnauthorised(listener) {
-  unauthorised.add(listener);
+/** Calls `listener` whenever the server requires another token. */
+export function onUnauthorized(listener) {
+  unauthorizedListeners.add(listener);
 }
 
-function address(path, query) {
+function buildUrl(path, query) {
   const url = new URL(path, document.baseURI);
   url.hash = "";
   for (const [name, value] of Object.entries(query ?? {})) {
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (one !== null && one !== undefined) url.searchParams.append(name, one);
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item !== null && item !== undefined) url.searchParams.append(name, item);
     }
   }
   return url;
 }
 
-/** Asks, with the token if there is one, and answers the response if it is a success. */
+/** Sends a request, with the token if there is one. Throws a `Problem` unless it succeeds. */
 export async function request(method, path, { query, body, signal, accept } = {}) {
   const headers = { accept: accept ?? "application/json" };
-  const shown = token.get();
-  if (shown) headers.authorization = `Bearer ${shown}`;
+  const sentToken = token.get();
+  if (sentToken) headers.authorization = `Bearer ${sentToken}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   let response;
   try {
-    response = await fetch(address(path, query), {
+    response = await fetch(buildUrl(path, query), {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -53,15 +54,15 @@ export async function request(method, path, { query, body, signal, accept } = {}
   }
   if (response.ok) return response;
   const text = await response.text().catch(() => "");
-  let told = null;
+  let problem = null;
   try {
-    told = JSON.parse(text);
+    problem = JSON.parse(text);
   } catch {
-    told = { detail: text.slice(0, 300) };
+    problem = { detail: text.slice(0, 300) };
   }
-  // Somebody who has entered another token meanwhile need not be asked again.
-  if (response.status === 401 && shown === token.get()) unauthorised.forEach((listener) => listener());
-  throw new Problem(response.status, told);
+  // If another token has been entered in the meantime, there is no need to ask again.
+  if (response.status === 401 && sentToken === token.get()) unauthorizedListeners.forEach((listener) => listener());
+  throw new Problem(response.status, problem);
 }
 
 async function json(method, path, options) {
@@ -71,31 +72,31 @@ async function json(method, path, options) {
   return text === "" ? null : JSON.parse(text);
 }
 
-const one = (name) => encodeURIComponent(name);
+const segment = (name) => encodeURIComponent(name);
 
 export const api = {
   status: () => json("GET", "v1/status"),
   rules: () => json("GET", "v1/rules"),
   limits: () => json("GET", "v1/limits"),
-  top: (rule, most) => json("GET", "v1/top", { query: { rule: rule || undefined, most } }),
+  top: (rule, maxKeys) => json("GET", "v1/top", { query: { rule: rule || undefined, most: maxKeys } }),
   peek: (rule, key) => json("GET", "v1/keys", { query: { rule, key } }),
   reset: (rule, key) => json("DELETE", "v1/keys", { query: { rule, key } }),
   bans: () => json("GET", "v1/bans"),
-  ban: (rule, key, lasting) => json("POST", "v1/bans", { body: { rule, key, for: lasting || undefined } }),
-  lift: (rule, key) => json("DELETE", "v1/bans", { query: { rule, key } }),
+  ban: (rule, key, duration) => json("POST", "v1/bans", { body: { rule, key, for: duration || undefined } }),
+  removeBan: (rule, key) => json("DELETE", "v1/bans", { query: { rule, key } }),
   lists: () => json("GET", "v1/lists"),
-  enlist: (list, condition, lasting) =>
-    json("POST", `v1/lists/${one(list)}`, { body: { condition, for: lasting || undefined } }),
-  delist: (list, condition) => json("DELETE", `v1/lists/${one(list)}`, { query: { condition } }),
+  addListEntry: (list, condition, duration) =>
+    json("POST", `v1/lists/${segment(list)}`, { body: { condition, for: duration || undefined } }),
+  removeListEntry: (list, condition) => json("DELETE", `v1/lists/${segment(list)}`, { query: { condition } }),
   store: () => json("GET", "v1/store"),
   source: () => json("GET", "v1/source"),
   check: (text, signal) => json("POST", "v1/source/check", { body: { text }, signal }),
   save: (text, basedOn, comment) =>
     json("PUT", "v1/source", { body: { text, based_on: basedOn, comment: comment || undefined } }),
   versions: () => json("GET", "v1/versions"),
-  version: (number) => json("GET", `v1/versions/${one(number)}`),
+  version: (number) => json("GET", `v1/versions/${segment(number)}`),
   restore: (number, comment) =>
-    json("POST", `v1/versions/${one(number)}/restore`, { body: { comment: comment || undefined } }),
+    json("POST", `v1/versions/${segment(number)}/restore`, { body: { comment: comment || undefined } }),
   reload: () => json("POST", "v1/reload"),
-  explain: (asked) => json("POST", "v1/explain", { body: asked }),
+  explain: (request) => json("POST", "v1/explain", { body: request }),
 };

@@ -1,69 +1,70 @@
-// The dashboard's frame: where one is, the state of the stream, language and theme, and the view below them.
+// Frame of the dashboard: navigation, connection state, language, theme and the current view.
 //
-//   watch.js   what the process does: status, rules, and the ticks of live.js as the rates of series.js
-//   api.js     what it can be asked and told
-//   views/     one page each; shown by the part of the address behind #
-//   i18n/      every text in every language
+//   state.js    state of the process: status, rules, and the ticks of live.js as the rates of series.js
+//   api.js      client of the admin API
+//   views/      one module per view, selected by the fragment of the URL
+//   describe.js texts for structured values of the API
+//   i18n/       all texts in all languages
 
-import { onUnauthorised } from "./api.js";
+import { onUnauthorized } from "./api.js";
 import { button, refreshLocks } from "./actions.js";
 import { bannersElement, refreshBanners } from "./banners.js";
-import { hatching } from "./chart.js";
+import { hatchPattern } from "./chart.js";
 import { clock } from "./format.js";
-import { h, put, say, set } from "./dom.js";
+import { h, replaceChildren, set, setText } from "./dom.js";
 import { t } from "./i18n/index.js";
-import { askForToken, forgetToken, isAsking } from "./login.js";
+import { isLoginOpen, logout, openLogin } from "./login.js";
 import { noticesElement } from "./notices.js";
 import { language, theme, token } from "./settings.js";
-import { waiting } from "./pieces.js";
-import { watch } from "./watch.js";
+import { loading } from "./components.js";
+import { state } from "./state.js";
 import * as bans from "./views/bans.js";
-import * as file from "./views/file.js";
+import * as explain from "./views/explain.js";
 import * as health from "./views/health.js";
 import * as keys from "./views/keys.js";
-import * as now from "./views/now.js";
+import * as overview from "./views/overview.js";
 import * as rule from "./views/rule.js";
-import * as why from "./views/why.js";
+import * as rules from "./views/rules.js";
 
-const VIEWS = { "": now, rule, keys, bans, why, file, health };
+const VIEWS = { "": overview, rule, keys, bans, explain, rules, health };
 const NAV = [
-  ["", "nav.now"],
+  ["", "nav.overview"],
   ["keys", "nav.keys"],
   ["bans", "nav.bans"],
-  ["why", "nav.why"],
-  ["file", "nav.file"],
+  ["explain", "nav.explain"],
+  ["rules", "nav.rules"],
   ["health", "nav.health"],
 ];
 
 let view = null;
 let ready = false;
 const main = h("main", { id: "main", tabindex: "-1" });
-const link = h("span", { class: "link-state", role: "status" });
+const connection = h("span", { class: "link-state", role: "status" });
 
-/** `#/keys?rule=x` -> the view's name and its parameters. */
-function place() {
+/** Name and parameters of the current view: `#/keys?rule=x`. */
+function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   return { name: path in VIEWS ? path : "", query: new URLSearchParams(query) };
 }
 
 function draw() {
-  const { name, query } = place();
+  const { name, query } = route();
   view?.leave();
   view = null;
   for (const anchor of document.querySelectorAll("nav a")) {
-    const here = anchor.dataset.view === (name === "rule" ? "" : name);
-    set(anchor, "aria-current", here ? "page" : null);
-    // Sideways only: the page must not jump.
-    const strip = anchor.closest("nav");
-    if (here && strip.scrollWidth > strip.clientWidth) strip.scrollLeft = anchor.offsetLeft - strip.clientWidth / 2 + anchor.offsetWidth / 2;
+    const isCurrent = anchor.dataset.view === (name === "rule" ? "" : name);
+    set(anchor, "aria-current", isCurrent ? "page" : null);
+    // Scrolls the navigation bar only; the page must not move.
+    const nav = anchor.closest("nav");
+    if (isCurrent && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = anchor.offsetLeft - nav.clientWidth / 2 + anchor.offsetWidth / 2;
   }
   if (!ready) {
-    put(main, waiting());
+    replaceChildren(main, loading());
     return;
   }
   view = VIEWS[name].show(query);
   document.title = `${view.title} · Sluicegate`;
-  put(main, view.element);
+  replaceChildren(main, view.element);
   refreshLocks();
 }
 
@@ -82,8 +83,8 @@ function frame() {
       h("button", { type: "button", title: t(`theme.${value}`), "aria-label": t(`theme.${value}`), "data-theme-choice": value, "aria-pressed": String(theme.get() === value), on: { click: () => choose(theme, value) } }, sign),
     ),
   );
-  const leave = token.get() === null ? null : button(t("logout"), forgetToken, { kind: "plain leave", title: t("logout.help") });
-  put(
+  const logoutButton = token.get() === null ? null : button(t("logout"), logout, { kind: "plain logout", title: t("logout.help") });
+  replaceChildren(
     document.body,
     h("a", { class: "skip", href: "#main", on: { click: skip } }, t("skip")),
     h(
@@ -91,14 +92,14 @@ function frame() {
       { class: "top" },
       h("a", { class: "brand", href: "#/" }, h("img", { src: "assets/icon.svg", alt: "", width: 24, height: 24 }), "Sluicegate"),
       h("nav", { "aria-label": t("nav") }, NAV.map(([name, text]) => h("a", { href: `#/${name}`, "data-view": name }, t(text)))),
-      h("div", { class: "tools" }, link, languages, themes, leave),
+      h("div", { class: "tools" }, connection, languages, themes, logoutButton),
     ),
     bannersElement(),
     main,
     noticesElement(),
-    hatching(),
+    hatchPattern(),
   );
-  refreshLink();
+  refreshConnection();
   refreshBanners();
   draw();
 }
@@ -106,7 +107,7 @@ function frame() {
 function choose(setting, value) {
   setting.set(value);
   frame();
-  // The button that was pressed is a new one now.
+  // The frame was rebuilt: moves the focus to the new button.
   document.querySelector(setting === language ? `[data-language="${value}"]` : `[data-theme-choice="${value}"]`)?.focus();
 }
 
@@ -115,31 +116,31 @@ function skip(event) {
   main.focus();
 }
 
-function refreshLink() {
-  const { state, since } = watch.link;
-  set(link, "data-state", state);
-  say(link, state === "offline" && since !== null ? t("link.offline", { time: clock(since) }) : t(`link.${state}`));
+function refreshConnection() {
+  const { state: name, since } = state.connection;
+  set(connection, "data-state", name);
+  setText(connection, name === "offline" && since !== null ? t("connection.offline", { time: clock(since) }) : t(`connection.${name}`));
 }
 
-async function begin() {
-  await watch.start();
-  ready = watch.status !== null && !isAsking();
+async function start() {
+  await state.start();
+  ready = state.status !== null && !isLoginOpen();
   if (ready) frame();
-  else if (!isAsking()) setTimeout(begin, 3000);
+  else if (!isLoginOpen()) setTimeout(start, 3000);
 }
 
-onUnauthorised(() => {
+onUnauthorized(() => {
   ready = false;
-  watch.link = { state: "locked", since: null };
-  refreshLink();
-  askForToken(begin);
+  state.connection = { state: "locked", since: null };
+  refreshConnection();
+  openLogin(start);
 });
 window.addEventListener("hashchange", () => {
   draw();
   window.scrollTo(0, 0);
 });
-for (const event of ["tick", "status", "link", "rules"]) watch.addEventListener(event, refreshBanners);
-watch.addEventListener("link", refreshLink);
-watch.addEventListener("status", () => refreshLocks());
+for (const event of ["tick", "status", "connection", "rules"]) state.addEventListener(event, refreshBanners);
+state.addEventListener("connection", refreshConnection);
+state.addEventListener("status", () => refreshLocks());
 frame();
-begin();
+start();

@@ -1,16 +1,28 @@
-// A plot of the last five minutes, drawn as SVG: what adds up lies on top of each other as bands, what does
-// not is a line over them. Under the pointer, or with the arrow keys, it tells the values of a moment.
+// SVG chart of up to five minutes: stacked bands, and optionally a line over them. The values of one point in time
+// are shown under the pointer or with the arrow keys.
 
 import { clock, number, rate } from "./format.js";
 import { t } from "./i18n/index.js";
-import { h, s, say, set } from "./dom.js";
-import { kindName } from "./kinds.js";
-import { KEPT_MS } from "./series.js";
+import { h, s, set, setText } from "./dom.js";
+import { verdictName } from "./verdicts.js";
 
-/** The next round number above, so that half of it is round too. */
+/** Time ranges of the charts and the distance of their marks, in seconds. The shortest range that fits is used. */
+const RANGES = [
+  [60, 10],
+  [120, 30],
+  [300, 60],
+];
+
+/** Range and distance of the marks for these times. */
+function timeRange(times) {
+  const seconds = times.length < 2 ? 0 : (times.at(-1) - times[0]) / 1000;
+  return RANGES.find(([range]) => seconds <= range) ?? RANGES.at(-1);
+}
+
+/** Next round number, so that half of it is round too. */
 export function roundUp(value, base = 10) {
   if (!(value > 0)) return 1;
-  // Bytes are round by other numbers: 200 KiB, and not 195.3 KiB.
+  // Bytes are rounded in their unit: 200 KiB, not 195.3 KiB.
   const unit = base === 10 ? 1 : base ** Math.floor(Math.log(value) / Math.log(base));
   if (unit > 1) return roundUp(value / unit) * unit;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -21,26 +33,27 @@ export class Chart {
   #bands;
   #line;
   #tall;
-  #tell;
+  #format;
   #base;
   #svg;
   #parts = {};
   #tip;
   #data = null;
-  #at = null; // the moment that is pointed at
+  /** Selected time. */
+  #at = null;
   #size = { width: 0, height: 0 };
-  #watching;
+  #observers;
   #visible = true;
 
   /**
-   * `bands`: the fields that add up; `line`: the field drawn over them, or null; `height` in pixels; `tall`: with
-   * axes; `tell`: writes a value; `base`: of the units it writes, if not ten.
+   * `bands`: stacked fields; `line`: field drawn over them, or null; `height` in pixels; `tall`: with axes;
+   * `format`: formats a value; `base`: base of its units.
    */
-  constructor({ label, bands, line = null, height, tall = false, tell = rate, base = 10 }) {
+  constructor({ label, bands, line = null, height, tall = false, format = rate, base = 10 }) {
     this.#bands = bands;
     this.#line = line;
     this.#tall = tall;
-    this.#tell = tell;
+    this.#format = format;
     this.#base = base;
     this.label = label;
     const fields = line === null ? bands : [...bands, line];
@@ -53,7 +66,7 @@ export class Chart {
     this.#parts.cursor = s("line", { class: "cursor", visibility: "hidden" });
     this.#svg = s(
       "svg",
-      // A small plot has its rule's page, where the keyboard reaches the large one.
+      // Small charts have a large version on the page of the rule, which can be used with the keyboard.
       { class: "plot", role: "img", tabindex: tall ? "0" : null, height },
       this.#parts.grid,
       this.#parts.bands.flat(),
@@ -67,7 +80,7 @@ export class Chart {
       { class: "tip", hidden: true },
       this.#parts.time,
       fields.map((field) =>
-        h("span", { class: "row" }, h("span", { class: `swatch ${field}` }), kindName(field), this.#parts.values.get(field)),
+        h("span", { class: "row" }, h("span", { class: `swatch ${field}` }), verdictName(field), this.#parts.values.get(field)),
       ),
     );
     this.element = h("div", { class: tall ? "chart tall" : "chart" }, this.#svg, this.#tip);
@@ -77,7 +90,7 @@ export class Chart {
     this.#svg.addEventListener("pointerleave", () => this.#leave());
     this.#svg.addEventListener("blur", () => this.#leave());
     this.#svg.addEventListener("keydown", (event) => this.#key(event));
-    this.#watching = [
+    this.#observers = [
       new ResizeObserver(([entry]) => {
         const width = Math.floor(entry.contentRect.width);
         if (width === this.#size.width) return;
@@ -89,15 +102,15 @@ export class Chart {
         if (this.#visible) this.#draw();
       }),
     ];
-    this.#watching.forEach((watching) => watching.observe(this.element));
+    this.#observers.forEach((observer) => observer.observe(this.element));
   }
 
-  /** Nothing is drawn any more. */
+  /** Stops drawing. */
   end() {
-    this.#watching.forEach((watching) => watching.disconnect());
+    this.#observers.forEach((observer) => observer.disconnect());
   }
 
-  /** Shows these rates, of `Series.of`. */
+  /** Shows rates from `Series.of`. */
   show(data) {
     this.#data = data;
     if (this.#visible) this.#draw();
@@ -117,27 +130,28 @@ export class Chart {
     const frame = this.#frame();
     const levels = stacked(data, this.#bands);
     const top = levels.at(-1) ?? [];
-    let most = 0;
-    for (const value of top) if (value > most) most = value;
-    if (this.#line !== null) for (const value of data[this.#line]) if (value > most) most = value;
-    const ceiling = roundUp(most, this.#base);
-    const x = (time) => frame.left + (1 - (end - time) / KEPT_MS) * (frame.right - frame.left);
+    let max = 0;
+    for (const value of top) if (value > max) max = value;
+    if (this.#line !== null) for (const value of data[this.#line]) if (value > max) max = value;
+    const ceiling = roundUp(max, this.#base);
+    const [range] = timeRange(data.times);
+    const x = (time) => frame.left + (1 - (end - time) / (range * 1000)) * (frame.right - frame.left);
     const y = (value) => frame.bottom - (value / ceiling) * (frame.bottom - frame.top);
     set(this.#svg, "viewBox", `0 0 ${this.#size.width} ${this.#size.height}`);
     this.#grid(frame, ceiling, y);
-    this.#bands.forEach((field, nth) => {
-      const [band, edge] = this.#parts.bands[nth];
-      const floor = nth === 0 ? null : levels[nth - 1];
-      const upper = whereAny(data[field], levels[nth]);
+    this.#bands.forEach((field, index) => {
+      const [band, edge] = this.#parts.bands[index];
+      const floor = index === 0 ? null : levels[index - 1];
+      const upper = nonZero(data[field], levels[index]);
       set(band, "d", area(data.times, upper, floor, x, y));
       set(edge, "d", line(data.times, upper, x, y));
     });
     if (this.#line !== null) {
-      set(this.#parts.line, "d", line(data.times, whereAny(data[this.#line], data[this.#line]), x, y));
+      set(this.#parts.line, "d", line(data.times, nonZero(data[this.#line], data[this.#line]), x, y));
     }
-    const last = (field) => this.#tell(data[field].at(-1) || 0);
+    const last = (field) => this.#format(data[field].at(-1) || 0);
     const fields = [...this.#parts.values.keys()];
-    set(this.#svg, "aria-label", `${this.label}: ${fields.map((field) => `${kindName(field)} ${last(field)}`).join(", ")}`);
+    set(this.#svg, "aria-label", `${this.label}: ${fields.map((field) => `${verdictName(field)} ${last(field)}`).join(", ")}`);
     this.#mark(frame, x);
   }
 
@@ -150,24 +164,23 @@ export class Chart {
       if (this.#tall && mark !== 0.25 && mark !== 0.75) {
         parts.push(s("text", { x: frame.left - 8, y: at + 4, "text-anchor": "end" }, this.#scale(mark * ceiling)));
       } else if (!this.#tall && mark === 1) {
-        parts.push(s("text", { x: 0, y: at - 4 }, this.#tell(ceiling)));
+        parts.push(s("text", { x: 0, y: at - 4 }, this.#format(ceiling)));
       }
     }
     if (this.#tall) {
-      const step = frame.right - frame.left < 420 ? 2 : 1;
-      for (let minutes = 5; minutes >= 0; minutes -= 1) {
-        if (minutes % step !== 0) continue;
-        const at = frame.right - (minutes / 5) * (frame.right - frame.left);
-        const anchor = minutes === 0 ? "end" : minutes === 5 ? "start" : "middle";
-        const text = minutes === 0 ? t("chart.now") : t("chart.minutes", { n: minutes });
-        parts.push(s("text", { x: at, y: frame.bottom + 16, "text-anchor": anchor }, text));
+      const [range, distance] = timeRange(this.#data.times);
+      const step = frame.right - frame.left < 420 ? 2 * distance : distance;
+      for (let seconds = 0; seconds <= range; seconds += step) {
+        const at = frame.right - (seconds / range) * (frame.right - frame.left);
+        const anchor = seconds === 0 ? "end" : seconds === range ? "start" : "middle";
+        parts.push(s("text", { x: at, y: frame.bottom + 16, "text-anchor": anchor }, agoText(seconds)));
       }
     }
     this.#parts.grid.replaceChildren(...parts);
   }
 
   #scale(value) {
-    return this.#tell === rate ? number(value) : this.#tell(value);
+    return this.#format === rate ? number(value) : this.#format(value);
   }
 
   #point(position) {
@@ -176,7 +189,7 @@ export class Chart {
     if (data === null || data.times.length === 0) return;
     const end = data.times.at(-1);
     const share = Math.min(1, Math.max(0, (position - frame.left) / (frame.right - frame.left)));
-    this.#at = end - (1 - share) * KEPT_MS;
+    this.#at = end - (1 - share) * timeRange(data.times)[0] * 1000;
     this.#draw();
   }
 
@@ -191,11 +204,11 @@ export class Chart {
     if (event.key === "Escape") this.#leave();
     if (times.length === 0 || (step === undefined && event.key !== "Home" && event.key !== "End")) return;
     event.preventDefault();
-    let nth = this.#at === null ? times.length - 1 : nearest(times, this.#at);
-    if (event.key === "Home") nth = 0;
-    else if (event.key === "End") nth = times.length - 1;
-    else nth = Math.min(times.length - 1, Math.max(0, nth + step));
-    this.#at = times[nth];
+    let index = this.#at === null ? times.length - 1 : nearest(times, this.#at);
+    if (event.key === "Home") index = 0;
+    else if (event.key === "End") index = times.length - 1;
+    else index = Math.min(times.length - 1, Math.max(0, index + step));
+    this.#at = times[index];
     this.#draw();
   }
 
@@ -206,25 +219,30 @@ export class Chart {
       this.#tip.hidden = true;
       return;
     }
-    const nth = nearest(times, this.#at);
-    const at = x(times[nth]);
+    const index = nearest(times, this.#at);
+    const at = x(times[index]);
     for (const [name, value] of Object.entries({ x1: at, x2: at, y1: frame.top, y2: frame.bottom, visibility: "visible" })) {
       set(this.#parts.cursor, name, value);
     }
-    say(this.#parts.time, clock(times[nth]));
+    setText(this.#parts.time, clock(times[index]));
     for (const [field, element] of this.#parts.values) {
-      const value = this.#data[field][nth];
-      say(element, Number.isNaN(value) ? "–" : this.#tell(value));
+      const value = this.#data[field][index];
+      setText(element, Number.isNaN(value) ? "–" : this.#format(value));
     }
     this.#tip.hidden = false;
-    const room = this.#size.width - this.#tip.offsetWidth;
-    const beside = at + 12 > room ? at - this.#tip.offsetWidth - 12 : at + 12;
-    this.#tip.style.left = `${Math.max(0, Math.min(room, beside))}px`;
+    const max = this.#size.width - this.#tip.offsetWidth;
+    const left = at + 12 > max ? at - this.#tip.offsetWidth - 12 : at + 12;
+    this.#tip.style.left = `${Math.max(0, Math.min(max, left))}px`;
   }
 }
 
-/** The diagonal strokes of the band of the banned, for eyes that cannot tell its colour; once for all plots. */
-export function hatching() {
+function agoText(seconds) {
+  if (seconds === 0) return t("chart.now");
+  return seconds % 60 === 0 ? t("chart.minutes", { n: seconds / 60 }) : t("chart.seconds", { n: seconds });
+}
+
+/** Hatch pattern of the banned band, shared by all charts. */
+export function hatchPattern() {
   const pattern = s(
     "pattern",
     { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
@@ -234,40 +252,40 @@ export function hatching() {
   return s("svg", { class: "defs", width: 0, height: 0, "aria-hidden": "true" }, s("defs", {}, pattern));
 }
 
-/** The upper edges of bands that lie on each other. */
+/** Upper edges of the stacked bands. */
 function stacked(data, fields) {
   const levels = [];
   for (const field of fields) {
     const below = levels.at(-1);
-    levels.push(data[field].map((value, nth) => value + (below === undefined ? 0 : below[nth])));
+    levels.push(data[field].map((value, index) => value + (below === undefined ? 0 : below[index])));
   }
   return levels;
 }
 
-/** The levels where there is anything of a kind, and one moment to each side: nothing needs no line. */
-function whereAny(values, levels) {
-  return levels.map((level, nth) => (values[nth] > 0 || values[nth - 1] > 0 || values[nth + 1] > 0 ? level : NaN));
+/** Levels where the value is not zero, and one point to each side; no line is drawn elsewhere. */
+function nonZero(values, levels) {
+  return levels.map((level, index) => (values[index] > 0 || values[index - 1] > 0 || values[index + 1] > 0 ? level : NaN));
 }
 
-/** Runs of moments whose values are known. */
+/** Ranges of consecutive known values. */
 function* runs(values) {
   let start = -1;
-  for (let nth = 0; nth <= values.length; nth += 1) {
-    const known = nth < values.length && !Number.isNaN(values[nth]);
-    if (known && start < 0) start = nth;
+  for (let index = 0; index <= values.length; index += 1) {
+    const known = index < values.length && !Number.isNaN(values[index]);
+    if (known && start < 0) start = index;
     if (!known && start >= 0) {
-      yield [start, nth];
+      yield [start, index];
       start = -1;
     }
   }
 }
 
-const place = (x, y) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+const point = (x, y) => `${x.toFixed(1)} ${y.toFixed(1)}`;
 
 function line(times, values, x, y) {
   let path = "";
   for (const [start, end] of runs(values)) {
-    for (let nth = start; nth < end; nth += 1) path += `${nth === start ? "M" : "L"}${place(x(times[nth]), y(values[nth]))}`;
+    for (let index = start; index < end; index += 1) path += `${index === start ? "M" : "L"}${point(x(times[index]), y(values[index]))}`;
   }
   return path;
 }
@@ -275,8 +293,8 @@ function line(times, values, x, y) {
 function area(times, upper, lower, x, y) {
   let path = "";
   for (const [start, end] of runs(upper)) {
-    for (let nth = start; nth < end; nth += 1) path += `${nth === start ? "M" : "L"}${place(x(times[nth]), y(upper[nth]))}`;
-    for (let nth = end - 1; nth >= start; nth -= 1) path += `L${place(x(times[nth]), y(lower === null ? 0 : lower[nth]))}`;
+    for (let index = start; index < end; index += 1) path += `${index === start ? "M" : "L"}${point(x(times[index]), y(upper[index]))}`;
+    for (let index = end - 1; index >= start; index -= 1) path += `L${point(x(times[index]), y(lower === null ? 0 : lower[index]))}`;
     path += "Z";
   }
   return path;
@@ -284,6 +302,6 @@ function area(times, upper, lower, x, y) {
 
 function nearest(times, at) {
   let best = 0;
-  for (let nth = 1; nth < times.length; nth += 1) if (Math.abs(times[nth] - at) < Math.abs(times[best] - at)) best = nth;
+  for (let index = 1; index < times.length; index += 1) if (Math.abs(times[index] - at) < Math.abs(times[best] - at)) best = index;
   return best;
 }

@@ -1,14 +1,14 @@
-// Making elements. Texts only ever become text nodes, so nothing that came over the wire is read as HTML:
-// there is no way in here to hand over markup, a handler as text, a style or an address with a scheme.
+// Creates DOM elements. Strings always become text nodes and are never parsed as HTML. Markup, handlers as text,
+// inline styles and URLs with a scheme are rejected.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: `h("button", { class: "primary", on: { click } }, "Save")`. Children: nodes, texts, lists, null. */
+/** Creates an element: `h("button", { class: "primary", on: { click } }, "Save")`. Children: nodes, strings, arrays, null. */
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** The same for drawings. */
+/** Creates an SVG element. */
 export function s(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -25,11 +25,11 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Sets an attribute; `null`, `undefined` and `false` take it away, `true` is the empty text. */
+/** Sets an attribute; `null`, `undefined` and `false` remove it, `true` sets an empty value. */
 export function set(element, name, value) {
-  if (/^(on|style$|srcdoc$)/i.test(name)) throw new Error(`not an attribute to be set: ${name}`);
+  if (/^(on|style$|srcdoc$)/i.test(name)) throw new Error(`forbidden attribute: ${name}`);
   if (/^(href|src|action)$/i.test(name) && /^\s*([a-z][a-z0-9+.-]*:|\/\/)/i.test(value)) {
-    throw new Error(`not an address of this page: ${value}`);
+    throw new Error(`forbidden URL: ${value}`);
   }
   if (value === null || value === undefined || value === false) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
@@ -47,23 +47,23 @@ function add(element, children) {
   }
 }
 
-/** Puts these children in place of the present ones. */
-export function put(element, ...children) {
+/** Replaces all children. */
+export function replaceChildren(element, ...children) {
   element.replaceChildren();
   add(element, children);
   return element;
 }
 
-/** Changes a text, and leaves the page alone if it is the same. */
-export function say(element, text) {
+/** Sets the text of an element, without touching the DOM if it is unchanged. */
+export function setText(element, text) {
   const next = String(text);
   if (element.textContent !== next) element.textContent = next;
 }
 
-let ids = 0;
+let lastId = 0;
 
-/** A name for an element that no other has. */
-export function fresh(prefix) {
-  ids += 1;
-  return `${prefix}-${ids}`;
+/** Returns a unique element id. */
+export function uniqueId(prefix) {
+  lastId += 1;
+  return `${prefix}-${lastId}`;
 }

@@ -1,4 +1,4 @@
-// Numbers, times and sizes for people. A narrow space that does not break stands between number and unit.
+// Formats numbers, times and sizes. Number and unit are separated by a narrow no-break space.
 
 import { locale, t } from "./i18n/index.js";
 
@@ -11,35 +11,35 @@ function intl(kind, options) {
   return formats.get(name);
 }
 
-/** A count, exact: 12,345. */
+/** Exact count: 12,345. */
 export function count(value) {
   return value === null || value === undefined ? "–" : intl("NumberFormat", { maximumFractionDigits: 0 }).format(value);
 }
 
-/** A count where room is short: 12.3K. */
-export function brief(value) {
+/** Compact count: 12.3K. */
+export function compact(value) {
   if (Math.abs(value) < 10_000) return count(value);
   return intl("NumberFormat", { notation: "compact", maximumFractionDigits: 1 }).format(value);
 }
 
-/** A number with as many digits as tell something: 0.4, 12.5, 1,234. */
+/** Number with significant digits only: 0.4, 12.5, 1,234. */
 export function number(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 10_000) return brief(value);
+  if (size >= 10_000) return compact(value);
   return intl("NumberFormat", { maximumFractionDigits: size >= 100 ? 0 : size >= 1 ? 1 : 2 }).format(value);
 }
 
-/** So many a second. */
+/** Rate per second. */
 export function rate(value) {
   return `${number(value)}${NARROW}${t("unit.per_second")}`;
 }
 
-/** A share of one: 42 %. */
+/** Share as a percentage: 42 %. */
 export function share(value) {
   if (!Number.isFinite(value)) return "–";
   const digits = value > 0 && value < 0.01 ? 2 : value < 0.1 ? 1 : 0;
-  // Not all is never rounded up to all, and something never down to nothing.
+  // Never rounds up to 100 % or down to 0 %.
   const shown = value < 1 && value >= 0.995 ? 0.99 : value;
   if (shown > 0 && shown < 0.0001) return `<${NARROW}${share(0.0001)}`;
   return intl("NumberFormat", { style: "percent", maximumFractionDigits: digits }).format(shown);
@@ -59,8 +59,8 @@ export function bytes(value) {
 
 export const byteRate = (value) => `${bytes(value)}${t("unit.per_second")}`;
 
-/** A span of time, two units at most: 120 ms, 3.2 s, 4 min 12 s, 2 d 3 h. */
-export function span(seconds) {
+/** Duration with at most two units: 120 ms, 3.2 s, 4 min 12 s, 2 d 3 h. */
+export function duration(seconds) {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
   const unit = (value, name) => `${value}${NARROW}${t(`unit.${name}`)}`;
   if (seconds <= 0) return unit(0, "s");
@@ -79,7 +79,7 @@ export function span(seconds) {
   return rest === 0 ? first : `${first} ${unit(rest, smallName)}`;
 }
 
-/** How long ago: 3 minutes ago. */
+/** Relative time: 3 minutes ago. */
 export function ago(when) {
   const seconds = (new Date(when).getTime() - Date.now()) / 1000;
   const format = intl("RelativeTimeFormat", { numeric: "auto" });
@@ -90,12 +90,12 @@ export function ago(when) {
   return format.format(Math.round(seconds / 86_400), "day");
 }
 
-/** A moment, with its date. */
-export function moment(when) {
+/** Date and time. */
+export function dateTime(when) {
   return intl("DateTimeFormat", { dateStyle: "medium", timeStyle: "medium" }).format(new Date(when));
 }
 
-/** A moment of today. */
+/** Time of day. */
 export function clock(when) {
   return intl("DateTimeFormat", { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }).format(
     new Date(when),

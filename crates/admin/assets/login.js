@@ -1,57 +1,58 @@
-// Asks for the token when the API wants one. It is kept for this tab only.
+// Login dialog for the token, which is stored for this tab only.
 
 import { api } from "./api.js";
 import { button, field, form, input } from "./actions.js";
-import { h, put } from "./dom.js";
+import { h, replaceChildren } from "./dom.js";
 import { t } from "./i18n/index.js";
+import { errorText } from "./problems.js";
 import { token } from "./settings.js";
 
 const dialog = h("dialog", { class: "login", "aria-labelledby": "login-title" });
-// Without a token there is nothing to see: it cannot be closed by a key.
+// Without a token there is nothing to show, so the dialog cannot be closed.
 dialog.addEventListener("cancel", (event) => event.preventDefault());
 
-/** Leaves: the token is forgotten, and the page with all that it knew. */
-export function forgetToken() {
+/** Logs out: removes the token and reloads the page. */
+export function logout() {
   token.set(null);
   location.reload();
 }
 
-export const isAsking = () => dialog.open;
+export const isLoginOpen = () => dialog.open;
 
-/** Asks, unless it is asking already; `then` is called with a token that holds. */
-export function askForToken(then) {
+/** Opens the dialog unless it is open; calls `onLogin` once a token is accepted. */
+export function openLogin(onLogin) {
   if (dialog.open) return;
-  const wrong = token.get() !== null;
+  const rejected = token.get() !== null;
   token.set(null);
   const secret = input({ type: "password", name: "token", required: true, autofocus: true });
-  const said = h("p", { class: "trouble", role: "alert", hidden: !wrong }, t("login.wrong"));
+  const message = h("p", { class: "error-text", role: "alert", hidden: !rejected }, t("login.wrong"));
   const enter = button(
     t("login.enter"),
     async () => {
-      const given = secret.value.trim();
-      if (given === "") {
+      const value = secret.value.trim();
+      if (value === "") {
         secret.focus();
         return;
       }
-      said.hidden = true;
-      token.set(given);
+      message.hidden = true;
+      token.set(value);
       try {
         await api.status();
       } catch (error) {
         token.set(null);
-        said.hidden = false;
-        said.textContent = error.status === 401 ? t("login.wrong") : error.message;
+        message.hidden = false;
+        message.textContent = error.status === 401 ? t("login.wrong") : errorText(error);
         secret.select();
         return;
       }
       dialog.close();
-      then();
+      onLogin();
     },
     { kind: "primary", submit: true },
   );
-  put(
+  replaceChildren(
     dialog,
-    form(enter, { name: "login" }, h("h2", { id: "login-title" }, t("login.title")), h("p", { class: "lead" }, t("login.lead")), field(t("login.token"), secret, t("login.kept")), said, enter),
+    form(enter, { name: "login" }, h("h2", { id: "login-title" }, t("login.title")), h("p", { class: "lead" }, t("login.lead")), field(t("login.token"), secret, t("login.stored")), message, enter),
   );
   if (!dialog.isConnected) document.body.append(dialog);
   dialog.showModal();

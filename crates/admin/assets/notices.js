@@ -1,6 +1,6 @@
-// Short news at the foot of the page: what was done goes away by itself, what went wrong stays until it is read.
+// Notices at the bottom of the page: confirmations disappear, errors stay until they are closed.
 
-import { Problem } from "./api.js";
+import { errorDetail, errorTitle } from "./problems.js";
 import { t } from "./i18n/index.js";
 import { h } from "./dom.js";
 
@@ -22,17 +22,11 @@ function show(kind, title, detail) {
   if (kind === "done") setTimeout(() => notice.remove(), 6000);
 }
 
-/** It worked. */
-export const done = (text) => show("done", text, null);
+/** Confirms an action. */
+export const notifyDone = (text) => show("done", text, null);
 
-/** It did not. */
-export const failed = (error) => show("error", headline(error), error instanceof Problem && error.status === 0 ? null : error.message);
+/** Shows an error. */
+export const notifyError = (error) => show("error", errorTitle(error), errorDetail(error));
 
-/** It cannot. */
-export const cannot = (text) => show("error", t("not_allowed"), text);
-
-function headline(error) {
-  if (!(error instanceof Problem)) return t("failed");
-  if (error.status === 0) return t("unreachable");
-  return error.title && error.title !== error.message ? error.title : t("failed");
-}
+/** Shows the reason for which an action is not allowed. */
+export const notifyDenied = (text) => show("error", t("not_allowed"), text);

@@ -1,14 +1,14 @@
-// From counters that only grow to rates, for the last five minutes.
+// Converts counters to rates for the last five minutes.
 //
-// Each rule has a ring of as many slots as there are ticks kept, all turning together, so that memory is
-// taken once for each rule and never grows while the page is left open.
+// Each rule has a ring buffer; all of them share one position. Memory is allocated once per rule and does not grow
+// while the page stays open.
 
-/** How far back the page remembers. */
-export const KEPT_MS = 300_000;
+/** Time range that is kept. */
+const RANGE_MS = 300_000;
 const SLOTS = 320;
 
-/** What is kept, and the counter of a tick it comes from. */
-const COUNTERS = { passed: "admitted", limited: "refused", banned: "banned", queued: "waited", bytes: "bytes" };
+/** Recorded fields and their counters in a tick. */
+const COUNTERS = { admitted: "admitted", refused: "refused", banned: "banned", queued: "waited", bytes: "bytes" };
 export const FIELDS = Object.keys(COUNTERS);
 
 const rings = () => Object.fromEntries(FIELDS.map((field) => [field, new Float32Array(SLOTS).fill(NaN)]));
@@ -16,30 +16,32 @@ const rings = () => Object.fromEntries(FIELDS.map((field) => [field, new Float32
 export class Series {
   #times = new Float64Array(SLOTS).fill(NaN);
   #next = 0;
-  #last = null; // time and counters of the last tick
+  /** Time and counters of the last tick. */
+  #last = null;
   #rules = new Map();
   #total = rings();
 
-  /** Takes a tick in. `counted(name)`: whether the rule belongs to the total; one in shadow mode does not. */
-  take(tick, counted) {
+  /** Adds a tick. `isCounted(name)`: true if the rule is part of the total; shadow rules are not. */
+  add(tick, isCounted) {
     const last = this.#last;
     const counters = new Map(tick.rules.map((rule) => [rule.name, rule]));
     this.#last = { at: tick.at_ms, counters };
     if (last === null || tick.at_ms <= last.at) return;
     const seconds = (tick.at_ms - last.at) / 1000;
-    if (seconds > 3) this.#turn(last.at + 1, () => {}); // a hole in the plot, not a line across it
-    this.#turn(tick.at_ms, (slot) => {
+    // A missing interval is a gap in the chart, not a line across it.
+    if (seconds > 3) this.#advance(last.at + 1, () => {});
+    this.#advance(tick.at_ms, (slot) => {
       FIELDS.forEach((field) => (this.#total[field][slot] = 0));
       for (const [name, now] of counters) {
-        const before = last.counters.get(name);
-        const kept = this.#ring(name);
+        const previous = last.counters.get(name);
+        const ring = this.#ring(name);
         for (const field of FIELDS) {
           const counter = now[COUNTERS[field]] ?? 0;
-          const then = before?.[COUNTERS[field]] ?? 0;
-          // A counter that has fallen began anew: all of it has come since.
-          const rate = (counter >= then ? counter - then : counter) / seconds;
-          kept[field][slot] = before === undefined ? NaN : rate;
-          if (before !== undefined && counted(name)) this.#total[field][slot] += rate;
+          const before = previous?.[COUNTERS[field]] ?? 0;
+          // A counter that has decreased was reset.
+          const rate = (counter >= before ? counter - before : counter) / seconds;
+          ring[field][slot] = previous === undefined ? NaN : rate;
+          if (previous !== undefined && isCounted(name)) this.#total[field][slot] += rate;
         }
       }
     });
@@ -54,7 +56,7 @@ export class Series {
     return ring;
   }
 
-  #turn(at, write) {
+  #advance(at, write) {
     const slot = this.#next % SLOTS;
     this.#next += 1;
     this.#times[slot] = at;
@@ -62,38 +64,29 @@ export class Series {
     write(slot);
   }
 
-  /** The rates of a rule, or of all together with `null`: oldest first, none older than five minutes. */
+  /** Rates of a rule, or of all rules with `null`: oldest first, at most five minutes old. */
   of(name) {
     const ring = name === null ? this.#total : this.#rules.get(name);
-    const kept = { times: [], ...Object.fromEntries(FIELDS.map((field) => [field, []])) };
+    const result = { times: [], ...Object.fromEntries(FIELDS.map((field) => [field, []])) };
     const now = this.#last?.at ?? 0;
-    for (let nth = Math.max(0, this.#next - SLOTS); nth < this.#next; nth += 1) {
-      const slot = nth % SLOTS;
-      if (this.#times[slot] < now - KEPT_MS) continue;
-      kept.times.push(this.#times[slot]);
-      for (const field of FIELDS) kept[field].push(ring === undefined ? NaN : ring[field][slot]);
+    for (let index = Math.max(0, this.#next - SLOTS); index < this.#next; index += 1) {
+      const slot = index % SLOTS;
+      if (this.#times[slot] < now - RANGE_MS) continue;
+      result.times.push(this.#times[slot]);
+      for (const field of FIELDS) result[field].push(ring === undefined ? NaN : ring[field][slot]);
     }
-    return kept;
+    return result;
   }
 
-  /** The rates of the last tick; all 0 if there are none yet. */
-  now(name) {
-    return this.#fold(name, 1);
-  }
-
-  /** The mean rates of the last `ticks` ticks. */
+  /** Mean rates of the last `ticks` ticks; 0 if there are none yet. */
   recent(name, ticks) {
-    return this.#fold(name, ticks);
-  }
-
-  #fold(name, ticks) {
     const ring = name === null ? this.#total : this.#rules.get(name);
     const mean = {};
     for (const field of FIELDS) {
       let sum = 0;
       let count = 0;
-      for (let nth = this.#next - 1; nth >= Math.max(0, this.#next - ticks); nth -= 1) {
-        const value = ring?.[field][nth % SLOTS];
+      for (let index = this.#next - 1; index >= Math.max(0, this.#next - ticks); index -= 1) {
+        const value = ring?.[field][index % SLOTS];
         if (!Number.isNaN(value) && value !== undefined) {
           sum += value;
           count += 1;

@@ -1,5 +1,4 @@
-// What the person at this browser has chosen. The language and the theme outlive the visit; the token
-// does not outlive the tab.
+// User settings. Language and theme are stored in the browser; the token is stored for the tab only.
 
 const memory = new Map();
 
@@ -17,7 +16,7 @@ function write(storage, name, value) {
     if (value === null) window[storage].removeItem(name);
     else window[storage].setItem(name, value);
   } catch {
-    // Storage is forbidden: it is remembered until the page is closed.
+    // Storage is disabled: the value is kept until the page is closed.
   }
 }
 
@@ -30,7 +29,7 @@ export const language = {
 };
 
 export const theme = {
-  /** `light`, `dark`, or `auto`: as the system has it. */
+  /** `light`, `dark`, or `auto` for the system preference. */
   get: () => document.documentElement.dataset.theme ?? "auto",
   set(value) {
     write("localStorage", "sluicegate.theme", value === "auto" ? null : value);

@@ -1,12 +1,12 @@
-// Colours for YAML: enough to find one's way, line by line. The pieces of a line together are always the line.
+// Line-based syntax highlighting of YAML. The tokens of a line joined together are always the line.
 
-/** A line in pieces `[kind, text]`; kinds: comment, name, text, mark, or the empty one. */
-export function pieces(line) {
-  const found = [];
+/** Tokens `[kind, text]` of a line; kinds: comment, name, text, mark, or empty. */
+export function tokenize(line) {
+  const tokens = [];
   const rest = line;
   let at = 0;
   const take = (kind, length) => {
-    if (length > 0) found.push([kind, rest.slice(at, at + length)]);
+    if (length > 0) tokens.push([kind, rest.slice(at, at + length)]);
     at += length;
   };
   take("", /^\s*/.exec(rest)[0].length);
@@ -16,7 +16,7 @@ export function pieces(line) {
   }
   let plain = "";
   const flush = () => {
-    if (plain !== "") found.push(["", plain]);
+    if (plain !== "") tokens.push(["", plain]);
     plain = "";
   };
   while (at < rest.length) {
@@ -42,5 +42,5 @@ export function pieces(line) {
     }
   }
   flush();
-  return found;
+  return tokens;
 }

@@ -1,4 +1,4 @@
-//! The admin listener from its settings to its end.
+//! The admin listener, from its settings to its shutdown.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,265 +14,268 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use parking_lot::Mutex;
 use sluicegate_config::settings;
-use sluicegate_door::{Connection, DoorError, Doorway, Entered, FrontDoor, Host, Refusal};
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http::identity::TrustedProxies;
-use sluicegate_listen::{
-    CertificateError, Entrance, EntranceError, Guests, Idle, ListenError, Process, Report, Socket, Stop, Tell, Threads,
-    reload_certificates, serve_until, spread, watch_certificates,
+use sluicegate_http_adapter::identity::TrustedProxies;
+use sluicegate_listener::{
+    AcceptedIo, Connection, ConnectionLimits, ConnectionServer, LimitedListener, ListenerError, RejectMode,
+};
+use sluicegate_net::{
+    Acceptor, AcceptorError, CertificateError, ConnectionTasks, DrainReport, IdleStrategy, ListenError, OperatorLog,
+    Process, Shutdown, Socket, WorkerThreads, assign_sockets, reload_certificates, serve_until, watch_certificates,
 };
 use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::http::{Api, Body};
-use crate::metrics::otlp::{OtlpError, Push};
-use crate::sources::Sources;
+use crate::metrics::otlp::{OtlpError, OtlpExporter};
+use crate::providers::Providers;
 use crate::tokens::{Tokens, TokensError};
 
-/// How many connections are served at once. Operators are few; a browser has six.
-const CONNECTIONS: usize = 256;
+/// Maximum number of connections. Operators are few; a browser uses six.
+const MAX_CONNECTIONS: usize = 256;
 
-/// How many wait for a place.
-const QUEUE: usize = 64;
+/// Maximum number of queued connections.
+const MAX_QUEUED_CONNECTIONS: usize = 64;
 
-/// How long a client may take to read on.
-const SEND: Duration = Duration::from_secs(10);
+/// Maximum time a client may pause reading.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long idle connections are kept when the listener stops, for calls that are on their way.
-const PARTING: Duration = Duration::from_millis(200);
+/// Time idle connections stay open on shutdown, for calls on their way.
+const DRAIN_GRACE: Duration = Duration::from_millis(200);
 
-/// How long calls under way may take when the listener stops.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum time for calls in flight on shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often is looked whether something's time is up, or the tokens have changed.
-const ROUND: Duration = Duration::from_secs(1);
+/// Interval of housekeeping: expiry and token file checks.
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After how many rounds the tokens are read again.
-const TOKENS_EVERY: u32 = 5;
+/// Number of housekeeping rounds between checks of the token file.
+const TOKEN_CHECK_ROUNDS: u32 = 5;
 
-/// Why there is no admin listener.
+/// Error opening the admin listener.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Tokens that cannot be used.
-    #[error("admin.token: {0}")]
+    /// The token file is invalid.
+    #[error("admin.token_file: {0}")]
     Tokens(#[from] TokensError),
-    /// A collector that cannot be pushed to.
+    /// The OTLP collector is invalid.
     #[error(transparent)]
     Otlp(#[from] OtlpError),
-    /// Bounds that make no sense.
+    /// The connection limits are invalid.
     #[error(transparent)]
-    Door(#[from] DoorError),
-    /// An address that cannot be listened at.
+    Limits(#[from] ListenerError),
+    /// The address cannot be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// A way in that cannot be.
+    /// The TLS acceptor cannot be created.
     #[error(transparent)]
-    Entrance(#[from] EntranceError),
-    /// A thread that cannot be had.
+    Acceptor(#[from] AcceptorError),
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// An admin listener that is open, and does not serve yet.
+/// An admin listener that is open and does not serve yet.
 pub struct Admin {
-    desk: Arc<Desk>,
-    doorway: Doorway,
+    service: Arc<AdminService>,
+    limits: ConnectionLimits,
     sockets: Vec<Socket>,
 }
 
-/// What calls are answered with.
-struct Desk {
+/// Shared state of all admin calls.
+struct AdminService {
     api: Api,
-    entrance: Arc<Entrance>,
-    /// The file of tokens.
-    tokens: Option<PathBuf>,
-    push: Option<Push>,
+    acceptor: Arc<Acceptor>,
+    /// Path of the token file.
+    token_file: Option<PathBuf>,
+    exporter: Option<OtlpExporter>,
     clock: ClockHandle,
 }
 
 impl Admin {
-    /// Opens a listener as the settings say: its socket is open, and everything that can be wrong is found.
-    /// `base` is the folder that files are looked up from.
+    /// Opens a listener with these settings: binds the socket and reports all configuration errors. File names
+    /// are relative to `base`.
     pub fn open(
         settings: &settings::Admin,
-        sources: Sources,
+        providers: Providers,
         base: &Path,
         process: &mut Process,
     ) -> Result<Self, OpenError> {
-        let clock = sources.sluice.clock().clone();
-        let doorway = FrontDoor::builder()
-            .max_connections(CONNECTIONS)
-            .queue(QUEUE)
-            .refusal(Refusal::Close)
-            .send_deadline(SEND)
-            .parting(PARTING)
-            .tunnels(false)
+        let clock = providers.sluice.clock().clone();
+        let limits = LimitedListener::builder()
+            .max_connections(MAX_CONNECTIONS)
+            .queue(MAX_QUEUED_CONNECTIONS)
+            .reject_mode(RejectMode::Close)
+            .write_timeout(WRITE_TIMEOUT)
+            .drain_grace(DRAIN_GRACE)
+            .allow_upgrades(false)
             .clock(clock.clone())
-            .doorway()?;
-        let file = settings.token.as_ref().map(|file| base.join(file));
-        let tokens = file.as_deref().map(Tokens::read).transpose()?;
-        let push = settings.otlp.as_ref().map(Push::new).transpose()?;
+            .build_limits()?;
+        let token_file = settings.token_file.as_ref().map(|file| base.join(file));
+        let tokens = token_file.as_deref().map(Tokens::read).transpose()?;
+        let exporter = settings.otlp.as_ref().map(OtlpExporter::new).transpose()?;
         let listener =
             settings::Listener { address: settings.listen, tls: settings.tls.clone(), proxy_protocol: false };
-        let entrance = Arc::new(Entrance::new(&listener, &TrustedProxies::none(), base)?);
+        let acceptor = Arc::new(Acceptor::new(&listener, &TrustedProxies::none(), base)?);
         let sockets = process.listen(&[settings.listen], NonZeroUsize::MIN)?.into_iter().flatten().collect();
-        let desk = Desk { api: Api::new(sources, tokens), entrance, tokens: file, push, clock };
-        Ok(Self { desk: Arc::new(desk), doorway, sockets })
+        let service = AdminService { api: Api::new(providers, tokens), acceptor, token_file, exporter, clock };
+        Ok(Self { service: Arc::new(service), limits, sockets })
     }
 
-    /// Serves, on a thread of its own. `tell` hears what an operator should know, a line at a time.
-    pub fn start(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, OpenError> {
-        self.start_telling(Arc::new(tell))
+    /// Serves on its own thread. `notify` receives messages for the operator, one line at a time.
+    pub fn start(self, notify: impl Fn(&str) + Send + Sync + 'static) -> Result<AdminHandle, OpenError> {
+        self.start_with_notifier(Arc::new(notify))
     }
 
-    fn start_telling(self, tell: Tell) -> Result<Running, OpenError> {
-        let Self { desk, doorway, sockets } = self;
+    fn start_with_notifier(self, notify: OperatorLog) -> Result<AdminHandle, OpenError> {
+        let Self { service, limits, sockets } = self;
         let address = sockets.first().and_then(Socket::address);
-        if let Some(remark) = desk.tokens.as_deref().and_then(Tokens::remark) {
-            tell(&remark);
+        if let Some(warning) = service.token_file.as_deref().and_then(Tokens::permission_warning) {
+            notify(&warning);
         }
-        let (of_desk, of_teller) = (Arc::clone(&desk), Arc::clone(&tell));
-        let beginning = Arc::new(Mutex::new(Some(tell)));
-        let work = move |_, doors: Vec<(FrontDoor, ())>, stopped| {
-            let (desk, tell) = (Arc::clone(&desk), beginning.lock().take());
+        let (handle_service, handle_notify) = (Arc::clone(&service), Arc::clone(&notify));
+        let first_thread_notify = Arc::new(Mutex::new(Some(notify)));
+        let work = move |_, listeners: Vec<(LimitedListener, ())>, stopped| {
+            let (service, notify) = (Arc::clone(&service), first_thread_notify.lock().take());
             async move {
-                if let Some(tell) = tell {
-                    desk.look_after(&tell);
+                if let Some(notify) = notify {
+                    service.spawn_background_tasks(&notify);
                 }
-                let guests = Guests::default();
-                let (of_guests, clock) = (guests.clone(), desk.clock.clone());
-                let let_in = move |connection, &(): &(), host: &_, closed: &_| {
-                    desk.serve(connection, host, closed, &of_guests);
+                let tasks = ConnectionTasks::default();
+                let (connection_tasks, clock) = (tasks.clone(), service.clock.clone());
+                let accept = move |connection, &(): &(), server: &_, closed: &_| {
+                    service.serve(connection, server, closed, &connection_tasks);
                 };
-                serve_until(doors, &guests, stopped, (PATIENCE, &clock), let_in).await
+                serve_until(listeners, &tasks, stopped, (SHUTDOWN_TIMEOUT, &clock), accept).await
             }
         };
-        let shares = spread(vec![(sockets, ())], NonZeroUsize::MIN);
-        let threads = Threads::start("admin", shares, &doorway, Idle::Sleeps, work).map_err(OpenError::Thread)?;
-        Ok(Running { desk: of_desk, tell: of_teller, address, threads })
+        let shares = assign_sockets(vec![(sockets, ())], NonZeroUsize::MIN);
+        let threads =
+            WorkerThreads::start("admin", shares, &limits, IdleStrategy::Block, work).map_err(OpenError::Thread)?;
+        Ok(AdminHandle { service: handle_service, notify: handle_notify, address, threads })
     }
 }
 
-impl Desk {
-    /// Does what is not done for any one call, beside the serving.
-    fn look_after(self: &Arc<Self>, tell: &Tell) {
-        watch_certificates(&[Arc::clone(&self.entrance)], &self.clock, tell);
-        let desk = Arc::clone(self);
-        tokio::spawn(async move { desk.api.tell().await });
-        let (desk, told) = (Arc::clone(self), Arc::clone(tell));
-        tokio::spawn(async move { desk.go_round(&told).await });
-        let (desk, tell) = (Arc::clone(self), Arc::clone(tell));
+impl AdminService {
+    /// Starts the background tasks: certificate renewal, event stream, housekeeping and metrics push.
+    fn spawn_background_tasks(self: &Arc<Self>, notify: &OperatorLog) {
+        watch_certificates(&[Arc::clone(&self.acceptor)], &self.clock, notify);
+        let service = Arc::clone(self);
+        tokio::spawn(async move { service.api.run_event_stream().await });
+        let (service, log) = (Arc::clone(self), Arc::clone(notify));
+        tokio::spawn(async move { service.run_housekeeping(&log).await });
+        let (service, log) = (Arc::clone(self), Arc::clone(notify));
         tokio::spawn(async move {
-            if let Some(push) = &desk.push {
-                push.run(desk.api.sources(), &*tell).await;
+            if let Some(exporter) = &service.exporter {
+                exporter.run(service.api.providers(), &*log).await;
             }
         });
     }
 
-    async fn go_round(&self, tell: &Tell) {
-        let mut watched = self.tokens.as_deref().map(Watched::new);
+    async fn run_housekeeping(&self, notify: &OperatorLog) {
+        let mut watched = self.token_file.as_deref().map(WatchedFile::new);
         for round in 1u32.. {
-            self.clock.sleep(ROUND).await;
+            self.clock.sleep(HOUSEKEEPING_INTERVAL).await;
             self.api.expire();
             if let Some(watched) = &mut watched
-                && round.is_multiple_of(TOKENS_EVERY)
+                && round.is_multiple_of(TOKEN_CHECK_ROUNDS)
                 && watched.has_changed()
             {
-                self.reread_tokens(tell);
+                self.reload_tokens(notify);
             }
         }
     }
 
-    /// Reads the tokens again. Those that are bad are told of, and stay as they were.
-    fn reread_tokens(&self, tell: &Tell) {
-        let Some(file) = &self.tokens else { return };
+    /// Reads the token file again. If it is invalid, the error is reported and the old tokens stay in force.
+    fn reload_tokens(&self, notify: &OperatorLog) {
+        let Some(file) = &self.token_file else { return };
         match Tokens::read(file) {
             Ok(tokens) => {
                 self.api.set_tokens(tokens);
-                tell("the tokens were read again");
+                notify("token file reloaded");
             }
-            Err(error) => tell(&format!("the tokens stay as they were: {error}")),
+            Err(error) => notify(&format!("token file not reloaded; the previous tokens stay valid: {error}")),
         }
     }
 
     fn serve(
         self: &Arc<Self>,
         connection: Connection,
-        host: &Arc<Host>,
+        server: &Arc<ConnectionServer>,
         closed: &watch::Receiver<()>,
-        guests: &Guests,
+        tasks: &ConnectionTasks,
     ) {
-        let (desk, entrance) = (Arc::clone(self), Arc::clone(&self.entrance));
-        let enter = |connection: Connection| async move {
+        let (service, acceptor) = (Arc::clone(self), Arc::clone(&self.acceptor));
+        let handshake = |connection: Connection| async move {
             let peer = connection.peer_addr();
-            // Whoever cannot get in is nobody's client: there is nothing to answer with.
-            let entered = entrance.enter(connection, peer).await.ok()?;
-            Some(Entered { io: entered.stream, client: entered.client, is_http2: entered.http2 })
+            // A failed handshake has no client to respond to.
+            let accepted = acceptor.accept(connection, peer).await.ok()?;
+            Some(AcceptedIo { io: accepted.stream, client: accepted.client, is_http2: accepted.http2 })
         };
-        let calls = move |entered: &Entered<_>| Calls { desk, peer: entered.client };
-        guests.spawn(Arc::clone(host).host(connection, enter, calls, closed.clone()));
+        let make_service = move |accepted: &AcceptedIo<_>| ConnectionService { service, peer: accepted.client };
+        tasks.spawn(Arc::clone(server).serve(connection, handshake, make_service, closed.clone()));
     }
 }
 
-/// The file of tokens as it was last seen.
-struct Watched<'f> {
+/// Contents of a watched file as of the last check.
+struct WatchedFile<'f> {
     file: &'f Path,
-    seen: Option<Vec<u8>>,
+    contents: Option<Vec<u8>>,
 }
 
-impl<'f> Watched<'f> {
+impl<'f> WatchedFile<'f> {
     fn new(file: &'f Path) -> Self {
-        Self { file, seen: std::fs::read(file).ok() }
+        Self { file, contents: std::fs::read(file).ok() }
     }
 
-    /// Whether there is something else in it than when it was last asked.
+    /// True if the contents have changed since the last check.
     fn has_changed(&mut self) -> bool {
         let now = std::fs::read(self.file).ok();
-        std::mem::replace(&mut self.seen, now) != self.seen
+        std::mem::replace(&mut self.contents, now) != self.contents
     }
 }
 
-/// Calls of one connection.
-struct Calls {
-    desk: Arc<Desk>,
+/// Service of one connection.
+struct ConnectionService {
+    service: Arc<AdminService>,
     peer: SocketAddr,
 }
 
-impl Service<Request<Incoming>> for Calls {
+impl Service<Request<Incoming>> for ConnectionService {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (desk, peer) = (Arc::clone(&self.desk), self.peer);
-        Box::pin(async move { Ok(desk.api.answer(request, peer).await) })
+        let (service, peer) = (Arc::clone(&self.service), self.peer);
+        Box::pin(async move { Ok(service.api.handle(request, peer).await) })
     }
 }
 
-/// An admin listener that serves.
-pub struct Running {
-    desk: Arc<Desk>,
-    tell: Tell,
+/// Handle of a serving admin listener.
+pub struct AdminHandle {
+    service: Arc<AdminService>,
+    notify: OperatorLog,
     address: Option<SocketAddr>,
-    threads: Threads,
+    threads: WorkerThreads,
 }
 
-impl Running {
-    /// Where it listens.
+impl AdminHandle {
+    /// Local address.
     pub const fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Reads certificate and tokens again. What is bad is told of, and stays as it was.
+    /// Reads certificate and tokens again. Invalid ones are reported, and the old ones stay in force.
     pub async fn reload_certificates(&self) -> Vec<CertificateError> {
-        self.desk.reread_tokens(&self.tell);
-        reload_certificates(&[Arc::clone(&self.desk.entrance)]).await
+        self.service.reload_tokens(&self.notify);
+        reload_certificates(&[Arc::clone(&self.service.acceptor)]).await
     }
 
-    /// Stops: nobody new is let in, what was asked is answered, and nothing more is told to those who listen.
-    pub fn stop(self, how: Stop) -> Report {
-        self.desk.api.drain();
-        self.threads.end(how)
+    /// Shuts down: no new connections are accepted, calls in flight are finished, and event streams end.
+    pub fn stop(self, how: Shutdown) -> DrainReport {
+        self.service.api.drain();
+        self.threads.join(how)
     }
 }

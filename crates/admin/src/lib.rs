@@ -1,30 +1,39 @@
-//! Operating Sluicegate: the people who carry the pager see what is refused, why and to whom, and change it
-//! without a restart.
+//! Admin API, dashboard, metrics and rule reload of Sluicegate.
 //!
-//! - [`keeper`]: the rules in force, where their text comes from, and how it is exchanged for another
-//! - [`Admin`]: a listener of its own with the admin API, the dashboard and the metrics
-//! - [`Sources`]: what it tells of: the rules, their keeper, and the services that go by them
+//! Operators see refused requests with their rule, reason and key, and change rules without a restart.
 //!
-//! A call's life in here: the way in (TLS, if that is spoken), the route, who may ask, the body, and then one thin
-//! handler that reads, asks the engine or the keeper, and renders. Whatever goes wrong on the way is a problem
-//! document (RFC 9457).
+//! - [`reload`]: rule reload, versions and editing
+//! - [`Admin`] (`admin`): the admin listener with API, dashboard and metrics
+//! - [`Providers`] (`providers`): the data sources of the admin listener
+//! - `http`: admin API over HTTP
+//! - `event_stream`: server-sent events with live counters
+//! - `metrics`: Prometheus and OpenMetrics text, and OTLP push
+//! - `runtime_lists`: allow and deny list entries added at runtime
+//! - `refusal_log`: periodic log of refusals
+//! - [`match_explain`]: reasons for which a rule does not match a request
+//! - `tokens`, `rfc3339`: token file, timestamps
+//!
+//! A call passes TLS if configured, then the route table, authorization and body decoding, and reaches one thin
+//! handler that calls the engine or the rule manager and encodes the response. Errors are problem documents
+//! (RFC 9457).
 
-mod added;
 mod admin;
+mod event_stream;
 mod http;
-pub mod keeper;
-mod live;
+pub mod match_explain;
 mod metrics;
-pub mod mismatch;
-mod moment;
-mod refusals;
-mod sources;
+mod providers;
+mod refusal_log;
+pub mod reload;
+mod rfc3339;
+mod runtime_lists;
 mod tokens;
 
-pub use admin::{Admin, OpenError, Running};
+pub use admin::{Admin, AdminHandle, OpenError};
 pub use metrics::otlp::OtlpError;
-pub use refusals::tell_refusals;
-pub use sources::{
-    ConnectionReading, GatewayReading, LimitReading, LogReading, ServerReading, Sources, UpstreamReading, store_name,
+pub use providers::{
+    AccessLogStats, ConnectionStats, GatewayStats, LimitStats, Providers, ServerStats, UpstreamStats,
+    store_display_name,
 };
+pub use refusal_log::log_refusals;
 pub use tokens::TokensError;

@@ -1,7 +1,7 @@
-//! Who may ask: the file of tokens.
+//! Token file of the admin API.
 //!
-//! A line is `TOKEN`, `NAME TOKEN` or `NAME TOKEN read`; blank lines and those that begin with `#` do not count. The
-//! name is who is noted as the author of changes; `read` may look, and change nothing.
+//! A line is `TOKEN`, `NAME TOKEN` or `NAME TOKEN read`; blank lines and lines that begin with `#` are ignored.
+//! The name is recorded as the author of changes; `read` allows reading only.
 
 use std::fmt;
 use std::fs;
@@ -12,32 +12,32 @@ use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-/// The shortest token, in characters: what is shorter can be guessed.
-const SHORTEST: usize = 16;
+/// Minimum length of a token in characters: shorter ones can be guessed.
+const MIN_TOKEN_CHARS: usize = 16;
 
-/// The longest token, in characters.
-const LONGEST: usize = 1_024;
+/// Maximum length of a token, in characters.
+const MAX_TOKEN_CHARS: usize = 1_024;
 
-/// The longest name, in characters.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a name, in characters.
+const MAX_NAME_CHARS: usize = 64;
 
-/// The largest file, in bytes.
-const LARGEST: u64 = 1 << 20;
+/// Maximum size of the file, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Who has a token without a name.
-const NAMELESS: &str = "admin";
+/// Name of a token without a name.
+const DEFAULT_NAME: &str = "admin";
 
-/// What somebody may do.
+/// Access level of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Look.
+    /// Read only.
     Read,
-    /// Look, and change.
+    /// Read and write.
     Write,
 }
 
 impl Access {
-    /// As answers have it.
+    /// Name as used in responses.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -46,37 +46,37 @@ impl Access {
     }
 }
 
-/// Why there are no tokens.
+/// Error in the token file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TokensError {
     /// The file cannot be read.
-    #[error("cannot read the tokens in {file}: {source}")]
+    #[error("cannot read the token file {file}: {source}")]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A line that makes no sense.
-    #[error("{file}:{line}: {fault}")]
-    Line {
+    /// A line is invalid.
+    #[error("{file}:{line}: {error}")]
+    InvalidLine {
         /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it, and the remedy. No token is in it.
-        fault: String,
+        /// The error and its remedy. Contains no token.
+        error: String,
     },
-    /// There is nothing in it.
-    #[error("{file} has no token in it: write one, such as of `openssl rand -hex 32`")]
+    /// The file contains no token.
+    #[error("{file} contains no token: add one, for example from `openssl rand -hex 32`")]
     Empty {
         /// The file.
         file: PathBuf,
     },
 }
 
-/// The tokens there are. They are never printed.
+/// The configured tokens. Never printed.
 #[derive(Clone)]
 pub(crate) struct Tokens(Vec<Token>);
 
@@ -89,36 +89,43 @@ struct Token {
 }
 
 impl Tokens {
-    /// Reads a file.
+    /// Reads a token file.
     pub(crate) fn read(file: &Path) -> Result<Self, TokensError> {
         let unreadable = |source| TokensError::Unreadable { file: file.to_owned(), source };
         let size = fs::metadata(file).map_err(unreadable)?.len();
-        if size > LARGEST {
-            return Err(unreadable(io::Error::other(format!("it has {size} bytes, which is no file of tokens"))));
+        if size > MAX_FILE_BYTES {
+            return Err(unreadable(io::Error::other(format!(
+                "the file has {size} bytes, more than the limit of {MAX_FILE_BYTES}"
+            ))));
         }
         Self::parse(file, &fs::read_to_string(file).map_err(unreadable)?)
     }
 
-    /// What an operator should know of a file that can be used all the same.
-    pub(crate) fn remark(file: &Path) -> Option<String> {
+    /// Warning about a usable file with unsafe permissions.
+    pub(crate) fn permission_warning(file: &Path) -> Option<String> {
         let others = fs::metadata(file).ok()?.permissions().mode() & 0o044;
-        let remark = || format!("{0} can be read by others on this machine: `chmod 600 {0}`", file.display());
-        (others != 0).then(remark)
+        let warning = || format!("{0} is readable by other users: run `chmod 600 {0}`", file.display());
+        (others != 0).then(warning)
     }
 
     fn parse(file: &Path, text: &str) -> Result<Self, TokensError> {
         let mut tokens: Vec<Token> = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let at = index + 1;
-            let fault = |fault: String| TokensError::Line { file: file.to_owned(), line: at, fault };
-            let Some(token) = Token::parse(line, at).map_err(fault)? else { continue };
+            let invalid = |error: String| TokensError::InvalidLine { file: file.to_owned(), line: at, error };
+            let Some(token) = Token::parse(line, at).map_err(invalid)? else { continue };
             for known in &tokens {
                 if known.name == token.name {
                     let (name, before) = (&known.name, known.line);
-                    return Err(fault(format!("'{name}' is in line {before} already: give each token its own name")));
+                    return Err(invalid(format!(
+                        "duplicate name '{name}', first used in line {before}: give each token its own name"
+                    )));
                 }
                 if known.secret == token.secret {
-                    return Err(fault(format!("the token is that of line {}: make another", known.line)));
+                    return Err(invalid(format!(
+                        "duplicate token, first used in line {}: generate another",
+                        known.line
+                    )));
                 }
             }
             tokens.push(token);
@@ -126,18 +133,18 @@ impl Tokens {
         if tokens.is_empty() { Err(TokensError::Empty { file: file.to_owned() }) } else { Ok(Self(tokens)) }
     }
 
-    /// Who shows this token, and what they may do. How long that takes tells neither which one it is nor where it
-    /// differs.
-    pub(crate) fn who(&self, shown: &[u8]) -> Option<(&str, Access)> {
+    /// Returns the name and access level of a token. Compares in constant time: the duration reveals neither
+    /// the matching token nor the position of a difference.
+    pub(crate) fn identify(&self, presented: &[u8]) -> Option<(&str, Access)> {
         self.0.iter().fold(None, |found, token| {
-            let is_it: bool = token.secret.ct_eq(shown).into();
+            let is_it: bool = token.secret.ct_eq(presented).into();
             if is_it { Some((token.name.as_str(), token.access)) } else { found }
         })
     }
 }
 
 impl Token {
-    /// Reads a line, if there is anything in it.
+    /// Parses a line; `None` if it is blank or a comment.
     fn parse(line: &str, at: usize) -> Result<Option<Self>, String> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -145,22 +152,22 @@ impl Token {
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let (name, secret, access) = match *words {
-            [secret] => (NAMELESS, secret, Access::Write),
-            [_, "read"] => return Err("the name or the token is missing: write NAME TOKEN read".to_owned()),
+            [secret] => (DEFAULT_NAME, secret, Access::Write),
+            [_, "read"] => return Err("missing name or token: use NAME TOKEN read".to_owned()),
             [name, secret] => (name, secret, Access::Write),
             [name, secret, "read"] => (name, secret, Access::Read),
-            [_, _, _] => return Err("after the token there may be `read`, and nothing else".to_owned()),
-            _ => return Err(format!("it has {} words: write TOKEN, NAME TOKEN or NAME TOKEN read", words.len())),
+            [_, _, _] => return Err("unexpected word after the token: only `read` is allowed".to_owned()),
+            _ => return Err(format!("{} words: use TOKEN, NAME TOKEN or NAME TOKEN read", words.len())),
         };
-        if name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return Err(format!("the name has more than {LONGEST_NAME} characters, or such as cannot be shown"));
+        if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+            return Err(format!("the name has more than {MAX_NAME_CHARS} characters or control characters"));
         }
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("the token has characters that cannot be sent: use letters, digits and ASCII signs".to_owned());
+            return Err("the token has invalid characters: use printable ASCII without spaces".to_owned());
         }
-        if !(SHORTEST..=LONGEST).contains(&secret.len()) {
+        if !(MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&secret.len()) {
             return Err(format!(
-                "the token has {} characters: give it {SHORTEST} to {LONGEST}, such as of `openssl rand -hex 32`",
+                "the token has {} characters: use {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS}, for example from `openssl rand -hex 32`",
                 secret.len()
             ));
         }
@@ -183,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_token_with_who_has_it_and_what_they_may() {
+    fn lines_give_token_name_and_access() {
         let text = "# ours\n\n0123456789abcdef\nalice  alice-alice-alice\r\nbob bob-bob-bob-bob-b read\n";
         let tokens = parse(text).unwrap();
-        for (shown, who) in [
+        for (token, caller) in [
             ("0123456789abcdef", Some(("admin", Access::Write))),
             ("alice-alice-alice", Some(("alice", Access::Write))),
             ("bob-bob-bob-bob-b", Some(("bob", Access::Read))),
@@ -196,29 +203,29 @@ mod tests {
             ("0123456789abcdef ", None),
             ("# ours", None),
         ] {
-            assert_eq!(tokens.who(shown.as_bytes()), who, "{shown}");
+            assert_eq!(tokens.identify(token.as_bytes()), caller, "{token}");
         }
         assert!(!format!("{tokens:?}").contains("alice-"));
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_with_its_line_and_never_with_the_token() {
-        let long = "x".repeat(LONGEST + 1);
-        for (text, fault) in [
-            ("short", "tokens:1: the token has 5 characters: give it 16 to 1024"),
+    fn errors_name_the_line_and_never_the_token() {
+        let long = "x".repeat(MAX_TOKEN_CHARS + 1);
+        for (text, error) in [
+            ("short", "tokens:1: the token has 5 characters: use 16 to 1024"),
             (long.as_str(), "tokens:1: the token has 1025 characters"),
-            ("\n\nalice read", "tokens:3: the name or the token is missing: write NAME TOKEN read"),
-            ("alice 0123456789abcdef write", "tokens:1: after the token there may be `read`"),
-            ("a b c d e", "tokens:1: it has 5 words"),
-            ("alice 0123456789abcd\u{e9}f", "tokens:1: the token has characters that cannot be sent"),
-            ("0123456789abcdef\nfedcba9876543210", "tokens:2: 'admin' is in line 1 already"),
-            ("a 0123456789abcdef\nb 0123456789abcdef", "tokens:2: the token is that of line 1"),
-            ("# nothing\n", "tokens has no token in it"),
-            ("", "tokens has no token in it"),
+            ("\n\nalice read", "tokens:3: missing name or token: use NAME TOKEN read"),
+            ("alice 0123456789abcdef write", "tokens:1: unexpected word after the token"),
+            ("a b c d e", "tokens:1: 5 words"),
+            ("alice 0123456789abcd\u{e9}f", "tokens:1: the token has invalid characters"),
+            ("0123456789abcdef\nfedcba9876543210", "tokens:2: duplicate name 'admin'"),
+            ("a 0123456789abcdef\nb 0123456789abcdef", "tokens:2: duplicate token, first used in line 1"),
+            ("# nothing\n", "tokens contains no token"),
+            ("", "tokens contains no token"),
         ] {
-            let told = parse(text).unwrap_err();
-            assert!(told.starts_with(fault), "{told}");
-            assert!(!told.contains("0123456789abcdef"), "{told}");
+            let message = parse(text).unwrap_err();
+            assert!(message.starts_with(error), "{message}");
+            assert!(!message.contains("0123456789abcdef"), "{message}");
         }
     }
 }

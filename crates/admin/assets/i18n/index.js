@@ -1,4 +1,4 @@
-// Texts in the language chosen. Both tables have the same names; a test holds them together.
+// Texts in the selected language. All tables have the same names; a test checks this.
 
 import { language } from "../settings.js";
 import { strings as en } from "./en.js";
@@ -6,13 +6,13 @@ import { strings as zh } from "./zh.js";
 
 export const tables = { en, zh };
 
-/** The text of this name; `{word}` in it stands for a parameter, and a function is given all of them. */
+/** Returns a text; `{name}` is replaced by a parameter, and a function gets all parameters. Unknown names are returned. */
 export function t(name, parameters = {}) {
   const text = tables[language.get()][name] ?? en[name];
   if (text === undefined) return name;
   if (typeof text === "function") return text(parameters);
-  return text.replace(/\{(\w+)\}/g, (all, word) => (word in parameters ? String(parameters[word]) : all));
+  return text.replace(/\{(\w+)\}/g, (match, word) => (word in parameters ? String(parameters[word]) : match));
 }
 
-/** The language for `Intl`. */
+/** Locale for `Intl`. */
 export const locale = () => (language.get() === "zh" ? "zh-CN" : "en-GB");

@@ -1,14 +1,17 @@
-// Who is shut out and who is let through whatever the rules say: bans, and the lists.
+// Bans, and the allow and deny lists.
 
 import { api } from "../api.js";
 import { button, field, form, input, select } from "../actions.js";
-import { count, span } from "../format.js";
-import { h, put, say } from "../dom.js";
+import { count, duration } from "../format.js";
+import { h, replaceChildren, setText } from "../dom.js";
 import { t } from "../i18n/index.js";
-import { done } from "../notices.js";
-import { ruleLink, whyLink } from "../keytext.js";
-import { badge, busyHands, code, section, table, trouble } from "../pieces.js";
-import { Lifetime, watch } from "../watch.js";
+import { notifyDone } from "../notices.js";
+import { explainLink, ruleLink } from "../key-parse.js";
+import { badge, code, errorMessage, section, table, trackInteraction } from "../components.js";
+import { Lifetime, state } from "../state.js";
+
+/** Maximum number of bans in the table. */
+const MAX_BANS = 500;
 
 export function show() {
   const life = new Lifetime();
@@ -22,75 +25,74 @@ export function show() {
 }
 
 class Bans {
-  #table = table([{ label: t("key") }, { label: t("rule") }, { label: t("bans.left"), number: true }, { label: "" }], t("bans.title"));
-  #trouble = h("div", {});
-  #heard = 0;
+  #table = table([{ label: t("key") }, { label: t("rule") }, { label: t("bans.remaining"), number: true }, { label: "" }], t("bans.title"));
+  #error = h("div", {});
+  #loadedAt = 0;
   #bans = [];
-  #held = busyHands(this.#table.element);
+  #isInUse = trackInteraction(this.#table.element);
   #count = h("span", { class: "count" });
   #rule = select([], "", { name: "ban-rule" });
   #parts = h("div", { class: "fields" });
-  #lasting = input({ name: "ban-for", placeholder: "10m", class: "mono short" });
+  #duration = input({ name: "ban-for", placeholder: "10m", class: "mono short" });
 
   constructor(life) {
-    const ban = button(t("bans.ban"), () => this.#ban(), { kind: "primary", write: true, submit: true, why: () => (this.#rule.value === "" ? t("bans.no_rule") : null) });
+    const ban = button(t("bans.ban"), () => this.#ban(), { kind: "primary", write: true, submit: true, disabled: () => (this.#rule.value === "" ? t("bans.no_rule") : null) });
     this.element = section(
       t("bans.title"),
       { lead: t("bans.lead"), side: this.#count },
-      this.#trouble,
+      this.#error,
       this.#table.element,
       h(
         "details",
-        { class: "adding" },
+        { class: "disclosure" },
         h("summary", {}, t("bans.add")),
-        form(ban, { class: "line", name: "ban" }, field(t("rule"), this.#rule), this.#parts, field(t("bans.for"), this.#lasting, t("bans.for.help")), ban),
+        form(ban, { class: "line", name: "ban" }, field(t("rule"), this.#rule), this.#parts, field(t("bans.for"), this.#duration, t("bans.for.help")), ban),
       ),
     );
-    this.#rules();
-    this.#rule.addEventListener("change", () => this.#fields());
-    life.on("rules", () => this.#rules());
-    life.every(2000, () => this.#read());
-    // What is left runs down before the eyes, whatever the network does.
-    const timer = setInterval(() => this.#runDown(), 1000);
-    life.then(() => clearInterval(timer));
+    this.#updateRules();
+    this.#rule.addEventListener("change", () => this.#updateFields());
+    life.on("rules", () => this.#updateRules());
+    life.every(2000, () => this.#load());
+    // The remaining time counts down between two loads.
+    const timer = setInterval(() => this.#countDown(), 1000);
+    life.onEnd(() => clearInterval(timer));
   }
 
-  /** `now`: whoever has just lifted one wants to see it gone. */
-  async #read(now = false) {
+  /** `force`: redraws even while the user interacts with the table. */
+  async #load(force = false) {
     try {
       const { bans } = await api.bans();
-      const same = JSON.stringify(bans.map(({ rule, key }) => [rule, key])) === JSON.stringify(this.#bans.map(({ rule, key }) => [rule, key]));
-      put(this.#trouble);
-      say(this.#count, t("bans.count", { n: bans.length, count: count(bans.length) }));
-      if (!same && this.#held() && !now) return;
+      const isSame = JSON.stringify(bans.map(({ rule, key }) => [rule, key])) === JSON.stringify(this.#bans.map(({ rule, key }) => [rule, key]));
+      replaceChildren(this.#error);
+      setText(this.#count, t("bans.count", { n: bans.length, count: count(bans.length) }));
+      if (!isSame && this.#isInUse() && !force) return;
       this.#bans = bans;
-      this.#heard = performance.now();
-      if (!same || bans.length === 0) this.#draw();
-      this.#runDown();
+      this.#loadedAt = performance.now();
+      if (!isSame || bans.length === 0) this.#draw();
+      this.#countDown();
     } catch (error) {
-      put(this.#trouble, trouble(error));
+      replaceChildren(this.#error, errorMessage(error));
     }
   }
 
   #draw() {
-    const most = 500;
     this.#table.rows(
-      this.#bans.slice(0, most).map(({ rule, key }) => {
-        const known = watch.rules.get(rule);
+      this.#bans.slice(0, MAX_BANS).map(({ rule, key }) => {
+        const definition = state.rules.get(rule);
         return [
           code(key),
           h("a", { href: ruleLink(rule) }, rule),
-          h("span", { class: "left" }),
+          h("span", { class: "remaining" }),
           h(
             "div",
             { class: "buttons" },
-            known === undefined ? null : h("a", { href: whyLink(known, key) }, t("top.why")),
+            definition === undefined ? null : h("a", { href: explainLink(definition, key) }, t("top.explain")),
             button(
-              t("bans.lift"),
+              t("bans.remove"),
               async () => {
-                const { lifted } = await api.lift(rule, key);
-                done(lifted ? t("bans.lifted", { key }) : t("bans.was_over", { key }));
-                await this.#read(true);
+                const { removed } = await api.removeBan(rule, key);
+                notifyDone(removed ? t("bans.removed", { key }) : t("bans.was_over", { key }));
+                await this.#load(true);
               },
               { write: true },
             ),
@@ -101,104 +103,104 @@ class Bans {
     );
   }
 
-  #runDown() {
-    const gone = (performance.now() - this.#heard) / 1000;
-    [...this.#table.element.querySelectorAll(".left")].forEach((element, nth) => {
-      const left = this.#bans[nth]?.remaining_s;
-      say(element, left === undefined ? "–" : span(Math.max(0, Math.round(left - gone))));
+  #countDown() {
+    const elapsed = (performance.now() - this.#loadedAt) / 1000;
+    [...this.#table.element.querySelectorAll(".remaining")].forEach((element, index) => {
+      const remaining = this.#bans[index]?.remaining_s;
+      setText(element, remaining === undefined ? "–" : duration(Math.max(0, Math.round(remaining - elapsed))));
     });
   }
 
-  #rules() {
-    const before = this.#rule.value;
-    const rules = [...watch.rules.values()].filter((rule) => rule.ban);
-    put(this.#rule, rules.map(({ name }) => h("option", { value: name, selected: name === before }, name)));
-    if (rules.length === 0) put(this.#rule, h("option", { value: "" }, t("bans.no_rule")));
-    this.#fields();
+  #updateRules() {
+    const previous = this.#rule.value;
+    const rules = [...state.rules.values()].filter((rule) => rule.ban);
+    replaceChildren(this.#rule, rules.map(({ name }) => h("option", { value: name, selected: name === previous }, name)));
+    if (rules.length === 0) replaceChildren(this.#rule, h("option", { value: "" }, t("bans.no_rule")));
+    this.#updateFields();
   }
 
-  #fields() {
-    const rule = watch.rules.get(this.#rule.value);
+  #updateFields() {
+    const rule = state.rules.get(this.#rule.value);
     const names = (rule?.key ?? []).join();
     if (this.#parts.dataset.names === names) return;
     this.#parts.dataset.names = names;
-    put(this.#parts, (rule?.key ?? []).map((part) => field(part, input({ name: "ban-part", class: "mono" }))));
+    replaceChildren(this.#parts, (rule?.key ?? []).map((part) => field(part, input({ name: "ban-part", class: "mono" }))));
   }
 
   async #ban() {
     const values = [...this.#parts.querySelectorAll("input")].map(({ value }) => value.trim());
-    const { key, remaining_s: remaining } = await api.ban(this.#rule.value, values, this.#lasting.value.trim());
-    done(t("bans.banned", { key, time: span(remaining) }));
+    const { key, remaining_s: remaining } = await api.ban(this.#rule.value, values, this.#duration.value.trim());
+    notifyDone(t("bans.banned", { key, time: duration(remaining) }));
     this.#parts.querySelectorAll("input").forEach((field) => (field.value = ""));
-    await this.#read(true);
+    await this.#load(true);
   }
 }
 
 class Lists {
   #tables = {};
-  #notes = {};
-  #trouble = h("div", {});
-  #told = "";
-  #ask;
+  #hits = {};
+  #error = h("div", {});
+  #previous = "";
+  #reload;
 
   constructor(life) {
     const parts = ["allow", "deny"].map((list) => this.#part(list));
     this.element = h("div", { class: "columns" }, parts);
-    this.element.prepend(this.#trouble);
-    this.#ask = life.every(3000, () => this.#read());
+    this.element.prepend(this.#error);
+    this.#reload = life.every(3000, () => this.#load());
   }
 
   #part(list) {
-    this.#tables[list] = table([{ label: t("lists.condition") }, { label: t("lists.source") }, { label: t("lists.until"), number: true }, { label: "" }], t(`lists.${list}`));
-    this.#notes[list] = h("span", { class: "count" });
+    this.#tables[list] = table([{ label: t("lists.condition") }, { label: t("lists.source") }, { label: t("lists.expires"), number: true }, { label: "" }], t(`lists.${list}`));
+    this.#hits[list] = h("span", { class: "count" });
     const condition = input({ name: `${list}-condition`, placeholder: "client.ip in 203.0.113.0/24", class: "mono" });
-    const lasting = input({ name: `${list}-for`, placeholder: "1h", class: "mono short" });
+    const time = input({ name: `${list}-for`, placeholder: "1h", class: "mono short" });
     const add = button(
       t("lists.add"),
       async () => {
-        await api.enlist(list, condition.value.trim(), lasting.value.trim());
-        done(t("lists.added", { condition: condition.value.trim() }));
+        await api.addListEntry(list, condition.value.trim(), time.value.trim());
+        notifyDone(t("lists.added", { condition: condition.value.trim() }));
         condition.value = "";
-        await this.#ask();
+        await this.#reload();
       },
       { write: true, submit: true, kind: "primary" },
     );
     return section(
       t(`lists.${list}`),
-      { lead: t(`lists.${list}.lead`), side: this.#notes[list] },
+      { lead: t(`lists.${list}.lead`), side: this.#hits[list] },
       this.#tables[list].element,
-      form(add, { class: "line", name: `list-${list}` }, field(t("lists.condition"), condition, t("lists.condition.help")), field(t("lists.for"), lasting, t("lists.for.help")), add),
+      form(add, { class: "line", name: `list-${list}` }, field(t("lists.condition"), condition, t("lists.condition.help")), field(t("lists.for"), time, t("lists.for.help")), add),
     );
   }
 
-  async #read() {
+  async #load() {
     try {
-      const told = await api.lists();
-      put(this.#trouble);
-      for (const list of ["allow", "deny"]) say(this.#notes[list], t("lists.hits", { n: told.hits[list], count: count(told.hits[list]) }));
-      const text = JSON.stringify([told.allow, told.deny].map((entries) => entries.map(({ condition, source, expires_in_s: left }) => [condition, source, left === null ? null : Math.round(left / 5)])));
-      if (text === this.#told) return;
-      this.#told = text;
-      for (const list of ["allow", "deny"]) this.#draw(list, told[list]);
+      const lists = await api.lists();
+      replaceChildren(this.#error);
+      for (const list of ["allow", "deny"]) setText(this.#hits[list], t("lists.hits", { n: lists.hits[list], count: count(lists.hits[list]) }));
+      const text = JSON.stringify([lists.allow, lists.deny].map((entries) => entries.map(({ condition, source, expires_in_s: expires }) => [condition, source, expires === null ? null : Math.round(expires / 5)])));
+      if (text === this.#previous) return;
+      this.#previous = text;
+      for (const list of ["allow", "deny"]) this.#draw(list, lists[list]);
     } catch (error) {
-      put(this.#trouble, trouble(error));
+      replaceChildren(this.#error, errorMessage(error));
     }
   }
 
   #draw(list, entries) {
     this.#tables[list].rows(
-      entries.map(({ condition, source, expires_in_s: left }) => [
+      entries.map(({ condition, source, expires_in_s: expires }) => [
         code(condition),
         badge(t(`source.${source}`), source === "file" ? "" : "added"),
-        left === null || left === undefined ? t("lists.always") : span(left),
+        expires === null || expires === undefined ? t("lists.never") : duration(expires),
         button(
           t("lists.remove"),
           async () => {
-            const { removed } = await api.delist(list, condition);
-            done(removed ? t("lists.removed", { condition }) : t("lists.was_gone", { condition }));
-            await this.#ask();
+            const { removed } = await api.removeListEntry(list, condition);
+            notifyDone(removed ? t("lists.removed", { condition }) : t("lists.was_removed", { condition }));
+            await this.#reload();
           },
-          { write: true, why: () => (source === "file" ? t("lists.in_file") : null) },
+          { write: true, disabled: () => (source === "file" ? t("lists.in_file") : null) },
         ),
       ]),
       t(`lists.${list}.none`),

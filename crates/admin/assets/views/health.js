@@ -1,18 +1,19 @@
-// Is the process itself well: its rules, the store it shares with the fleet, the nodes of that fleet, the gateway.
+// Health of the process: rules, store, nodes and gateway.
 
 import { api } from "../api.js";
 import { button } from "../actions.js";
-import { count, moment, span } from "../format.js";
-import { h, put } from "../dom.js";
+import { known, storeWarning } from "../describe.js";
+import { count, dateTime, duration } from "../format.js";
+import { h, replaceChildren } from "../dom.js";
 import { t } from "../i18n/index.js";
-import { forgetToken } from "../login.js";
+import { logout } from "../login.js";
 import { token } from "../settings.js";
-import { badge, code, facts, section, since, trouble } from "../pieces.js";
+import { badge, code, errorMessage, facts, section, since } from "../components.js";
 import { storeLevel } from "../banners.js";
-import { Lifetime, watch } from "../watch.js";
+import { Lifetime, state } from "../state.js";
 
-// What is told of leases, as it is told.
-const LEASES = ["keys", "tokens", "taken", "renewed", "returned", "expired"];
+/** Lease counters, in display order. */
+const LEASES = ["keys", "tokens", "acquired", "renewed", "returned", "expired"];
 
 export function show() {
   const life = new Lifetime();
@@ -20,34 +21,34 @@ export function show() {
   const rules = h("div", {});
   const store = h("div", {});
   const gateway = section(t("health.gateway"), {}, h("div", {}));
-  // Texts that somebody may want to copy are made anew only when they may have changed.
-  const update = () => {
-    const status = watch.status;
+  // Redrawn only when the data may have changed, so that text can be selected and copied.
+  const updateStatus = () => {
+    const status = state.status;
     if (status === null) return;
-    put(process, aboutProcess(status));
-    put(rules, aboutRules(status.rules));
+    replaceChildren(process, processFacts(status));
+    replaceChildren(rules, ruleFacts(status.rules));
   };
-  const countOn = () => {
-    gateway.hidden = !watch.tick?.gateway;
-    if (watch.tick?.gateway) {
-      const { connections, in_flight: flight, requests } = watch.tick.gateway;
-      put(gateway.lastElementChild, facts([[t("health.connections"), count(connections)], [t("health.in_flight"), count(flight)], [t("health.requests"), count(requests)]], "wide"));
+  const updateGateway = () => {
+    gateway.hidden = !state.tick?.gateway;
+    if (state.tick?.gateway) {
+      const { connections, in_flight: inFlight, requests } = state.tick.gateway;
+      replaceChildren(gateway.lastElementChild, facts([[t("health.connections"), count(connections)], [t("health.in_flight"), count(inFlight)], [t("health.requests"), count(requests)]], "wide"));
     }
   };
-  update();
-  countOn();
-  life.on("status", update);
-  life.on("tick", countOn);
-  let before = "";
+  updateStatus();
+  updateGateway();
+  life.on("status", updateStatus);
+  life.on("tick", updateGateway);
+  let previous = "";
   life.every(3000, async () => {
     try {
-      const told = await api.store();
-      const text = JSON.stringify(told);
-      if (life.over || text === before) return;
-      before = text;
-      put(store, aboutStore(told));
+      const current = await api.store();
+      const text = JSON.stringify(current);
+      if (life.ended || text === previous) return;
+      previous = text;
+      replaceChildren(store, storeFacts(current));
     } catch (error) {
-      put(store, trouble(error));
+      replaceChildren(store, errorMessage(error));
     }
   });
   return {
@@ -65,43 +66,45 @@ export function show() {
   };
 }
 
-function aboutProcess(status) {
+function processFacts(status) {
+  const nodes = state.tick?.nodes ?? null;
   return facts([
     [t("health.version"), status.version],
-    [t("health.started"), h("time", { datetime: status.started_at }, moment(status.started_at))],
-    [t("health.uptime"), span((Date.now() - new Date(status.started_at).getTime()) / 1000)],
-    [t("health.access"), [h("span", {}, t(`access.${status.access}`)), token.get() === null ? null : button(t("logout"), forgetToken, { kind: "link", title: t("logout.help") })]],
-    [t("health.nodes"), watch.tick?.nodes === null || watch.tick?.nodes === undefined ? t("health.alone") : count(watch.tick.nodes)],
+    [t("health.started"), h("time", { datetime: status.started_at }, dateTime(status.started_at))],
+    [t("health.uptime"), duration((Date.now() - new Date(status.started_at).getTime()) / 1000)],
+    [t("health.access"), [h("span", {}, t(`access.${status.access}`)), token.get() === null ? null : button(t("logout"), logout, { kind: "link", title: t("logout.help") })]],
+    [t("health.nodes"), nodes === null ? t("health.single") : count(nodes)],
   ]);
 }
 
-function aboutRules(rules) {
+function ruleFacts(rules) {
   return facts([
     [t("health.rules.count"), count(rules.count)],
-    [t("health.rules.origin"), rules.path ?? t(`origin.${rules.origin}`)],
-    [t("health.rules.version"), `${rules.version ?? "–"} (${t("health.rules.edition", { n: rules.edition })})`],
+    [t("health.rules.origin"), rules.path === null ? t(`origin.${rules.origin}`) : code(rules.path)],
+    [t("health.rules.version"), `${rules.version ?? "–"} (${t("health.rules.generation", { n: rules.generation })})`],
     [t("health.rules.loaded"), since(rules.loaded_at)],
     [t("health.rules.reloads"), t("health.rules.reloads.n", { n: count(rules.reloads), failed: count(rules.failed_reloads) })],
   ]);
 }
 
-function aboutStore(store) {
+function storeFacts(store) {
   if (store === null) return h("p", { class: "lead" }, t("health.no_store"));
   const failures = Object.entries(store.failures ?? {});
+  const level = storeLevel(store.state);
   return [
     facts([
-      [t("health.store.state"), badge(t(`store.${storeLevel(store.state)}`), storeLevel(store.state) === "up" ? "passed" : "warn", store.state)],
-      [t("health.store.url"), code(store.url)],
-      [t("health.nodes"), store.nodes === null || store.nodes === undefined ? "–" : count(store.nodes)],
-      [t("health.store.asks"), count(store.asks)],
+      [t("health.store.state"), badge(t(`store.${store.state === "connecting" ? "connecting" : level}`), level === "up" ? "admitted" : "warn")],
+      store.url === null ? null : [t("health.store.url"), code(store.url)],
+      [t("health.nodes"), count(store.nodes)],
+      [t("health.store.decisions"), count(store.decisions)],
       [t("health.store.calls"), count(store.calls)],
       [t("health.store.timeouts"), count(store.timeouts)],
-      failures.length === 0 ? null : [t("health.store.failures"), failures.map(([kind, n]) => h("span", { class: "reading" }, `${kind} `, h("b", {}, count(n))))],
+      failures.length === 0 ? null : [t("health.store.failures"), failures.map(([kind, n]) => h("span", { class: "reading" }, `${known(`failure.${kind}`, {}, kind)} `, h("b", {}, count(n))))],
       [t("health.store.breaker"), count(store.breaker_openings)],
       [t("health.store.reconnects"), count(store.reconnects)],
-      store.leases ? [t("health.store.leases"), LEASES.map((what) => h("span", { class: "reading" }, `${t(`health.leases.${what}`)} `, h("b", {}, count(store.leases[what]))))] : null,
-      store.last_error ? [t("health.store.last_error"), store.last_error] : null,
+      store.leases ? [t("health.store.leases"), LEASES.map((name) => h("span", { class: "reading" }, `${t(`health.leases.${name}`)} `, h("b", {}, count(store.leases[name]))))] : null,
+      store.last_error ? [t("health.store.last_error"), code(store.last_error)] : null,
     ], "wide"),
-    (store.warnings ?? []).map((text) => h("p", { class: "trouble" }, text)),
+    (store.warnings ?? []).map((text) => h("p", { class: "error-text" }, storeWarning(text))),
   ];
 }

@@ -1,55 +1,55 @@
-// Who weighs most: the heaviest and the most refused keys of every rule, and the state of any one key.
+// Top keys of all rules, and the state of one key.
 
 import { api } from "../api.js";
 import { button, field, form, input, select } from "../actions.js";
-import { h, put } from "../dom.js";
+import { h, replaceChildren } from "../dom.js";
 import { t } from "../i18n/index.js";
-import { ruleLink } from "../keytext.js";
-import { busyHands, section, trouble, waiting } from "../pieces.js";
+import { ruleLink } from "../key-parse.js";
+import { errorMessage, loading, section, trackInteraction } from "../components.js";
 import { keyState, topLists } from "../toplist.js";
-import { Lifetime, watch } from "../watch.js";
+import { Lifetime, state } from "../state.js";
 
-let chosen = "";
+let selected = "";
 
 export function show(query) {
   const life = new Lifetime();
-  if (query.has("rule")) chosen = query.get("rule");
-  const keyed = () => [...watch.rules.values()].filter((rule) => rule.key.length > 0);
-  const place = h("div", {}, waiting());
-  const rules = () => [["", t("top.all_rules")], ...keyed().map(({ name }) => [name, name])];
-  const choice = select(rules(), chosen, { name: "rule" });
-  if (choice.value !== chosen) chosen = "";
+  if (query.has("rule")) selected = query.get("rule");
+  const keyedRules = () => [...state.rules.values()].filter((rule) => rule.key.length > 0);
+  const content = h("div", {}, loading());
+  const options = () => [["", t("top.all_rules")], ...keyedRules().map(({ name }) => [name, name])];
+  const choice = select(options(), selected, { name: "rule" });
+  if (choice.value !== selected) selected = "";
 
-  let told = "";
-  const held = busyHands(place);
-  const ask = life.every(3000, async () => {
+  let previous = "";
+  const isInUse = trackInteraction(content);
+  const load = life.every(3000, async () => {
     try {
-      const { rules } = await api.top(chosen, chosen === "" ? 5 : 20);
-      if (life.over) return;
+      const { rules } = await api.top(selected, selected === "" ? 5 : 20);
+      if (life.ended) return;
       const text = JSON.stringify(rules);
-      if (text === told || held()) return;
-      told = text;
-      const busiest = rules.toSorted((a, b) => b.refused.total - a.refused.total || b.asked.total - a.asked.total).slice(0, 20);
-      put(
-        place,
-        busiest.map((top) => h("div", { class: "topgroup" }, chosen === "" ? h("h3", { class: "of" }, h("a", { href: ruleLink(top.rule) }, top.rule)) : null, topLists(top, () => ask()))),
-        rules.length === 0 ? h("p", { class: "lead" }, keyed().length === 0 ? t("top.no_keys") : t("top.not_watched")) : null,
+      if (text === previous || isInUse()) return;
+      previous = text;
+      const busiest = rules.toSorted((a, b) => b.refused.total - a.refused.total || b.checked.total - a.checked.total).slice(0, 20);
+      replaceChildren(
+        content,
+        busiest.map((top) => h("div", { class: "topgroup" }, selected === "" ? h("h3", { class: "of" }, h("a", { href: ruleLink(top.rule) }, top.rule)) : null, topLists(top, () => load()))),
+        rules.length === 0 ? h("p", { class: "lead" }, keyedRules().length === 0 ? t("top.no_keys") : t("top.not_counted")) : null,
       );
     } catch (error) {
-      put(place, trouble(error));
+      replaceChildren(content, errorMessage(error));
     }
   });
-  const one = new OneKey(life, keyed, query);
+  const lookup = new KeyLookup(life, keyedRules, query);
   choice.addEventListener("change", () => {
-    chosen = choice.value;
-    told = "";
-    put(place, waiting());
-    one.choose(chosen);
-    ask();
+    selected = choice.value;
+    previous = "";
+    replaceChildren(content, loading());
+    lookup.selectRule(selected);
+    load();
   });
   life.on("rules", () => {
-    put(choice, rules().map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
-    one.rules();
+    replaceChildren(choice, options().map(([value, text]) => h("option", { value, selected: value === selected }, text)));
+    lookup.updateRules();
   });
   return {
     title: t("nav.keys"),
@@ -57,66 +57,66 @@ export function show(query) {
       "div",
       { class: "view keys" },
       h("h1", {}, t("nav.keys")),
-      one.element,
-      section(t("top.title"), { lead: t("top.lead"), side: h("div", { class: "controls" }, field(t("rule"), choice)) }, place),
+      lookup.element,
+      section(t("top.title"), { lead: t("top.lead"), side: h("div", { class: "controls" }, field(t("rule"), choice)) }, content),
     ),
     leave: () => life.end(),
   };
 }
 
-/** The form that looks up one key, and what it found. */
-class OneKey {
-  #keyed;
+/** Form that looks up one key. */
+class KeyLookup {
+  #keyedRules;
   #rule;
   #parts = h("div", { class: "fields" });
-  #found = h("div", { role: "status" });
+  #result = h("div", { role: "status" });
   #life;
 
-  constructor(life, keyed, query) {
+  constructor(life, keyedRules, query) {
     this.#life = life;
-    this.#keyed = keyed;
+    this.#keyedRules = keyedRules;
     this.#rule = select([], "", { name: "key-rule" });
-    this.rules();
+    this.updateRules();
     if (query.has("rule")) this.#rule.value = query.get("rule");
-    this.#fields(query.getAll("key"));
-    this.#rule.addEventListener("change", () => this.#fields([]));
-    const look = button(t("key.look"), () => this.#look(), { kind: "primary", submit: true });
+    this.#updateFields(query.getAll("key"));
+    this.#rule.addEventListener("change", () => this.#updateFields([]));
+    const submit = button(t("key.look_up"), () => this.#lookUp(), { kind: "primary", submit: true });
     this.element = section(
       t("key.title"),
       { lead: t("key.lead") },
-      form(look, { class: "line", name: "key" }, field(t("rule"), this.#rule), this.#parts, look),
-      this.#found,
+      form(submit, { class: "line", name: "key" }, field(t("rule"), this.#rule), this.#parts, submit),
+      this.#result,
     );
-    if (query.has("key")) look.run();
+    if (query.has("key")) submit.run();
   }
 
-  rules() {
-    const before = this.#rule.value;
-    put(this.#rule, this.#keyed().map(({ name }) => h("option", { value: name, selected: name === before }, name)));
-    if (this.#rule.value !== before) this.#fields([]);
+  updateRules() {
+    const previous = this.#rule.value;
+    replaceChildren(this.#rule, this.#keyedRules().map(({ name }) => h("option", { value: name, selected: name === previous }, name)));
+    if (this.#rule.value !== previous) this.#updateFields([]);
   }
 
-  choose(name) {
+  selectRule(name) {
     if (name === "") return;
     this.#rule.value = name;
-    this.#fields([]);
+    this.#updateFields([]);
   }
 
-  #fields(values) {
-    const rule = watch.rules.get(this.#rule.value);
-    put(this.#parts, (rule?.key ?? []).map((part, nth) => field(part, input({ value: values[nth] ?? "", name: "part", class: "mono", required: true }))));
-    put(this.#found);
+  #updateFields(values) {
+    const rule = state.rules.get(this.#rule.value);
+    replaceChildren(this.#parts, (rule?.key ?? []).map((part, index) => field(part, input({ value: values[index] ?? "", name: "part", class: "mono", required: true }))));
+    replaceChildren(this.#result);
   }
 
-  async #look() {
-    const rule = watch.rules.get(this.#rule.value);
+  async #lookUp() {
+    const rule = state.rules.get(this.#rule.value);
     if (rule === undefined) return;
     const values = [...this.#parts.querySelectorAll("input")].map(({ value }) => value);
     try {
-      const state = await api.peek(rule.name, values);
-      if (!this.#life.over) put(this.#found, keyState(rule, values, state, () => this.#look()));
+      const key = await api.peek(rule.name, values);
+      if (!this.#life.ended) replaceChildren(this.#result, keyState(rule, values, key, () => this.#lookUp()));
     } catch (error) {
-      put(this.#found, trouble(error));
+      replaceChildren(this.#result, errorMessage(error));
     }
   }
 }

@@ -1,76 +1,77 @@
-// The history of the rule file.
+// Version history of the rules.
 
 import { api } from "../api.js";
 import { button } from "../actions.js";
-import { difference } from "../difference.js";
+import { authorText, changeText } from "../describe.js";
+import { diffView } from "../diff-view.js";
 import { bytes } from "../format.js";
-import { h, put } from "../dom.js";
+import { h, replaceChildren } from "../dom.js";
 import { t } from "../i18n/index.js";
-import { done } from "../notices.js";
-import { badge, section, since, table, trouble } from "../pieces.js";
+import { notifyDone } from "../notices.js";
+import { badge, errorMessage, section, since, table } from "../components.js";
 
 export class Versions {
-  #table = table([{ label: t("versions.version") }, { label: t("versions.when") }, { label: t("versions.who") }, { label: t("versions.comment") }, { label: t("versions.size"), number: true }, { label: "" }], t("versions.title"));
+  #table = table([{ label: t("versions.version") }, { label: t("versions.time") }, { label: t("versions.author") }, { label: t("versions.comment") }, { label: t("versions.size"), number: true }, { label: "" }], t("versions.title"));
   #opened = h("div", { class: "opened" });
-  #present;
-  #changed;
+  #currentText;
+  #onRestore;
 
-  /** `present()`: the text in force; `changed()`: called when another was brought back. */
-  constructor(present, changed) {
-    this.#present = present;
-    this.#changed = changed;
+  /** `currentText()` returns the active text; `onRestore()` is called after a restore. */
+  constructor(currentText, onRestore) {
+    this.#currentText = currentText;
+    this.#onRestore = onRestore;
     this.element = section(t("versions.title"), { lead: t("versions.lead") }, this.#table.element, this.#opened);
   }
 
-  async read() {
+  async load() {
     try {
       const { versions } = await api.versions();
       this.#table.rows(
         versions.map((version) => [
           version.current ? badge(`${version.version} · ${t("versions.current")}`, "added") : version.version,
           since(version.at),
-          version.author ?? "–",
-          version.comment || h("span", { class: "faint" }, "–"),
+          authorText(version) || h("span", { class: "faint" }, "–"),
+          changeText(version) || h("span", { class: "faint" }, "–"),
           bytes(version.bytes),
           button(t("versions.view"), () => this.#open(version)),
         ]),
         t("versions.none"),
       );
-      put(this.#opened);
+      replaceChildren(this.#opened);
     } catch (error) {
-      put(this.#opened, trouble(error));
+      replaceChildren(this.#opened, errorMessage(error));
     }
   }
 
   async #open({ version, current }) {
     const { text } = await api.version(version);
-    const place = h("div", {});
-    const whole = () => put(place, h("pre", { class: "whole", tabindex: "0" }, text));
-    const against = () => put(place, difference(this.#present(), text));
-    if (current) whole();
-    else against();
-    put(
+    const content = h("div", {});
+    const showText = () => replaceChildren(content, h("pre", { class: "full-text", tabindex: "0" }, text));
+    const showDiff = () => replaceChildren(content, diffView(this.#currentText(), text));
+    if (current) showText();
+    else showDiff();
+    replaceChildren(
       this.#opened,
       h("h3", {}, t("versions.number", { n: version })),
       h(
         "div",
         { class: "buttons" },
-        button(t("versions.diff"), against),
-        button(t("versions.text"), whole),
+        button(t("versions.diff"), showDiff),
+        button(t("versions.text"), showText),
         current
           ? null
           : button(
               t("versions.restore"),
               async () => {
-                const told = await api.restore(version);
-                done(t("file.saved", { version: told.version }));
-                await this.#changed();
+                const restored = await api.restore(version);
+                notifyDone(t("rules.saved", { version: restored.version }));
+                await this.#onRestore();
               },
               { write: true, kind: "primary", title: t("versions.restore.help") },
             ),
-        button(t("close"), () => put(this.#opened)),
+        button(t("close"), () => replaceChildren(this.#opened)),
       ),
-      place,
+      content,
     );
     this.#opened.scrollIntoView({ block: "nearest" });
   }

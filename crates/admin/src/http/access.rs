@@ -1,87 +1,91 @@
-//! Who may ask.
+//! Authorization of admin calls.
 //!
-//! With tokens, whoever shows one may do what it allows. Without, whoever is on this machine may look, and nobody may
-//! change anything; and the name they ask for must be one of this machine, so that no page from elsewhere looks
-//! through somebody's browser (its own name can be made to lead here, but it stays its own).
+//! With tokens, a caller may do what its token allows. Without tokens, local callers may read, and nothing can
+//! be changed. The `Host` must then be a loopback name, which prevents DNS rebinding: a foreign page can make
+//! its name resolve to this host, but it keeps its name.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::request::Parts;
 use http::{HeaderMap, header};
 
-use super::problem::{Kind, Problem, shown};
-use super::route::Need;
+use super::problem::{Problem, ProblemKind, quote_input};
+use super::route::RequiredAccess;
 use crate::tokens::{Access, Tokens};
 
-/// Somebody who may ask.
+/// An authorized caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asker {
-    /// Who is noted as the author of changes.
+pub(super) struct Caller {
+    /// Name recorded as the author of changes.
     pub(super) name: String,
     pub(super) access: Access,
 }
 
-impl Asker {
-    fn nobody() -> Self {
+impl Caller {
+    fn anonymous() -> Self {
         Self { name: String::new(), access: Access::Read }
     }
 }
 
-/// Refuses whoever may not do what is needed.
-pub(super) fn admit(tokens: Option<&Tokens>, call: &Parts, peer: SocketAddr, need: Need) -> Result<Asker, Problem> {
-    let Some(need) = need else { return Ok(Asker::nobody()) };
+/// Rejects a call that lacks the required access.
+pub(super) fn authorize(
+    tokens: Option<&Tokens>,
+    call: &Parts,
+    peer: SocketAddr,
+    need: RequiredAccess,
+) -> Result<Caller, Problem> {
+    let Some(need) = need else { return Ok(Caller::anonymous()) };
     match tokens {
-        Some(tokens) => by_token(tokens, &call.headers, need),
-        None => by_place(call, peer.ip(), need),
+        Some(tokens) => authorize_token(tokens, &call.headers, need),
+        None => authorize_loopback(call, peer.ip(), need),
     }
 }
 
-fn by_token(tokens: &Tokens, headers: &HeaderMap, need: Access) -> Result<Asker, Problem> {
-    let Some(shown) = bearer(headers) else {
-        let detail = "no token was shown: send it as `Authorization: Bearer TOKEN`";
-        return Err(Problem::new(Kind::Unauthorized, detail));
+fn authorize_token(tokens: &Tokens, headers: &HeaderMap, need: Access) -> Result<Caller, Problem> {
+    let Some(token) = bearer_token(headers) else {
+        let detail = "missing token: send it as `Authorization: Bearer TOKEN`";
+        return Err(Problem::new(ProblemKind::Unauthorized, detail));
     };
-    let Some((name, access)) = tokens.who(shown) else {
-        return Err(Problem::new(Kind::Unauthorized, "this is none of the tokens in the file of `admin.token`"));
+    let Some((name, access)) = tokens.identify(token) else {
+        let detail = "unknown token: use one from the file in `admin.token_file`";
+        return Err(Problem::new(ProblemKind::Unauthorized, detail));
     };
     if access < need {
-        let detail = format!("the token of {name} may only read: ask with one that may write");
-        return Err(Problem::new(Kind::Forbidden, detail));
+        let detail = format!("the token of {name} is read-only: use a token with write access");
+        return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
-    Ok(Asker { name: name.to_owned(), access })
+    Ok(Caller { name: name.to_owned(), access })
 }
 
-fn by_place(call: &Parts, peer: IpAddr, need: Access) -> Result<Asker, Problem> {
+fn authorize_loopback(call: &Parts, peer: IpAddr, need: Access) -> Result<Caller, Problem> {
     if !peer.to_canonical().is_loopback() {
-        let detail = "without tokens only this machine may look: set `admin.token` to a file of tokens";
-        return Err(Problem::new(Kind::Forbidden, detail));
+        let detail = "remote access needs a token: set `admin.token_file`";
+        return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
-    let host = host(call);
+    let host = requested_host(call);
     if !is_loopback(host) {
-        let detail = format!(
-            "{} is no name of this machine: ask for localhost, or set `admin.token` to a file of tokens",
-            shown(host)
-        );
-        return Err(Problem::new(Kind::Forbidden, detail));
+        let detail =
+            format!("host {} is not a loopback name: use localhost, or set `admin.token_file`", quote_input(host));
+        return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
     if need == Access::Write {
-        let detail = "without tokens nobody may change anything: set `admin.token` to a file of tokens";
-        return Err(Problem::new(Kind::Forbidden, detail));
+        let detail = "changes need a token: set `admin.token_file`";
+        return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
-    Ok(Asker::nobody())
+    Ok(Caller::anonymous())
 }
 
-/// What follows the scheme `Bearer`, if it was sent once.
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+/// Token after the scheme `Bearer`, if the header was sent once.
+fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let mut lines = headers.get_all(header::AUTHORIZATION).into_iter();
     let line = lines.next().filter(|_| lines.next().is_none())?.as_bytes();
-    let (scheme, shown) = line.split_at_checked(SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(SCHEME).then_some(shown.trim_ascii())
+    let (scheme, token) = line.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(token.trim_ascii())
 }
 
-/// The name that was asked for, with its port; empty if there is none, or several.
-fn host(call: &Parts) -> &str {
+/// Requested host with its port; empty if there is none, or several.
+fn requested_host(call: &Parts) -> &str {
     if let Some(authority) = call.uri.authority() {
         return authority.as_str();
     }
@@ -90,7 +94,7 @@ fn host(call: &Parts) -> &str {
     line.and_then(|line| line.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether a name can only be meant for this machine.
+/// True if a host name can only mean this host.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -107,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_such() {
+    fn only_loopback_hosts_are_accepted() {
         for host in ["localhost", "LOCALHOST:9900", "127.0.0.1", "127.9.9.9:80", "[::1]", "[::1]:9900"] {
             assert!(is_loopback(host), "{host}");
         }

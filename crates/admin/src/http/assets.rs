@@ -1,4 +1,4 @@
-//! The dashboard's files. They are in the program.
+//! Dashboard assets, embedded in the binary.
 
 use std::fmt::Write;
 
@@ -14,49 +14,49 @@ use super::route;
 #[derive(Embed)]
 #[folder = "assets/"]
 #[allow_missing = true]
-struct Files;
+struct EmbeddedAssets;
 
-/// The page that everything else belongs to.
+/// The dashboard's HTML page.
 const INDEX: &str = "index.html";
 
-/// What is there without a dashboard.
-const BARE: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Sluicegate</title>\n\
-    <h1>Sluicegate</h1>\n<p><a href=\"/docs/\">What can be asked here</a>\n</html>\n";
+/// Page served if the dashboard is not embedded.
+const FALLBACK_PAGE: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Sluicegate</title>\n\
+    <h1>Sluicegate</h1>\n<p><a href=\"/docs/\">Admin API</a>\n</html>\n";
 
-/// The dashboard.
+/// Serves the dashboard.
 pub(super) fn dashboard(headers: &HeaderMap) -> Reply {
-    match Files::get(INDEX) {
-        Some(file) => send(INDEX, &file, headers),
-        None => with_policy(reply::data(StatusCode::OK, "text/html; charset=utf-8", BARE), POLICY),
+    match EmbeddedAssets::get(INDEX) {
+        Some(file) => respond(INDEX, &file, headers),
+        None => with_policy(reply::data(StatusCode::OK, "text/html; charset=utf-8", FALLBACK_PAGE), POLICY),
     }
 }
 
-/// A file of it.
+/// Serves one asset.
 pub(super) fn file(name: &str, headers: &HeaderMap) -> Result<Reply, Problem> {
-    match Files::get(name) {
-        Some(file) if name != INDEX => Ok(send(name, &file, headers)),
+    match EmbeddedAssets::get(name) {
+        Some(file) if name != INDEX => Ok(respond(name, &file, headers)),
         _ => Err(route::unknown(&format!("/assets/{name}"))),
     }
 }
 
-/// A file, unless the asker has it already.
-fn send(name: &str, file: &EmbeddedFile, headers: &HeaderMap) -> Reply {
-    let tag = tag(&file.metadata.sha256_hash());
-    let mut reply = if has(headers, &tag) {
+/// Serves a file, or 304 if the client has it.
+fn respond(name: &str, file: &EmbeddedFile, headers: &HeaderMap) -> Reply {
+    let tag = etag(&file.metadata.sha256_hash());
+    let mut reply = if matches_etag(headers, &tag) {
         reply::empty(StatusCode::NOT_MODIFIED)
     } else {
-        reply::data(StatusCode::OK, kind(name), Bytes::copy_from_slice(&file.data))
+        reply::data(StatusCode::OK, content_type(name), Bytes::copy_from_slice(&file.data))
     };
-    let kept = reply.headers_mut();
-    // It is asked for each time, and sent when it has changed: with the next version of the program.
-    kept.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let response_headers = reply.headers_mut();
+    // Revalidated on each use; it changes with the next version of the binary.
+    response_headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(tag) = HeaderValue::try_from(tag) {
-        kept.insert(header::ETAG, tag);
+        response_headers.insert(header::ETAG, tag);
     }
     with_policy(reply, POLICY)
 }
 
-fn tag(hash: &[u8]) -> String {
+fn etag(hash: &[u8]) -> String {
     let mut tag = String::from("\"");
     for byte in hash.iter().take(16) {
         // Writing to a string does not fail.
@@ -65,8 +65,8 @@ fn tag(hash: &[u8]) -> String {
     tag + "\""
 }
 
-/// Whether the asker has what this tag stands for.
-pub(super) fn has(headers: &HeaderMap, tag: &str) -> bool {
+/// True if `If-None-Match` contains this ETag.
+pub(super) fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|line| line.to_str().ok());
     lines
         .flat_map(|line| line.split(','))
@@ -74,7 +74,7 @@ pub(super) fn has(headers: &HeaderMap, tag: &str) -> bool {
         .any(|known| known == "*" || known.trim_start_matches("W/") == tag)
 }
 
-fn kind(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map_or("", |(_, ending)| ending) {
         "html" => "text/html; charset=utf-8",
         "css" => "text/css; charset=utf-8",

@@ -1,59 +1,60 @@
-//! Who is banned.
+//! `/v1/bans`: lists, adds and removes bans.
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sluicegate_engine::Sluice;
-use sluicegate_engine::sluice::Banned;
+use sluicegate_engine::sluice::ActiveBan;
 
-use super::fields::Lasting;
+use super::fields::NonZeroDuration;
 use super::keys;
 use super::problem::Problem;
 use super::query::Query;
 use super::reply::{self, Reply};
 
-/// A ban that is to be.
+/// Request to ban a key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToBan {
+pub(super) struct BanRequest {
     rule: String,
     key: Vec<String>,
-    r#for: Option<Lasting>,
+    r#for: Option<NonZeroDuration>,
 }
 
 #[derive(Serialize)]
-struct All {
-    bans: Vec<Shown>,
+struct BanList {
+    bans: Vec<BanView>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct BanView {
     rule: String,
     key: String,
     remaining_s: f64,
 }
 
-impl From<Banned> for Shown {
-    fn from(banned: Banned) -> Self {
+impl From<ActiveBan> for BanView {
+    fn from(banned: ActiveBan) -> Self {
         Self { rule: banned.rule, key: banned.key, remaining_s: banned.remaining.as_secs_f64() }
     }
 }
 
-/// All bans in force.
-pub(super) fn all(sluice: &Sluice) -> Reply {
-    reply::ok(&All { bans: sluice.bans().into_iter().map(Shown::from).collect() })
+/// Lists all bans in force.
+pub(super) fn list(sluice: &Sluice) -> Reply {
+    reply::ok(&BanList { bans: sluice.bans().into_iter().map(BanView::from).collect() })
 }
 
 /// Bans a key.
-pub(super) fn ban(sluice: &Sluice, asked: &ToBan) -> Result<Reply, Problem> {
-    let key: Vec<&str> = asked.key.iter().map(String::as_str).collect();
-    let lasting = asked.r#for.map(|lasting| lasting.0);
-    let banned = sluice.ban(&asked.rule, &key, lasting).map_err(|error| keys::wrong(sluice, &asked.rule, &error))?;
-    Ok(reply::json(StatusCode::CREATED, &Shown::from(banned)))
+pub(super) fn ban(sluice: &Sluice, request: &BanRequest) -> Result<Reply, Problem> {
+    let key: Vec<&str> = request.key.iter().map(String::as_str).collect();
+    let duration = request.r#for.map(|duration| duration.0);
+    let banned =
+        sluice.ban(&request.rule, &key, duration).map_err(|error| keys::key_problem(sluice, &request.rule, &error))?;
+    Ok(reply::json(StatusCode::CREATED, &BanView::from(banned)))
 }
 
-/// Lifts a ban, by its key as it is shown.
-pub(super) fn lift(sluice: &Sluice, query: &Query<'_>) -> Result<Reply, Problem> {
-    let lifted = sluice.lift_ban(query.must("rule")?, query.must("key")?);
-    Ok(reply::ok(&json!({ "lifted": lifted })))
+/// Removes a ban by its displayed key.
+pub(super) fn remove(sluice: &Sluice, query: &Query<'_>) -> Result<Reply, Problem> {
+    let removed = sluice.lift_ban(query.required("rule")?, query.required("key")?);
+    Ok(reply::ok(&json!({ "removed": removed })))
 }

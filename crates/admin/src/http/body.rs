@@ -1,4 +1,4 @@
-//! The body of a call: JSON, and not more of it than was agreed.
+//! Request bodies: JSON with a size limit.
 
 use std::time::Duration;
 
@@ -7,68 +7,68 @@ use http::HeaderMap;
 use http_body::Body;
 use serde::de::DeserializeOwned;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http::call::{self, BodyError};
+use sluicegate_http_adapter::api::{self, BodyError};
 
 use super::fields;
-use super::problem::{Kind, Problem};
+use super::problem::{Problem, ProblemKind};
 
-/// The longest between two parts of a body.
-const PAUSE: Duration = Duration::from_secs(10);
+/// Maximum time between two chunks of a body.
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest that a whole body may take.
-const WHOLE: Duration = Duration::from_secs(60);
+/// Maximum time for a complete body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Reads JSON of no more than `most` bytes.
+/// Reads JSON of at most `max_bytes` bytes.
 pub(super) async fn json<T: DeserializeOwned, B: Body<Data = Bytes>>(
     headers: &HeaderMap,
     body: B,
-    most: usize,
+    max_bytes: usize,
     clock: &ClockHandle,
 ) -> Result<T, Problem> {
-    is_json(headers)?;
-    fields::read(&whole(body, most, clock).await?)
+    require_json(headers)?;
+    fields::read(&read_to_end(body, max_bytes, clock).await?)
 }
 
-/// The same, where there need be none.
-pub(super) async fn json_if_any<T: DeserializeOwned + Default, B: Body<Data = Bytes>>(
+/// Reads JSON of at most `max_bytes` bytes, or the default for an empty body.
+pub(super) async fn optional_json<T: DeserializeOwned + Default, B: Body<Data = Bytes>>(
     headers: &HeaderMap,
     body: B,
-    most: usize,
+    max_bytes: usize,
     clock: &ClockHandle,
 ) -> Result<T, Problem> {
-    let whole = whole(body, most, clock).await?;
-    if whole.is_empty() {
+    let bytes = read_to_end(body, max_bytes, clock).await?;
+    if bytes.is_empty() {
         return Ok(T::default());
     }
-    is_json(headers)?;
-    fields::read(&whole)
+    require_json(headers)?;
+    fields::read(&bytes)
 }
 
-/// Sees to it that there is none, or one with nothing in it.
-pub(super) async fn none<B: Body<Data = Bytes>>(body: B, clock: &ClockHandle) -> Result<(), Problem> {
-    match &*whole(body, EMPTY.len(), clock).await? {
-        b"" | EMPTY => Ok(()),
-        _ => Err(Problem::new(Kind::Invalid, "nothing can be said here: send no body")),
+/// Accepts an empty body or an empty object only.
+pub(super) async fn expect_empty<B: Body<Data = Bytes>>(body: B, clock: &ClockHandle) -> Result<(), Problem> {
+    match &*read_to_end(body, EMPTY_OBJECT.len(), clock).await? {
+        b"" | EMPTY_OBJECT => Ok(()),
+        _ => Err(Problem::new(ProblemKind::Invalid, "this call takes no body")),
     }
 }
 
-/// What some send where there is nothing to say.
-const EMPTY: &[u8] = b"{}";
+/// Sent by some clients instead of an empty body.
+const EMPTY_OBJECT: &[u8] = b"{}";
 
-/// Reads it whole, if it is no longer than `most` bytes and comes in time.
-async fn whole<B: Body<Data = Bytes>>(body: B, most: usize, clock: &ClockHandle) -> Result<Bytes, Problem> {
+/// Reads a complete body of at most `max_bytes` bytes within the timeouts.
+async fn read_to_end<B: Body<Data = Bytes>>(body: B, max_bytes: usize, clock: &ClockHandle) -> Result<Bytes, Problem> {
     let read = tokio::select! {
         biased;
-        read = call::whole(body, most, PAUSE, clock) => read,
-        () = async { clock.sleep(WHOLE).await } => Err(BodyError::Late),
+        read = api::read_body(body, max_bytes, CHUNK_TIMEOUT, clock) => read,
+        () = async { clock.sleep(BODY_TIMEOUT).await } => Err(BodyError::Timeout),
     };
     read.map_err(|error| match error {
-        BodyError::TooLarge { .. } => Problem::new(Kind::TooLarge, format!("{error}: send less")),
-        BodyError::Late | BodyError::Cut => Problem::new(Kind::Unreadable, error.to_string()),
+        BodyError::TooLarge { .. } => Problem::new(ProblemKind::TooLarge, error.to_string()),
+        BodyError::Timeout | BodyError::Truncated => Problem::new(ProblemKind::Unreadable, error.to_string()),
     })
 }
 
-/// Refuses what does not say that it is JSON.
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    call::is_json(headers).map_err(|detail| Problem::new(Kind::ContentType, detail))
+/// Rejects a request without a JSON content type.
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    api::require_json(headers).map_err(|detail| Problem::new(ProblemKind::ContentType, detail))
 }

@@ -1,4 +1,4 @@
-//! What stands in a body: fields that are known, each of them once, and nothing else.
+//! Strict decoding of JSON bodies: known fields only, each once.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,33 +9,34 @@ use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment};
 use sluicegate_engine::limit::parse;
 
-use super::problem::{Kind, Problem, shown};
+use super::problem::{Problem, ProblemKind, quote_input};
 
-/// Reads a body, and says where it is wrong.
+/// Decodes a body, and reports the location of an error.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(body);
     if !body.trim_ascii_start().starts_with(b"{") {
-        // Values without names could be told apart by their order, but nobody means it so.
-        serde::de::IgnoredAny::deserialize(&mut json).map_err(|error| Problem::new(Kind::NotJson, told(&error)))?;
-        return Err(Problem::new(Kind::Invalid, "it is no object: send one, such as {\"text\":\"...\"}"));
+        // Positional arrays would decode too, but are always a mistake.
+        serde::de::IgnoredAny::deserialize(&mut json)
+            .map_err(|error| Problem::new(ProblemKind::NotJson, error_message(&error)))?;
+        return Err(Problem::new(ProblemKind::Invalid, "expected a JSON object, such as {\"text\":\"...\"}"));
     }
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let pointer = pointer(error.path());
+        let pointer = json_pointer(error.path());
         let error = error.into_inner();
-        let kind = if error.classify() == Category::Data { Kind::Invalid } else { Kind::NotJson };
-        Problem::new(kind, told(&error)).at(pointer)
+        let kind = if error.classify() == Category::Data { ProblemKind::Invalid } else { ProblemKind::NotJson };
+        Problem::new(kind, error_message(&error)).at(pointer)
     })?;
-    json.end().map_err(|error| Problem::new(Kind::NotJson, told(&error)))?;
+    json.end().map_err(|error| Problem::new(ProblemKind::NotJson, error_message(&error)))?;
     Ok(read)
 }
 
-/// What is wrong, in a line that can be read whatever was sent.
-fn told(error: &serde_json::Error) -> String {
-    const LONGEST: usize = 300;
+/// Error message as one printable line, for any input.
+fn error_message(error: &serde_json::Error) -> String {
+    const MAX_CHARS: usize = 300;
     error
         .to_string()
         .chars()
-        .take(LONGEST)
+        .take(MAX_CHARS)
         .flat_map(|c| match c.is_control() {
             true => c.escape_default().collect::<Vec<_>>(),
             false => vec![c],
@@ -43,9 +44,9 @@ fn told(error: &serde_json::Error) -> String {
         .collect()
 }
 
-/// A place as RFC 6901 has it, cut where it is too long to be of use.
-fn pointer(path: &Path) -> String {
-    const LONGEST: usize = 200;
+/// JSON pointer (RFC 6901), truncated to a useful length.
+fn json_pointer(path: &Path) -> String {
+    const MAX_CHARS: usize = 200;
     let mut pointer = String::new();
     for segment in path {
         let name = match segment {
@@ -54,78 +55,78 @@ fn pointer(path: &Path) -> String {
             Segment::Unknown => continue,
         };
         pointer.push('/');
-        pointer.extend(name.chars().take(LONGEST));
+        pointer.extend(name.chars().take(MAX_CHARS));
     }
-    pointer.chars().take(LONGEST).collect()
+    pointer.chars().take(MAX_CHARS).collect()
 }
 
-/// Names and values, each name once.
+/// Names and values with unique names.
 #[derive(Debug, Default)]
-pub(super) struct Pairs(pub(super) Vec<(String, String)>);
+pub(super) struct StringPairs(pub(super) Vec<(String, String)>);
 
-/// More are not needed by anybody who asks about one request.
-const MOST_PAIRS: usize = 256;
+/// Enough for the description of one request.
+const MAX_PAIRS: usize = 256;
 
-impl<'de> Deserialize<'de> for Pairs {
+impl<'de> Deserialize<'de> for StringPairs {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct Reading;
-        impl<'de> Visitor<'de> for Reading {
-            type Value = Pairs;
+        struct PairsVisitor;
+        impl<'de> Visitor<'de> for PairsVisitor {
+            type Value = StringPairs;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of names and texts")
+                f.write_str("an object of string values")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StringPairs, A::Error> {
                 let mut pairs: Vec<(String, String)> = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, String>()? {
                     if pairs.iter().any(|(known, _)| *known == name) {
-                        return Err(A::Error::custom(format_args!(
-                            "{} is there twice: which one counts?",
-                            shown(&name)
-                        )));
+                        return Err(A::Error::custom(format_args!("duplicate name {}", quote_input(&name))));
                     }
-                    if pairs.len() == MOST_PAIRS {
-                        return Err(A::Error::custom(format_args!("there are more than {MOST_PAIRS}: send fewer")));
+                    if pairs.len() == MAX_PAIRS {
+                        return Err(A::Error::custom(format_args!("more than {MAX_PAIRS} entries")));
                     }
                     pairs.push((name, value));
                 }
-                Ok(Pairs(pairs))
+                Ok(StringPairs(pairs))
             }
         }
-        json.deserialize_map(Reading)
+        json.deserialize_map(PairsVisitor)
     }
 }
 
-/// A text of one line, such as people write to say why.
+/// A single line of text, such as a comment.
 #[derive(Debug, Default)]
-pub(super) struct Line(pub(super) String);
+pub(super) struct SingleLine(pub(super) String);
 
-impl<'de> Deserialize<'de> for Line {
+impl<'de> Deserialize<'de> for SingleLine {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        const LONGEST: usize = 500;
+        const MAX_CHARS: usize = 500;
         let text = String::deserialize(json)?;
         if text.chars().any(char::is_control) {
-            return Err(D::Error::custom("it has control characters: write one line"));
+            return Err(D::Error::custom("control characters are not allowed: use one line of text"));
         }
-        if text.chars().count() > LONGEST {
-            return Err(D::Error::custom(format_args!("it has more than {LONGEST} characters: write less")));
+        if text.chars().count() > MAX_CHARS {
+            return Err(D::Error::custom(format_args!("more than {MAX_CHARS} characters")));
         }
         Ok(Self(text))
     }
 }
 
-/// A span of time as rule files have it: `10m`.
+/// A duration in rule file syntax: `10m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lasting(pub(super) Duration);
+pub(super) struct NonZeroDuration(pub(super) Duration);
 
-impl<'de> Deserialize<'de> for Lasting {
+impl<'de> Deserialize<'de> for NonZeroDuration {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         let text = String::deserialize(json)?;
         match parse::duration(&text) {
             Ok(span) if !span.is_zero() => Ok(Self(span)),
-            Ok(_) => Err(D::Error::custom("it is no time at all: give it some, such as 10m")),
-            Err(_) => Err(D::Error::custom(format_args!("{} is no time: write one such as 30s or 10m", shown(&text)))),
+            Ok(_) => Err(D::Error::custom("the duration must not be zero: use one such as 10m")),
+            Err(_) => Err(D::Error::custom(format_args!(
+                "invalid duration {}: use one such as 30s or 10m",
+                quote_input(&text)
+            ))),
         }
     }
 }

@@ -1,82 +1,117 @@
-//! Effective limits: what is decided by now, which is not what the file says while the store is lost.
+//! `GET /v1/limits`: effective limits, which differ from the file while the store is unavailable.
 
 use serde::Serialize;
-use sluicegate_cluster::{ClusterStore, State};
-use sluicegate_engine::fleet::{FleetStore, share_of};
+use sluicegate_cluster::{ClusterStore, StoreState};
+use sluicegate_engine::algorithm::Alignment;
+use sluicegate_engine::limit::DEFAULT_CELLS;
+use sluicegate_engine::limit::parse::{HumanBytes, HumanDuration};
 use sluicegate_engine::rule::{OnStoreFailure, Rule, Scope};
+use sluicegate_engine::store::{Store, share_of};
 use sluicegate_engine::{Limit, Sluice};
 
 use super::reply::{self, Reply};
 use super::rules;
 
 #[derive(Serialize)]
-struct All {
-    rules: Vec<OfRule>,
+struct EffectiveLimitList {
+    rules: Vec<RuleLimitsView>,
 }
 
 #[derive(Serialize)]
-struct OfRule {
+struct RuleLimitsView {
     name: String,
-    limits: Vec<Effective>,
+    limits: Vec<LimitView>,
+    configured: Vec<LimitView>,
     scope: &'static str,
     share_of_nodes: Option<u32>,
     degraded: bool,
 }
 
 #[derive(Serialize)]
-struct Effective {
+struct LimitView {
     limit: String,
     algorithm: &'static str,
     amount: u64,
     window_s: Option<f64>,
     burst: Option<u64>,
+    rate: Option<String>,
+    cells: Option<u32>,
+    alignment: Option<&'static str>,
+    warm_up_s: Option<f64>,
+    cold_factor: Option<u32>,
 }
 
-/// Of all rules.
-pub(super) fn all(sluice: &Sluice, store: Option<&ClusterStore>) -> Reply {
-    let lost = store.filter(|store| store.health().state != State::Connected);
-    let nodes = lost.map(|store| store.nodes());
-    reply::ok(&All { rules: sluice.rules().iter().map(|rule| of_rule(rule, nodes)).collect() })
+/// Lists the effective limits of all rules.
+pub(super) fn list(sluice: &Sluice, store: Option<&ClusterStore>) -> Reply {
+    let unavailable = store.filter(|store| store.health().state != StoreState::Connected);
+    let nodes = unavailable.map(|store| store.nodes());
+    reply::ok(&EffectiveLimitList { rules: sluice.rules().iter().map(|rule| rule_limits(rule, nodes)).collect() })
 }
 
-/// `lost_among`: how many processes share what a lost store counted.
-fn of_rule(rule: &Rule, lost_among: Option<u32>) -> OfRule {
-    let lost = match rule.scope {
-        Scope::Cluster { on_store_failure, .. } => lost_among.map(|nodes| (nodes, on_store_failure)),
+/// `nodes_without_store` is the number of processes that share the limit while the store is unavailable.
+fn rule_limits(rule: &Rule, nodes_without_store: Option<u32>) -> RuleLimitsView {
+    let degraded = match rule.scope {
+        Scope::Cluster { on_store_failure, .. } => nodes_without_store.map(|nodes| (nodes, on_store_failure)),
         Scope::Local => None,
     };
-    let (limits, share_of_nodes): (Vec<Limit>, _) = match lost {
+    let (limits, share_of_nodes): (Vec<Limit>, _) = match degraded {
         Some((nodes, OnStoreFailure::LocalShare)) => {
-            // Where a share would be nothing at all, nothing is admitted: there is no such limit to tell.
+            // If a share would be zero, nothing is admitted, so there is no limit to show.
             let shares = rule.limits.iter().filter_map(|limit| share_of(*limit, nodes).ok().flatten());
             (shares.collect(), Some(nodes))
         }
-        // Everything is admitted, or nothing: by no limit.
+        // Everything or nothing is admitted: no limit applies.
         Some(_) => (Vec::new(), None),
         None => (rule.limits.clone(), None),
     };
-    OfRule {
+    RuleLimitsView {
         name: rule.name.clone(),
-        limits: limits.iter().map(effective).collect(),
+        limits: limits.iter().map(LimitView::from).collect(),
+        configured: rule.limits.iter().map(LimitView::from).collect(),
         scope: rules::scope(rule),
         share_of_nodes,
-        degraded: lost.is_some(),
+        degraded: degraded.is_some(),
     }
 }
 
-fn effective(limit: &Limit) -> Effective {
-    let rated = |rate: sluicegate_engine::Rate, burst| (rate.count(), Some(rate.period()), burst);
-    let (amount, window, burst) = match limit {
-        Limit::TokenBucket(it) | Limit::Bandwidth(it) => rated(it.rate(), Some(it.burst())),
-        Limit::LeakyBucket(it) => rated(it.rate(), Some(it.queue())),
-        Limit::WarmUp(it) => rated(it.rate(), None),
-        other => (other.capacity(), other.window(), None),
-    };
-    Effective {
-        limit: rules::limit(limit),
-        algorithm: limit.algorithm(),
-        amount,
-        window_s: window.map(|window| window.as_secs_f64()),
-        burst,
+impl From<&Limit> for LimitView {
+    fn from(limit: &Limit) -> Self {
+        let rated = |rate: sluicegate_engine::Rate, burst| (rate.count(), Some(rate.period()), burst);
+        let (amount, window, burst) = match limit {
+            Limit::TokenBucket(it) | Limit::Bandwidth(it) => rated(it.rate(), Some(it.burst())),
+            Limit::LeakyBucket(it) => rated(it.rate(), Some(it.queue())),
+            Limit::WarmUp(it) => rated(it.rate(), None),
+            other => (other.capacity(), other.window(), None),
+        };
+        let rate = match limit {
+            Limit::TokenBucket(it) => Some(it.rate().to_string()),
+            Limit::LeakyBucket(it) => Some(it.rate().to_string()),
+            Limit::WarmUp(it) => Some(it.rate().to_string()),
+            Limit::Bandwidth(it) => {
+                let rate = it.rate();
+                Some(format!("{}/{}", HumanBytes(rate.count()), HumanDuration(rate.period())))
+            }
+            _ => window.map(|window| format!("{amount}/{}", HumanDuration(window))),
+        };
+        let warm_up = if let Limit::WarmUp(it) = limit { Some(it) } else { None };
+        Self {
+            limit: rules::format_limit(limit),
+            algorithm: limit.algorithm(),
+            amount,
+            window_s: window.map(|window| window.as_secs_f64()),
+            burst,
+            rate,
+            cells: match limit {
+                Limit::SlidingWindow(it) if it.cells() != DEFAULT_CELLS => Some(it.cells()),
+                _ => None,
+            },
+            alignment: match limit {
+                Limit::FixedWindow(it) if it.alignment() == Alignment::FirstUse => Some("first_use"),
+                Limit::FixedWindow(_) => Some("epoch"),
+                _ => None,
+            },
+            warm_up_s: warm_up.map(|it| it.warm_up().as_secs_f64()),
+            cold_factor: warm_up.map(|it| it.cold_factor()),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The allow list and the deny list.
+//! `/v1/lists`: allow list and deny list.
 
 use std::time::Duration;
 
@@ -9,99 +9,99 @@ use sluicegate_cluster::{ClusterStore, ListKind};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::rule::Expr;
 
-use super::fields::Lasting;
-use super::problem::{Kind, Problem};
+use super::fields::NonZeroDuration;
+use super::problem::{Problem, ProblemKind};
 use super::query::Query;
 use super::reply::{self, Reply};
 use super::route;
-use crate::added::{self, AddError, AddedLists, Entry, Stands};
+use crate::runtime_lists::{self, EntrySource, ListEntry, RuntimeListError, RuntimeLists};
 
-/// The longest condition, in bytes.
-const LONGEST: usize = 16 << 10;
+/// Maximum length of a condition, in bytes.
+const MAX_CONDITION_BYTES: usize = 16 << 10;
 
-/// An entry that is to be.
+/// Request to add an entry.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToAdd {
+pub(super) struct AddEntryRequest {
     condition: String,
-    r#for: Option<Lasting>,
+    r#for: Option<NonZeroDuration>,
 }
 
 #[derive(Serialize)]
-struct All {
-    allow: Vec<Shown>,
-    deny: Vec<Shown>,
-    hits: Hits,
+struct ListsView {
+    allow: Vec<ListEntryView>,
+    deny: Vec<ListEntryView>,
+    hits: ListHitCounts,
 }
 
 #[derive(Serialize)]
-struct Hits {
+struct ListHitCounts {
     allow: u64,
     deny: u64,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct ListEntryView {
     condition: String,
     source: &'static str,
     expires_in_s: Option<f64>,
 }
 
-impl From<Entry> for Shown {
-    fn from(entry: Entry) -> Self {
-        let source = match entry.stands {
-            Stands::File => "file",
-            Stands::Here => "added",
-            Stands::Fleet => "fleet",
+impl From<ListEntry> for ListEntryView {
+    fn from(entry: ListEntry) -> Self {
+        let source = match entry.source {
+            EntrySource::File => "file",
+            EntrySource::Process => "runtime",
+            EntrySource::Cluster => "cluster",
         };
         Self { condition: entry.condition, source, expires_in_s: entry.expires_in.as_ref().map(Duration::as_secs_f64) }
     }
 }
 
-/// What entries are added to and removed from.
+/// Handler for both lists.
 #[derive(Clone, Copy)]
-pub(super) struct Kept<'a> {
+pub(super) struct ListsHandler<'a> {
     pub(super) sluice: &'a Sluice,
     pub(super) store: Option<&'a ClusterStore>,
-    pub(super) added: &'a AddedLists,
+    pub(super) runtime_lists: &'a RuntimeLists,
 }
 
-impl Kept<'_> {
-    /// Both lists.
-    pub(super) fn all(self) -> Reply {
+impl ListsHandler<'_> {
+    /// Lists the entries of both lists.
+    pub(super) fn list(self) -> Reply {
         let counts = self.sluice.list_counts();
-        let shown = |list| {
-            let entries = self.added.entries(self.sluice, self.store.is_some(), list);
-            entries.into_iter().map(Shown::from).collect()
+        let views = |list| {
+            let entries = self.runtime_lists.entries(self.sluice, self.store.is_some(), list);
+            entries.into_iter().map(ListEntryView::from).collect()
         };
-        let hits = Hits { allow: counts.allowed, deny: counts.denied };
-        reply::ok(&All { allow: shown(ListKind::Allow), deny: shown(ListKind::Deny), hits })
+        let hits = ListHitCounts { allow: counts.allowed, deny: counts.denied };
+        reply::ok(&ListsView { allow: views(ListKind::Allow), deny: views(ListKind::Deny), hits })
     }
 
     /// Adds an entry.
-    pub(super) fn add(self, list: &str, asked: &ToAdd) -> Result<Reply, Problem> {
-        let list = named(list)?;
-        let condition = bounded(&asked.condition)?;
-        let lasting = asked.r#for.map(|lasting| lasting.0);
-        let added = self.added.add(self.sluice, self.store, list, condition, lasting);
-        Ok(reply::json(StatusCode::CREATED, &Shown::from(added.map_err(wrong)?)))
+    pub(super) fn add(self, list: &str, request: &AddEntryRequest) -> Result<Reply, Problem> {
+        let list = parse_list(list)?;
+        let condition = check_length(&request.condition)?;
+        let ttl = request.r#for.map(|ttl| ttl.0);
+        let added = self.runtime_lists.add(self.sluice, self.store, list, condition, ttl);
+        Ok(reply::json(StatusCode::CREATED, &ListEntryView::from(added.map_err(list_problem)?)))
     }
 
-    /// Removes an entry that was added.
+    /// Removes an entry that was added at runtime.
     pub(super) fn remove(self, list: &str, query: &Query<'_>) -> Result<Reply, Problem> {
-        let list = named(list)?;
-        let condition = bounded(query.must("condition")?)?;
-        let removed = self.added.remove(self.sluice, self.store, list, condition).map_err(wrong)?;
-        let (own, _) = self.sluice.lists();
-        if !removed && Expr::parse(condition).is_ok_and(|it| added::of(&own, list).contains(&it)) {
-            let detail = "it stands in the rule file: take it out there";
-            return Err(Problem::new(Kind::Conflict, detail));
+        let list = parse_list(list)?;
+        let condition = check_length(query.required("condition")?)?;
+        let removed = self.runtime_lists.remove(self.sluice, self.store, list, condition).map_err(list_problem)?;
+        let (local, _) = self.sluice.lists();
+        if !removed && Expr::parse(condition).is_ok_and(|it| runtime_lists::entries_of(&local, list).contains(&it)) {
+            let detail = "the entry is in the rule file: remove it there";
+            return Err(Problem::new(ProblemKind::Conflict, detail));
         }
         Ok(reply::ok(&json!({ "removed": removed })))
     }
 }
 
-fn named(list: &str) -> Result<ListKind, Problem> {
+fn parse_list(list: &str) -> Result<ListKind, Problem> {
     match list {
         "allow" => Ok(ListKind::Allow),
         "deny" => Ok(ListKind::Deny),
@@ -109,16 +109,20 @@ fn named(list: &str) -> Result<ListKind, Problem> {
     }
 }
 
-fn bounded(condition: &str) -> Result<&str, Problem> {
-    let detail = || format!("the condition has more than {LONGEST} bytes: write several");
-    if condition.len() <= LONGEST { Ok(condition) } else { Err(Problem::new(Kind::Unprocessable, detail())) }
+fn check_length(condition: &str) -> Result<&str, Problem> {
+    let detail = || format!("the condition has more than {MAX_CONDITION_BYTES} bytes: split it into several entries");
+    if condition.len() <= MAX_CONDITION_BYTES {
+        Ok(condition)
+    } else {
+        Err(Problem::new(ProblemKind::Unprocessable, detail()))
+    }
 }
 
-fn wrong(error: AddError) -> Problem {
+fn list_problem(error: RuntimeListError) -> Problem {
     let detail = error.to_string();
     match error {
-        AddError::Condition(_) => Problem::new(Kind::Unprocessable, detail).at("/condition"),
-        AddError::Full => Problem::new(Kind::Conflict, detail),
-        AddError::Rules(_) => Problem::new(Kind::Unavailable, detail),
+        RuntimeListError::Condition(_) => Problem::new(ProblemKind::Unprocessable, detail).at("/condition"),
+        RuntimeListError::Full => Problem::new(ProblemKind::Conflict, detail),
+        RuntimeListError::Rules(_) => Problem::new(ProblemKind::Unavailable, detail),
     }
 }

@@ -1,12 +1,12 @@
 //! The admin API over HTTP.
 //!
 //! ```text
-//!  call ──> route ──> who may ──> body ──> handler ──> reply
-//!             │          │          │         │
-//!             └──────────┴──────────┴─────────┴──> problem (RFC 9457)
+//!  call ──> route ──> authorization ──> body ──> handler ──> response
+//!             │             │            │          │
+//!             └─────────────┴────────────┴──────────┴──> problem (RFC 9457)
 //! ```
-//! Every route stands in one table ([`route`]) with the methods that fit and what they need; handlers are thin: they
-//! read what was asked, call the engine or the keeper, and render.
+//! All routes are in one table ([`route`]) with their methods and required access. Handlers are thin: they
+//! decode the request, call the engine or the rule manager, and encode the response.
 
 mod access;
 mod adaptive;
@@ -34,8 +34,8 @@ mod versions;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use adaptive::{Brief as Strained, brief as strained};
+pub(crate) use adaptive::{AdaptiveRuleSummary, summaries as adaptive_summaries};
 pub(crate) use api::Api;
 pub(crate) use reply::Body;
-pub(crate) use rules::used_of;
+pub(crate) use rules::used_ratio;
 pub(crate) use store::state_name;

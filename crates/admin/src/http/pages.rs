@@ -1,7 +1,7 @@
-//! What describes the rest: the OpenAPI document, the pages to browse it with, and whether all is well.
+//! OpenAPI document, Swagger UI, and health checks.
 //!
-//! Everything is in the program: no page asks for anything from elsewhere, and the policy it is sent with
-//! would not let it.
+//! Everything is embedded in the binary: no page loads anything from elsewhere, and the content security policy
+//! forbids it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,18 +9,18 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use utoipa_swagger_ui::Config;
 
-use super::problem::{Kind, Problem};
+use super::problem::{Problem, ProblemKind};
 use super::reply::{self, Reply};
 use super::route;
 
-/// The description of the API.
-pub(super) const DESCRIPTION: &str = include_str!("openapi.json");
+/// OpenAPI document.
+pub(super) const OPENAPI: &str = include_str!("openapi.json");
 
-/// What the dashboard may do: nothing but what it is sent from here.
+/// Content security policy of the dashboard: only resources of this server.
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The browser of the description styles its elements one by one and has its pictures in its styles.
+/// Content security policy of Swagger UI, which uses inline styles and images in its styles.
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
@@ -28,34 +28,34 @@ const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 static DOCS: LazyLock<Arc<Config<'static>>> =
     LazyLock::new(|| Arc::new(Config::new(["/openapi.json"]).validator_url("none").use_base_layout()));
 
-/// The process lives.
+/// Liveness check.
 pub(super) fn health() -> Reply {
     reply::data(StatusCode::OK, "text/plain; charset=utf-8", "OK\n")
 }
 
-/// Whether the process does what it is there for.
+/// Readiness check.
 pub(super) fn ready(is_stopping: bool, rules: usize) -> Result<Reply, Problem> {
     match (is_stopping, rules) {
-        (true, _) => Err(Problem::new(Kind::Unavailable, "it is about to stop: ask another")),
-        (false, 0) => Err(Problem::new(Kind::Unavailable, "no rules are in force: look at /v1/status for why")),
+        (true, _) => Err(Problem::new(ProblemKind::Unavailable, "the process is shutting down")),
+        (false, 0) => Err(Problem::new(ProblemKind::Unavailable, "no rules are active: see /v1/status")),
         (false, _) => Ok(health()),
     }
 }
 
-/// The description of the API.
-pub(super) fn description() -> Reply {
-    with_policy(reply::data(StatusCode::OK, "application/json", DESCRIPTION), DOCS_POLICY)
+/// Serves the OpenAPI document.
+pub(super) fn openapi() -> Reply {
+    with_policy(reply::data(StatusCode::OK, "application/json", OPENAPI), DOCS_POLICY)
 }
 
-/// To the folder, which the addresses in its pages are relative to.
-pub(super) fn to_docs() -> Reply {
-    let mut answer = reply::empty(StatusCode::PERMANENT_REDIRECT);
-    answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/docs/"));
-    answer
+/// Redirects to the directory, which the URLs in its pages are relative to.
+pub(super) fn redirect_to_docs() -> Reply {
+    let mut reply = reply::empty(StatusCode::PERMANENT_REDIRECT);
+    reply.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/docs/"));
+    reply
 }
 
-/// A file to browse the description with.
-pub(super) fn docs(file: &str) -> Result<Reply, Problem> {
+/// Serves a file of Swagger UI.
+pub(super) fn docs_file(file: &str) -> Result<Reply, Problem> {
     let found = utoipa_swagger_ui::serve(file, Arc::clone(&DOCS)).ok().flatten();
     let found = found.ok_or_else(|| route::unknown(&format!("/docs/{file}")))?;
     let bytes = Bytes::from(found.bytes.into_owned());
@@ -66,7 +66,7 @@ pub(super) fn docs(file: &str) -> Result<Reply, Problem> {
     Ok(reply)
 }
 
-/// The same, with what a browser may do with it.
+/// Adds the security headers to a response.
 pub(super) fn with_policy(mut reply: Reply, policy: &'static str) -> Reply {
     let headers = reply.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));

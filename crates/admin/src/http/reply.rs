@@ -1,4 +1,4 @@
-//! What is sent back.
+//! Response constructors.
 
 use std::convert::Infallible;
 
@@ -9,43 +9,43 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{Either, Full};
 use serde::Serialize;
 
-/// The body of a reply: known as a whole, or told bit by bit.
+/// Response body: complete, or streamed.
 pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 
-/// A reply.
+/// A response.
 pub(super) type Reply = Response<Body>;
 
-/// A reply of this type. Nothing keeps it, and nobody takes it for something else than it is.
-pub(super) fn data(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Reply {
+/// Creates a response with this content type, not cacheable and not sniffable.
+pub(super) fn data(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Either::Left(Full::new(body.into())));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     reply
 }
 
-/// JSON.
+/// Creates a JSON response.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Reply {
-    // Nothing that is answered has anything in it that JSON could not say.
+    // All response types are representable in JSON.
     data(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// JSON, and all is well.
+/// Creates a JSON response with status 200.
 pub(super) fn ok(value: &impl Serialize) -> Reply {
     json(StatusCode::OK, value)
 }
 
-/// Nothing but the head.
+/// Creates a response without a body.
 pub(super) fn empty(status: StatusCode) -> Reply {
     let mut reply = Response::new(Either::Left(Full::default()));
     *reply.status_mut() = status;
     reply
 }
 
-/// The same, only told how long it would have been. Over HTTP/2 hyper would send the body, and the client would take
-/// that for a broken stream.
+/// Removes the body and keeps its content length, for HEAD. Over HTTP/2 hyper would send the body, and the
+/// client would treat that as a stream error.
 pub(super) fn without_body(reply: Reply) -> Reply {
     let (mut head, body) = reply.into_parts();
     if let Some(length) = body.size_hint().exact() {

@@ -1,20 +1,20 @@
-//! Which path is what: the one table of all routes.
+//! Route table of the admin API.
 
 use http::Method;
 
-use sluicegate_http::call::nearest;
+use sluicegate_http_adapter::api::nearest;
 
-use super::problem::{Kind, Problem, shown};
+use super::problem::{Problem, ProblemKind, quote_input};
 use crate::tokens::Access;
 
-/// What is at a path.
+/// Identifies a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
+pub(super) enum RouteId {
     Dashboard,
     Asset,
     Health,
     Ready,
-    Description,
+    OpenApi,
     Docs,
     DocsFile,
     Metrics,
@@ -40,43 +40,44 @@ pub(super) enum Page {
     Explain,
 }
 
-/// A path with the methods that fit and what they need. `HEAD` fits wherever `GET` does, and `OPTIONS` everywhere.
+/// A path with its methods and their required access. `HEAD` is allowed with `GET`, and `OPTIONS` always.
 #[derive(Debug)]
 pub(super) struct Route {
-    pub(super) page: Page,
-    /// As the description has it. A name in braces stands for one part of the path, `{file}` for all the rest.
+    pub(super) id: RouteId,
+    /// Path template as in the OpenAPI document. A name in braces matches one path segment, `{file}` the rest
+    /// of the path.
     pub(super) path: &'static str,
-    pub(super) methods: &'static [(Method, Need)],
+    pub(super) methods: &'static [(Method, RequiredAccess)],
 }
 
-/// What somebody must be allowed; `None`: anybody may.
-pub(super) type Need = Option<Access>;
+/// Required access; `None` for public routes.
+pub(super) type RequiredAccess = Option<Access>;
 
-const OPEN: &[(Method, Need)] = &[(Method::GET, None)];
-const READ: &[(Method, Need)] = &[(Method::GET, Some(Access::Read))];
-/// Takes something to look at, and changes nothing.
-const LOOK: &[(Method, Need)] = &[(Method::POST, Some(Access::Read))];
-const DO: &[(Method, Need)] = &[(Method::POST, Some(Access::Write))];
+const PUBLIC: &[(Method, RequiredAccess)] = &[(Method::GET, None)];
+const READ: &[(Method, RequiredAccess)] = &[(Method::GET, Some(Access::Read))];
+/// POST that takes input and changes nothing.
+const READ_POST: &[(Method, RequiredAccess)] = &[(Method::POST, Some(Access::Read))];
+const WRITE_POST: &[(Method, RequiredAccess)] = &[(Method::POST, Some(Access::Write))];
 
-/// All of them.
+/// All routes.
 pub(super) const ROUTES: [Route; 28] = [
-    route(Page::Dashboard, "/", OPEN),
-    route(Page::Asset, "/assets/{file}", OPEN),
-    route(Page::Health, "/healthz", OPEN),
-    route(Page::Ready, "/readyz", OPEN),
-    route(Page::Description, "/openapi.json", OPEN),
-    route(Page::Docs, "/docs", OPEN),
-    route(Page::DocsFile, "/docs/{file}", OPEN),
-    route(Page::Metrics, "/metrics", READ),
-    route(Page::Status, "/v1/status", READ),
-    route(Page::Rules, "/v1/rules", READ),
-    route(Page::Rule, "/v1/rules/{name}", READ),
-    route(Page::Limits, "/v1/limits", READ),
-    route(Page::Adaptive, "/v1/adaptive", READ),
-    route(Page::Top, "/v1/top", READ),
-    route(Page::Keys, "/v1/keys", &[(Method::GET, Some(Access::Read)), (Method::DELETE, Some(Access::Write))]),
+    route(RouteId::Dashboard, "/", PUBLIC),
+    route(RouteId::Asset, "/assets/{file}", PUBLIC),
+    route(RouteId::Health, "/healthz", PUBLIC),
+    route(RouteId::Ready, "/readyz", PUBLIC),
+    route(RouteId::OpenApi, "/openapi.json", PUBLIC),
+    route(RouteId::Docs, "/docs", PUBLIC),
+    route(RouteId::DocsFile, "/docs/{file}", PUBLIC),
+    route(RouteId::Metrics, "/metrics", READ),
+    route(RouteId::Status, "/v1/status", READ),
+    route(RouteId::Rules, "/v1/rules", READ),
+    route(RouteId::Rule, "/v1/rules/{name}", READ),
+    route(RouteId::Limits, "/v1/limits", READ),
+    route(RouteId::Adaptive, "/v1/adaptive", READ),
+    route(RouteId::Top, "/v1/top", READ),
+    route(RouteId::Keys, "/v1/keys", &[(Method::GET, Some(Access::Read)), (Method::DELETE, Some(Access::Write))]),
     route(
-        Page::Bans,
+        RouteId::Bans,
         "/v1/bans",
         &[
             (Method::GET, Some(Access::Read)),
@@ -84,48 +85,48 @@ pub(super) const ROUTES: [Route; 28] = [
             (Method::DELETE, Some(Access::Write)),
         ],
     ),
-    route(Page::Lists, "/v1/lists", READ),
+    route(RouteId::Lists, "/v1/lists", READ),
     route(
-        Page::List,
+        RouteId::List,
         "/v1/lists/{list}",
         &[(Method::POST, Some(Access::Write)), (Method::DELETE, Some(Access::Write))],
     ),
-    route(Page::Shadow, "/v1/shadow", READ),
-    route(Page::Store, "/v1/store", READ),
-    route(Page::Source, "/v1/source", &[(Method::GET, Some(Access::Read)), (Method::PUT, Some(Access::Write))]),
-    route(Page::SourceCheck, "/v1/source/check", LOOK),
-    route(Page::Versions, "/v1/versions", READ),
-    route(Page::Version, "/v1/versions/{version}", READ),
-    route(Page::Restore, "/v1/versions/{version}/restore", DO),
-    route(Page::Reload, "/v1/reload", DO),
-    route(Page::Live, "/v1/live", READ),
-    route(Page::Explain, "/v1/explain", LOOK),
+    route(RouteId::Shadow, "/v1/shadow", READ),
+    route(RouteId::Store, "/v1/store", READ),
+    route(RouteId::Source, "/v1/source", &[(Method::GET, Some(Access::Read)), (Method::PUT, Some(Access::Write))]),
+    route(RouteId::SourceCheck, "/v1/source/check", READ_POST),
+    route(RouteId::Versions, "/v1/versions", READ),
+    route(RouteId::Version, "/v1/versions/{version}", READ),
+    route(RouteId::Restore, "/v1/versions/{version}/restore", WRITE_POST),
+    route(RouteId::Reload, "/v1/reload", WRITE_POST),
+    route(RouteId::Live, "/v1/live", READ),
+    route(RouteId::Explain, "/v1/explain", READ_POST),
 ];
 
-const fn route(page: Page, path: &'static str, methods: &'static [(Method, Need)]) -> Route {
-    Route { page, path, methods }
+const fn route(page: RouteId, path: &'static str, methods: &'static [(Method, RequiredAccess)]) -> Route {
+    Route { id: page, path, methods }
 }
 
 impl Route {
-    /// The route of a path, and what stands for the name in it, still encoded.
+    /// Finds the route of a path, and the value of its parameter, still percent-encoded.
     pub(super) fn of(path: &str) -> Result<(&'static Self, &str), Problem> {
-        ROUTES.iter().find_map(|route| Some((route, matched(route.path, path)?))).ok_or_else(|| unknown(path))
+        ROUTES.iter().find_map(|route| Some((route, match_path(route.path, path)?))).ok_or_else(|| unknown(path))
     }
 
-    /// What a method needs. Whoever may look may ask which ones fit; whoever may not is not told.
-    pub(super) fn need(&self, method: &Method) -> Need {
-        let fitting = self.methods.iter().find(|(fitting, _)| fitting == as_get(method));
-        let is_open = self.methods.iter().all(|(_, need)| need.is_none());
-        fitting.map_or((!is_open).then_some(Access::Read), |(_, need)| *need)
+    /// Required access of a method. A caller with read access may request the allowed methods.
+    pub(super) fn required_access(&self, method: &Method) -> RequiredAccess {
+        let entry = self.methods.iter().find(|(allowed, _)| allowed == as_get(method));
+        let is_public = self.methods.iter().all(|(_, need)| need.is_none());
+        entry.map_or((!is_public).then_some(Access::Read), |(_, need)| *need)
     }
 
-    /// Refuses a method that does not fit.
-    pub(super) fn fits(&self, method: &Method) -> Result<(), Problem> {
-        let fits = method == Method::OPTIONS || self.methods.iter().any(|(fitting, _)| fitting == as_get(method));
-        if fits { Ok(()) } else { Err(Problem::method(Kind::Method, method, self.allowed())) }
+    /// Rejects a method that is not allowed.
+    pub(super) fn check_method(&self, method: &Method) -> Result<(), Problem> {
+        let is_allowed = method == Method::OPTIONS || self.methods.iter().any(|(allowed, _)| allowed == as_get(method));
+        if is_allowed { Ok(()) } else { Err(Problem::method(ProblemKind::Method, method, self.allowed())) }
     }
 
-    /// The methods that fit, as `Allow` has them.
+    /// Allowed methods as in the `Allow` header.
     pub(super) fn allowed(&self) -> String {
         let mut allowed = String::new();
         for (method, _) in self.methods {
@@ -139,25 +140,25 @@ impl Route {
     }
 }
 
-/// `HEAD` is `GET` without the body.
+/// Maps `HEAD` to `GET`.
 pub(super) fn as_get(method: &Method) -> &Method {
     if *method == Method::HEAD { &Method::GET } else { method }
 }
 
-/// What stands for the name in a template, if the path is of its form; nothing if there is no name in it.
-fn matched<'p>(template: &str, path: &'p str) -> Option<&'p str> {
+/// Returns the value of the parameter if the path matches the template; empty if the template has none.
+fn match_path<'p>(template: &str, path: &'p str) -> Option<&'p str> {
     let Some((front, rest)) = template.split_once('{') else { return (template == path).then_some("") };
     let (name, back) = rest.split_once('}')?;
-    let given = path.strip_prefix(front)?.strip_suffix(back)?;
-    let fits = name == "file" || !(given.is_empty() || given.contains('/'));
-    fits.then_some(given)
+    let value = path.strip_prefix(front)?.strip_suffix(back)?;
+    let is_match = name == "file" || !(value.is_empty() || value.contains('/'));
+    is_match.then_some(value)
 }
 
-/// A path that leads nowhere, with the one that was probably meant.
+/// Problem for an unknown path, with a suggestion.
 pub(super) fn unknown(path: &str) -> Problem {
     let remedy = match nearest(path, ROUTES.iter().map(|route| route.path)) {
         Some(near) => format!("did you mean {near}?"),
-        None => "see /docs/ for what there is".to_owned(),
+        None => "/docs/ lists all paths".to_owned(),
     };
-    Problem::new(Kind::UnknownPath, format!("{} leads nowhere: {remedy}", shown(path)))
+    Problem::new(ProblemKind::UnknownPath, format!("unknown path {}: {remedy}", quote_input(path)))
 }

@@ -1,117 +1,123 @@
-//! The rules in force, with what they have decided.
+//! `/v1/rules`: rules in force with their counters.
 
 use serde::Serialize;
 use sluicegate_engine::Limit;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::limit::DEFAULT_CELLS;
-use sluicegate_engine::limit::parse::Span;
-use sluicegate_engine::rule::{Attribute, Ban, KeyPart, Mode, Priority, Rule, Scope, Side};
+use sluicegate_engine::limit::parse::HumanDuration;
+use sluicegate_engine::rule::{Adaptive, Attribute, Ban, Direction, KeyPart, Mode, Priority, Rule, Scope};
 use sluicegate_engine::sluice::RuleCounts;
-use sluicegate_http::call::nearest;
+use sluicegate_http_adapter::api::nearest;
 
-use super::problem::{Kind, Problem, shown};
+use super::problem::{Problem, ProblemKind, quote_input};
 use super::reply::{self, Reply};
 
 #[derive(Serialize)]
-struct All {
-    rules: Vec<Shown>,
+struct RuleList {
+    rules: Vec<RuleView>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct RuleView {
     name: String,
-    side: &'static str,
+    direction: &'static str,
     r#match: Option<String>,
     when: Option<String>,
     key: Vec<String>,
     limits: Vec<String>,
     adaptive: Option<String>,
+    adaptive_kind: Option<&'static str>,
     mode: &'static str,
     scope: &'static str,
     priority: &'static str,
-    ban: Option<String>,
-    counts: Counts,
+    ban: Option<BanRuleView>,
+    counts: RuleCountsView,
     waiting: u64,
     permits: Option<u64>,
     used: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct Counts {
+struct RuleCountsView {
     admitted: u64,
     refused: u64,
     banned: u64,
     degraded: u64,
     bytes: u64,
     waited: u64,
-    forgotten_early: u64,
+    evicted: u64,
+}
+
+/// Ban settings of a rule: after this many refusals within a time, a key is banned for a time.
+#[derive(Serialize)]
+struct BanRuleView {
+    after: u32,
+    within_s: f64,
+    for_s: f64,
 }
 
 #[derive(Serialize)]
-struct Shadows {
-    rules: Vec<Shadow>,
+struct ShadowRuleList {
+    rules: Vec<ShadowRuleView>,
 }
 
 #[derive(Serialize)]
-struct Shadow {
+struct ShadowRuleView {
     name: String,
     would_admit: u64,
     would_refuse: u64,
 }
 
-/// All of them.
-pub(super) fn all(sluice: &Sluice) -> Reply {
-    reply::ok(&All { rules: with_counts(sluice).map(|(rule, counts)| Shown::new(&rule, &counts)).collect() })
+/// Lists all rules.
+pub(super) fn list(sluice: &Sluice) -> Reply {
+    reply::ok(&RuleList { rules: with_counts(sluice).map(|(rule, counts)| RuleView::new(&rule, &counts)).collect() })
 }
 
-/// The one of this name.
-pub(super) fn one(sluice: &Sluice, name: &str) -> Result<Reply, Problem> {
+/// Returns the rule of this name.
+pub(super) fn get(sluice: &Sluice, name: &str) -> Result<Reply, Problem> {
     let found = with_counts(sluice).find(|(rule, _)| rule.name == name);
-    found.map(|(rule, counts)| reply::ok(&Shown::new(&rule, &counts))).ok_or_else(|| unknown(sluice, name))
+    found.map(|(rule, counts)| reply::ok(&RuleView::new(&rule, &counts))).ok_or_else(|| unknown(sluice, name))
 }
 
-/// What rules that only count would have done.
+/// Lists shadow rules with their hypothetical decisions.
 pub(super) fn shadow(sluice: &Sluice) -> Reply {
     let shadows = with_counts(sluice).filter(|(rule, _)| rule.mode == Mode::Shadow);
-    let shown = |(rule, counts): (Rule, RuleCounts)| Shadow {
+    let view = |(rule, counts): (Rule, RuleCounts)| ShadowRuleView {
         name: rule.name,
         would_admit: counts.admitted,
         would_refuse: counts.refused + counts.banned,
     };
-    reply::ok(&Shadows { rules: shadows.map(shown).collect() })
+    reply::ok(&ShadowRuleList { rules: shadows.map(view).collect() })
 }
 
-/// Each rule with what it has counted. Rules that are exchanged at this very moment may be missing.
+/// Rules with their counters. Rules that are being replaced may be missing.
 pub(super) fn with_counts(sluice: &Sluice) -> impl Iterator<Item = (Rule, RuleCounts)> {
-    let together = sluice.rules().into_iter().zip(sluice.counts());
-    together.filter(|(rule, counts)| rule.name == counts.rule)
+    let pairs = sluice.rules().into_iter().zip(sluice.counts());
+    pairs.filter(|(rule, counts)| rule.name == counts.rule)
 }
 
-/// That there is no rule of this name, with the one that was probably meant.
+/// Problem for an unknown rule name, with a suggestion.
 pub(super) fn unknown(sluice: &Sluice, name: &str) -> Problem {
     let counts = sluice.counts();
     let remedy = match nearest(name, counts.iter().map(|rule| rule.rule.as_str())) {
         Some(near) => format!("did you mean '{near}'?"),
-        None => "see /v1/rules for what there is".to_owned(),
+        None => "GET /v1/rules lists all rules".to_owned(),
     };
-    Problem::new(Kind::UnknownRule, format!("there is no rule {}: {remedy}", shown(name)))
+    Problem::new(ProblemKind::UnknownRule, format!("unknown rule {}: {remedy}", quote_input(name)))
 }
 
-impl Shown {
+impl RuleView {
     fn new(rule: &Rule, counts: &RuleCounts) -> Self {
         let target = rule.target.to_string();
         Self {
             name: rule.name.clone(),
-            side: match rule.side {
-                Side::Inbound => "inbound",
-                Side::Outbound => "outbound",
-                Side::Descriptor => "descriptor",
-            },
+            direction: direction(rule.direction),
             r#match: (target != "*").then_some(target),
             when: rule.when.as_ref().map(ToString::to_string),
-            key: rule.key.iter().map(key_part).collect(),
-            limits: rule.limits.iter().map(limit).collect(),
+            key: rule.key.iter().map(format_key_part).collect(),
+            limits: rule.limits.iter().map(format_limit).collect(),
             adaptive: rule.adaptive.as_ref().map(ToString::to_string),
+            adaptive_kind: rule.adaptive.as_ref().map(adaptive_kind),
             mode: mode(rule),
             scope: scope(rule),
             priority: match rule.priority {
@@ -119,29 +125,54 @@ impl Shown {
                 Priority::Normal => "normal",
                 Priority::Vip => "vip",
             },
-            ban: rule.ban.map(ban),
-            counts: Counts {
+            ban: rule.ban.map(BanRuleView::from),
+            counts: RuleCountsView {
                 admitted: counts.admitted,
                 refused: counts.refused,
                 banned: counts.banned,
                 degraded: counts.degraded,
                 bytes: counts.bytes,
                 waited: counts.waited,
-                forgotten_early: counts.forgotten_early,
+                evicted: counts.early_evictions,
             },
             waiting: counts.waiting as u64,
             permits: counts.permits,
-            used: used_of(counts),
+            used: used_ratio(counts),
         }
     }
 }
 
-/// The share of the tightest limit that is used, to four digits.
-pub(crate) fn used_of(counts: &RuleCounts) -> Option<f64> {
+/// Used share of the tightest limit, rounded to four digits.
+pub(crate) fn used_ratio(counts: &RuleCounts) -> Option<f64> {
     counts.used.filter(|used| used.is_finite()).map(|used| (used * 10_000.0).round() / 10_000.0)
 }
 
-/// Whether a rule acts.
+impl From<Ban> for BanRuleView {
+    fn from(ban: Ban) -> Self {
+        let Ban { after, within, duration } = ban;
+        Self { after, within_s: within.as_secs_f64(), for_s: duration.as_secs_f64() }
+    }
+}
+
+/// Name of a direction.
+pub(super) const fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Inbound => "inbound",
+        Direction::Outbound => "outbound",
+        Direction::Descriptor => "descriptor",
+    }
+}
+
+/// Name of the kind of overload protection.
+pub(super) const fn adaptive_kind(adaptive: &Adaptive) -> &'static str {
+    match adaptive {
+        Adaptive::Ceiling(_) => "ceiling",
+        Adaptive::Auto(_) => "auto",
+        Adaptive::Cpu(_) => "cpu",
+    }
+}
+
+/// Name of the rule's mode.
 pub(super) const fn mode(rule: &Rule) -> &'static str {
     match rule.mode {
         Mode::Enforce => "enforce",
@@ -149,7 +180,7 @@ pub(super) const fn mode(rule: &Rule) -> &'static str {
     }
 }
 
-/// Who shares its count.
+/// Name of the rule's scope.
 pub(super) const fn scope(rule: &Rule) -> &'static str {
     match rule.scope {
         Scope::Local => "local",
@@ -157,23 +188,21 @@ pub(super) const fn scope(rule: &Rule) -> &'static str {
     }
 }
 
-/// A limit as a rule file may have it: shortly, if it is what the short form means.
-pub(super) fn limit(limit: &Limit) -> String {
+/// Formats a limit in rule file syntax, in the short form if possible.
+pub(super) fn format_limit(limit: &Limit) -> String {
     match limit {
-        Limit::SlidingWindow(it) if it.cells() == DEFAULT_CELLS => format!("{}/{}", it.limit(), Span(it.window())),
+        Limit::SlidingWindow(it) if it.cells() == DEFAULT_CELLS => {
+            format!("{}/{}", it.limit(), HumanDuration(it.window()))
+        }
         other => other.to_string(),
     }
 }
 
-fn key_part(part: &KeyPart) -> String {
-    let usual = KeyPart::from(part.attribute.clone());
+fn format_key_part(part: &KeyPart) -> String {
+    let default = KeyPart::from(part.attribute.clone());
     let (v4, v6) = (part.ipv4_prefix, part.ipv6_prefix);
-    match part.attribute == Attribute::ClientIp && *part != usual {
+    match part.attribute == Attribute::ClientIp && *part != default {
         true => format!("{} (IPv4/{v4}, IPv6/{v6})", part.attribute),
         false => part.attribute.to_string(),
     }
-}
-
-fn ban(ban: Ban) -> String {
-    format!("for {} after {} refusals in {}", Span(ban.lasting), ban.after, Span(ban.within))
 }

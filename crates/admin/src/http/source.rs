@@ -1,46 +1,47 @@
-//! The text of the rules: looked at, checked, exchanged.
+//! `/v1/source`: read, check and replace the text of the rules.
 
 use http::{HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use sluicegate_engine::Sluice;
 
-use super::access::Asker;
-use super::fields::Line;
-use super::problem::{Faults, Kind, Problem};
+use super::access::Caller;
+use super::fields::SingleLine;
+use super::problem::{Problem, ProblemKind, RuleErrors};
 use super::reply::{self, Reply};
 use super::status::origin_of;
-use crate::keeper::{Applied, Edit, Fault, Keeper, Refusal, Source};
+use crate::reload::{AppliedRules, EditError, ReadOnlyReason, RuleDiagnostic, RuleManager, RulesEdit, RulesSource};
 
-/// A text that is to be looked at.
+/// Request to check a text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToCheck {
+pub(super) struct CheckRulesRequest {
     text: String,
 }
 
-/// A text that is to be put in force.
+/// Request to apply a text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToPut {
+pub(super) struct PutRulesRequest {
     text: String,
     based_on: u64,
     #[serde(default)]
-    comment: Line,
+    comment: SingleLine,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct RulesSourceView {
     text: String,
     origin: &'static str,
     path: Option<String>,
     version: u64,
     editable: bool,
-    why_not: Option<String>,
+    read_only_reason: Option<String>,
+    read_only_cause: Option<&'static str>,
 }
 
-/// One thing found in a text.
+/// One diagnostic of a text.
 #[derive(Debug, Serialize)]
-pub(super) struct FaultShown {
+pub(super) struct DiagnosticView {
     line: usize,
     column: usize,
     message: String,
@@ -48,78 +49,100 @@ pub(super) struct FaultShown {
 }
 
 #[derive(Serialize)]
-struct CheckedShown {
+struct CheckResultView {
     ok: bool,
-    faults: Vec<FaultShown>,
-    warnings: Vec<FaultShown>,
+    errors: Vec<DiagnosticView>,
+    warnings: Vec<DiagnosticView>,
 }
 
 #[derive(Serialize)]
-struct AppliedShown {
+struct AppliedRulesView {
     version: u64,
-    edition: u64,
-    warnings: Vec<FaultShown>,
+    generation: u64,
+    warnings: Vec<DiagnosticView>,
     pending_restart: Vec<String>,
 }
 
-impl From<Fault> for FaultShown {
-    fn from(fault: Fault) -> Self {
-        let Fault { line, column, message, help } = fault;
+impl From<RuleDiagnostic> for DiagnosticView {
+    fn from(diagnostic: RuleDiagnostic) -> Self {
+        let RuleDiagnostic { line, column, message, help } = diagnostic;
         Self { line, column, message, help }
     }
 }
 
-fn shown(faults: Vec<Fault>) -> Vec<FaultShown> {
-    faults.into_iter().map(FaultShown::from).collect()
+fn diagnostic_views(diagnostics: Vec<RuleDiagnostic>) -> Vec<DiagnosticView> {
+    diagnostics.into_iter().map(DiagnosticView::from).collect()
 }
 
-/// The text in force.
-pub(super) fn get(keeper: &Keeper) -> Reply {
-    let Source { text, origin, version, why_not } = keeper.source();
+/// Returns the text in force.
+pub(super) fn get(manager: &RuleManager) -> Reply {
+    let RulesSource { text, origin, version, read_only_reason } = manager.source();
     let (origin, path) = origin_of(&origin);
-    let mut reply = reply::ok(&Shown { text, origin, path, version, editable: why_not.is_none(), why_not });
+    let read_only_cause = read_only_reason.as_ref().map(|reason| match reason {
+        ReadOnlyReason::BuiltIn => "built-in",
+        ReadOnlyReason::Missing { .. } => "missing",
+        ReadOnlyReason::Permissions { .. } => "permissions",
+    });
+    let mut reply = reply::ok(&RulesSourceView {
+        text,
+        origin,
+        path,
+        version,
+        editable: read_only_reason.is_none(),
+        read_only_reason: read_only_reason.map(|reason| reason.to_string()),
+        read_only_cause,
+    });
     if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
         reply.headers_mut().insert(header::ETAG, tag);
     }
     reply
 }
 
-/// What is wrong with a text.
-pub(super) async fn check(keeper: &Keeper, asked: ToCheck) -> Reply {
-    let checked = keeper.check(asked.text).await;
-    let (faults, warnings) = (shown(checked.faults), shown(checked.warnings));
-    reply::ok(&CheckedShown { ok: faults.is_empty(), faults, warnings })
+/// Checks a text without applying it.
+pub(super) async fn check(manager: &RuleManager, request: CheckRulesRequest) -> Reply {
+    let checked = manager.check(request.text).await;
+    let (errors, warnings) = (diagnostic_views(checked.errors), diagnostic_views(checked.warnings));
+    reply::ok(&CheckResultView { ok: errors.is_empty(), errors, warnings })
 }
 
-/// Puts a text in force.
-pub(super) async fn put(sluice: &Sluice, keeper: &Keeper, asked: ToPut, asker: Asker) -> Result<Reply, Problem> {
-    let ToPut { text, based_on, comment } = asked;
-    let edit = Edit { text, based_on: Some(based_on), author: asker.name, comment: comment.0 };
-    Ok(applied(sluice, keeper.put(edit).await?))
+/// Applies a text.
+pub(super) async fn put(
+    sluice: &Sluice,
+    manager: &RuleManager,
+    request: PutRulesRequest,
+    caller: Caller,
+) -> Result<Reply, Problem> {
+    let PutRulesRequest { text, based_on, comment } = request;
+    let edit = RulesEdit { text, based_on: Some(based_on), author: caller.name, comment: comment.0 };
+    Ok(applied_response(sluice, manager.put(edit).await?))
 }
 
-/// Reads the text anew from where it lives.
-pub(super) async fn reload(sluice: &Sluice, keeper: &Keeper) -> Result<Reply, Problem> {
-    Ok(applied(sluice, keeper.reload().await?))
+/// Reloads the text from its origin.
+pub(super) async fn reload(sluice: &Sluice, manager: &RuleManager) -> Result<Reply, Problem> {
+    Ok(applied_response(sluice, manager.reload().await?))
 }
 
-/// What has been put in force.
-pub(super) fn applied(sluice: &Sluice, applied: Applied) -> Reply {
-    let Applied { version, warnings, pending_restart } = applied;
-    let warnings = shown(warnings);
-    reply::json(StatusCode::OK, &AppliedShown { version, edition: sluice.edition(), warnings, pending_restart })
+/// Response for applied rules.
+pub(super) fn applied_response(sluice: &Sluice, applied: AppliedRules) -> Reply {
+    let AppliedRules { version, warnings, pending_restart } = applied;
+    let warnings = diagnostic_views(warnings);
+    reply::json(
+        StatusCode::OK,
+        &AppliedRulesView { version, generation: sluice.generation(), warnings, pending_restart },
+    )
 }
 
-/// Why nothing was put in force, as a problem.
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        let told = refusal.to_string();
-        match refusal {
-            Refusal::Faulty(faults) => Self::new(Kind::Faulty, told).with(Faults { faults: shown(faults) }),
-            Refusal::Overtaken { .. } => Self::new(Kind::Overtaken, told),
-            Refusal::NoSuchVersion { .. } => Self::new(Kind::UnknownVersion, told),
-            Refusal::NotEditable(_) => Self::new(Kind::Forbidden, told),
-            Refusal::Unavailable(_) => Self::new(Kind::Unavailable, told),
+/// Converts an edit error to a problem.
+impl From<EditError> for Problem {
+    fn from(error: EditError) -> Self {
+        let detail = error.to_string();
+        match error {
+            EditError::Invalid(errors) => Self::new(ProblemKind::InvalidRules, detail)
+                .with_extensions(RuleErrors { errors: diagnostic_views(errors) }),
+            EditError::StaleVersion { .. } => Self::new(ProblemKind::StaleVersion, detail),
+            EditError::NoSuchVersion { .. } => Self::new(ProblemKind::UnknownVersion, detail),
+            EditError::ReadOnly(_) => Self::new(ProblemKind::Forbidden, detail),
+            EditError::Unavailable(_) => Self::new(ProblemKind::Unavailable, detail),
         }
     }
 }

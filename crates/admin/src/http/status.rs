@@ -1,83 +1,84 @@
-//! How everything is, in one look.
+//! `GET /v1/status`: summary of the process.
 
 use serde::Serialize;
 use sluicegate_engine::Sluice;
 
 use super::store;
-use crate::keeper::{Keeper, Origin, Status, Trouble};
-use crate::moment::Moment;
+use crate::reload::{ReloadError, ReloadStatus, RuleManager, RulesOrigin};
+use crate::rfc3339::Rfc3339Time;
 use crate::tokens::Access;
 
-/// The answer.
+/// The status response.
 #[derive(Serialize)]
-pub(super) struct Shown {
+pub(super) struct StatusView {
     version: &'static str,
-    started_at: Moment,
+    started_at: Rfc3339Time,
     uptime_s: f64,
     access: &'static str,
-    rules: Rules,
+    rules: RulesStatusView,
     bans: usize,
-    store: Option<store::Shown>,
+    store: Option<store::StoreView>,
 }
 
 #[derive(Serialize)]
-struct Rules {
+struct RulesStatusView {
     count: usize,
-    edition: u64,
+    generation: u64,
     origin: &'static str,
     path: Option<String>,
     version: u64,
-    loaded_at: Moment,
+    loaded_at: Rfc3339Time,
     reloads: u64,
     failed_reloads: u64,
-    last_error: Option<Told>,
+    last_error: Option<ErrorView>,
     pending_restart: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Told {
-    at: Moment,
+struct ErrorView {
+    at: Rfc3339Time,
     message: String,
 }
 
-impl From<Trouble> for Told {
-    fn from(trouble: Trouble) -> Self {
-        Self { at: trouble.at.into(), message: trouble.message }
+impl From<ReloadError> for ErrorView {
+    fn from(error: ReloadError) -> Self {
+        Self { at: error.at.into(), message: error.message }
     }
 }
 
-/// Since when the process runs, and for how long that is.
+/// Start time and uptime of the process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Running {
-    pub(super) since: Moment,
+pub(super) struct ProcessUptime {
+    pub(super) since: Rfc3339Time,
     pub(super) seconds: f64,
 }
 
-impl Shown {
+impl StatusView {
     pub(super) fn new(
         sluice: &Sluice,
-        keeper: &Keeper,
-        running: Running,
+        manager: &RuleManager,
+        uptime: ProcessUptime,
         access: Access,
-        store: Option<store::Shown>,
+        store: Option<store::StoreView>,
     ) -> Self {
-        let Status { origin, version, loaded_at, reloads, failed_reloads, trouble, pending_restart } = keeper.status();
+        let ReloadStatus { origin, version, loaded_at, reloads, failed_reloads, last_error, pending_restart } =
+            manager.status();
         let (origin, path) = origin_of(&origin);
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            started_at: running.since,
-            uptime_s: running.seconds,
+            started_at: uptime.since,
+            uptime_s: uptime.seconds,
             access: access.name(),
-            rules: Rules {
+            rules: RulesStatusView {
                 count: sluice.counts().len(),
-                edition: sluice.edition(),
+                generation: sluice.generation(),
                 origin,
                 path,
                 version,
                 loaded_at: loaded_at.into(),
                 reloads,
                 failed_reloads,
-                last_error: trouble.map(Told::from),
+                last_error: last_error.map(ErrorView::from),
                 pending_restart,
             },
             bans: sluice.bans().len(),
@@ -86,11 +87,11 @@ impl Shown {
     }
 }
 
-/// Where a text lives, and the file that has to do with it.
-pub(super) fn origin_of(origin: &Origin) -> (&'static str, Option<String>) {
+/// Name of an origin, and its file.
+pub(super) fn origin_of(origin: &RulesOrigin) -> (&'static str, Option<String>) {
     match origin {
-        Origin::BuiltIn => ("built-in", None),
-        Origin::File(path) => ("file", Some(path.display().to_string())),
-        Origin::Store(path) => ("store", Some(path.display().to_string())),
+        RulesOrigin::BuiltIn => ("built-in", None),
+        RulesOrigin::File(path) => ("file", Some(path.display().to_string())),
+        RulesOrigin::Store(path) => ("store", Some(path.display().to_string())),
     }
 }

@@ -1,66 +1,66 @@
-//! How the store is doing.
+//! `GET /v1/store`: health of the store.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sluicegate_cluster::{ClusterStore, Leases, State};
+use sluicegate_cluster::{ClusterStore, Leases, StoreState};
 
-/// The store, as answers have it.
+/// Health of the store.
 #[derive(Serialize)]
-pub(super) struct Shown {
+pub(super) struct StoreView {
     url: Option<String>,
     state: &'static str,
     nodes: Option<u32>,
-    asks: u64,
+    decisions: u64,
     calls: u64,
     timeouts: u64,
-    overloads: u64,
-    refusals: u64,
-    late_answers: u64,
+    queue_full: u64,
+    breaker_rejections: u64,
+    late_responses: u64,
     failures: BTreeMap<&'static str, u64>,
     breaker_openings: u64,
     reconnects: u64,
-    healed: u64,
+    recovered: u64,
     warnings: Vec<String>,
     last_error: Option<String>,
-    leases: ShownLeases,
+    leases: LeasesView,
 }
 
-/// What this process has leased.
+/// Leases of this process.
 #[derive(Serialize)]
-struct ShownLeases {
+struct LeasesView {
     keys: u64,
     tokens: u64,
-    taken: u64,
+    acquired: u64,
     renewed: u64,
     returned: u64,
     expired: u64,
 }
 
-impl From<Leases> for ShownLeases {
+impl From<Leases> for LeasesView {
     fn from(leases: Leases) -> Self {
         let Leases { keys, tokens, taken, renewed, returned, expired, .. } = leases;
-        Self { keys, tokens, taken, renewed, returned, expired }
+        Self { keys, tokens, acquired: taken, renewed, returned, expired }
     }
 }
 
-impl Shown {
+impl StoreView {
     pub(super) fn new(store: &ClusterStore, url: Option<String>) -> Self {
         let health = store.health();
         Self {
             url,
             state: state_name(health.state),
             nodes: health.live_nodes,
-            asks: health.asks,
+            decisions: health.decisions,
             calls: health.calls,
             timeouts: health.timeouts,
-            overloads: health.overloads,
-            refusals: health.refusals,
-            late_answers: health.late_answers,
+            queue_full: health.overloads,
+            breaker_rejections: health.refusals,
+            late_responses: health.late_replies,
             failures: health.failures.iter().map(|(kind, count)| (kind.name(), *count)).collect(),
             breaker_openings: health.breaker_openings,
             reconnects: health.reconnects,
-            healed: health.healed,
+            recovered: health.healed,
             warnings: health.warnings,
             last_error: health.last_error,
             leases: health.leases.into(),
@@ -68,12 +68,12 @@ impl Shown {
     }
 }
 
-/// What a state is called.
-pub(crate) const fn state_name(state: State) -> &'static str {
+/// Name of a store state.
+pub(crate) const fn state_name(state: StoreState) -> &'static str {
     match state {
-        State::Connecting => "connecting",
-        State::Connected => "up",
-        State::Degraded { .. } => "degraded",
-        State::Closed => "down",
+        StoreState::Connecting => "connecting",
+        StoreState::Connected => "up",
+        StoreState::Degraded { .. } => "degraded",
+        StoreState::Closed => "down",
     }
 }

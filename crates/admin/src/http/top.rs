@@ -1,76 +1,81 @@
-//! The heaviest and the most refused keys.
+//! `GET /v1/top`: keys with the most requests and the most refusals.
 
 use serde::Serialize;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::sluice::{TopKeys, TopList};
 
-use super::problem::{Kind, Problem, shown};
+use super::problem::{Problem, ProblemKind, quote_input};
 use super::query::Query;
 use super::reply::{self, Reply};
 use super::rules;
 
-/// How many keys are told of each rule unless told otherwise, and at most.
-const MOST: (usize, usize) = (20, 1_000);
+/// Default and maximum number of keys per rule.
+const DEFAULT_AND_MAX_KEYS: (usize, usize) = (20, 1_000);
 
 #[derive(Serialize)]
-struct All {
-    rules: Vec<OfRule>,
+struct TopKeysList {
+    rules: Vec<RuleTopKeysView>,
 }
 
 #[derive(Serialize)]
-struct OfRule {
+struct RuleTopKeysView {
     rule: String,
     over_s: f64,
-    asked: List,
-    refused: List,
+    checked: TopListView,
+    refused: TopListView,
 }
 
 #[derive(Serialize)]
-struct List {
+struct TopListView {
     total: u64,
     error: u64,
-    keys: Vec<Key>,
+    keys: Vec<KeyCount>,
 }
 
 #[derive(Serialize)]
-struct Key {
+struct KeyCount {
     key: String,
     count: u64,
 }
 
-/// Of one rule, or of all that have a key.
+/// Lists the top keys of one rule, or of all rules with a key.
 pub(super) fn get(sluice: &Sluice, query: &Query<'_>) -> Result<Reply, Problem> {
-    let most = most(query.get("most"))?;
+    let max_keys = parse_max_keys(query.get("most"))?;
     let names: Vec<String> = sluice.counts().into_iter().map(|counts| counts.rule).collect();
     let names = match query.get("rule") {
         None => names,
         Some(rule) if names.iter().any(|name| name == rule) => vec![rule.to_owned()],
         Some(rule) => return Err(rules::unknown(sluice, rule)),
     };
-    let of_rule = |rule: String| Some(OfRule::new(sluice.top_keys(&rule)?, rule, most));
-    Ok(reply::ok(&All { rules: names.into_iter().filter_map(of_rule).collect() }))
+    let top_of = |rule: String| Some(RuleTopKeysView::new(sluice.top_keys(&rule)?, rule, max_keys));
+    Ok(reply::ok(&TopKeysList { rules: names.into_iter().filter_map(top_of).collect() }))
 }
 
-fn most(text: Option<&str>) -> Result<usize, Problem> {
-    let (usual, largest) = MOST;
-    let Some(text) = text else { return Ok(usual) };
+fn parse_max_keys(text: Option<&str>) -> Result<usize, Problem> {
+    let (default, max) = DEFAULT_AND_MAX_KEYS;
+    let Some(text) = text else { return Ok(default) };
     match text.parse() {
-        Ok(most) if (1..=largest).contains(&most) => Ok(most),
-        _ => Err(Problem::new(Kind::Invalid, format!("`most` is {}: say 1 to {largest}", shown(text)))),
+        Ok(keys) if (1..=max).contains(&keys) => Ok(keys),
+        _ => Err(Problem::new(ProblemKind::Invalid, format!("invalid `most` {}: use 1 to {max}", quote_input(text)))),
     }
 }
 
-impl OfRule {
-    fn new(top: TopKeys, rule: String, most: usize) -> Self {
-        let TopKeys { over, asked, refused } = top;
-        Self { rule, over_s: over.as_secs_f64(), asked: List::new(asked, most), refused: List::new(refused, most) }
+impl RuleTopKeysView {
+    fn new(top: TopKeys, rule: String, max_keys: usize) -> Self {
+        let TopKeys { over, requested, refused } = top;
+        Self {
+            rule,
+            over_s: over.as_secs_f64(),
+            checked: TopListView::new(requested, max_keys),
+            refused: TopListView::new(refused, max_keys),
+        }
     }
 }
 
-impl List {
-    fn new(list: TopList, most: usize) -> Self {
+impl TopListView {
+    fn new(list: TopList, max_keys: usize) -> Self {
         let TopList { total, error, keys } = list;
-        let keys = keys.into_iter().take(most).map(|it| Key { key: it.key, count: it.count });
+        let keys = keys.into_iter().take(max_keys).map(|it| KeyCount { key: it.key, count: it.count });
         Self { total, error, keys: keys.collect() }
     }
 }

@@ -1,79 +1,102 @@
-//! Earlier texts of the rules.
+//! `/v1/versions`: earlier versions of the rules.
 
 use serde::{Deserialize, Serialize};
 use sluicegate_engine::Sluice;
 
-use super::access::Asker;
-use super::fields::Line;
-use super::problem::{Kind, Problem, shown};
+use super::access::Caller;
+use super::fields::SingleLine;
+use super::problem::{Problem, ProblemKind, quote_input};
 use super::reply::{self, Reply};
 use super::source;
-use crate::keeper::{Keeper, Refusal, Version};
-use crate::moment::Moment;
+use crate::reload::{EditError, KnownChange, RuleManager, RulesVersion};
+use crate::rfc3339::Rfc3339Time;
 
-/// Why an earlier text is put in force again.
+/// Request to restore a version.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToRestore {
+pub(super) struct RestoreRequest {
     #[serde(default)]
-    comment: Line,
+    comment: SingleLine,
 }
 
 #[derive(Serialize)]
-struct All {
-    versions: Vec<Shown>,
+struct VersionList {
+    versions: Vec<VersionView>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct VersionView {
     version: u64,
-    at: Moment,
+    at: Rfc3339Time,
     author: String,
     comment: String,
     bytes: u64,
     current: bool,
+    change: Option<ChangeView>,
+}
+
+/// A change made by the program itself, and not described by an author.
+#[derive(Serialize)]
+struct ChangeView {
+    kind: &'static str,
+    version: Option<u64>,
 }
 
 #[derive(Serialize)]
-struct WithText {
+struct VersionTextView {
     #[serde(flatten)]
-    version: Shown,
+    version: VersionView,
     text: String,
 }
 
-impl From<Version> for Shown {
-    fn from(version: Version) -> Self {
-        let Version { number, at, author, comment, bytes, is_current } = version;
-        Self { version: number, at: at.into(), author, comment, bytes, current: is_current }
+impl From<RulesVersion> for VersionView {
+    fn from(version: RulesVersion) -> Self {
+        let change = version.known_change().map(ChangeView::from);
+        let RulesVersion { number, at, author, comment, bytes, is_current } = version;
+        Self { version: number, at: at.into(), author, comment, bytes, current: is_current, change }
     }
 }
 
-/// All that are remembered, the newest first.
-pub(super) async fn all(keeper: &Keeper) -> Result<Reply, Problem> {
-    let versions = keeper.versions().await?;
-    Ok(reply::ok(&All { versions: versions.into_iter().map(Shown::from).collect() }))
+impl From<KnownChange> for ChangeView {
+    fn from(change: KnownChange) -> Self {
+        let (kind, version) = match change {
+            KnownChange::Start => ("start", None),
+            KnownChange::File => ("file", None),
+            KnownChange::Seed => ("seed", None),
+            KnownChange::Rollback => ("rollback", None),
+            KnownChange::Restore { version } => ("restore", Some(version)),
+        };
+        Self { kind, version }
+    }
 }
 
-/// One of them, with its text.
-pub(super) async fn one(keeper: &Keeper, number: &str) -> Result<Reply, Problem> {
-    let number = numbered(number)?;
-    let (version, text) = keeper.version(number).await?.ok_or(Refusal::NoSuchVersion { number })?;
-    Ok(reply::ok(&WithText { version: version.into(), text }))
+/// Lists all stored versions, newest first.
+pub(super) async fn list(manager: &RuleManager) -> Result<Reply, Problem> {
+    let versions = manager.versions().await?;
+    Ok(reply::ok(&VersionList { versions: versions.into_iter().map(VersionView::from).collect() }))
 }
 
-/// Puts one of them in force again.
+/// Returns one version with its text.
+pub(super) async fn get(manager: &RuleManager, number: &str) -> Result<Reply, Problem> {
+    let number = parse_version(number)?;
+    let (version, text) = manager.version(number).await?.ok_or(EditError::NoSuchVersion { number })?;
+    Ok(reply::ok(&VersionTextView { version: version.into(), text }))
+}
+
+/// Restores a version.
 pub(super) async fn restore(
     sluice: &Sluice,
-    keeper: &Keeper,
+    manager: &RuleManager,
     number: &str,
-    asked: ToRestore,
-    asker: Asker,
+    request: RestoreRequest,
+    caller: Caller,
 ) -> Result<Reply, Problem> {
-    let applied = keeper.restore(numbered(number)?, &asker.name, &asked.comment.0).await?;
-    Ok(source::applied(sluice, applied))
+    let applied = manager.restore(parse_version(number)?, &caller.name, &request.comment.0).await?;
+    Ok(source::applied_response(sluice, applied))
 }
 
-fn numbered(text: &str) -> Result<u64, Problem> {
-    let wrong = |_| Problem::new(Kind::UnknownVersion, format!("{} is no number of a version", shown(text)));
-    text.parse().map_err(wrong)
+fn parse_version(text: &str) -> Result<u64, Problem> {
+    let invalid =
+        |_| Problem::new(ProblemKind::UnknownVersion, format!("invalid version number {}", quote_input(text)));
+    text.parse().map_err(invalid)
 }

@@ -1,4 +1,4 @@
-//! Metrics as Prometheus and whoever speaks its language read them.
+//! OpenMetrics and Prometheus text exposition.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::instrument::{Instrument, Kind};
-use super::reading::{Family, Value, bounds};
+use super::catalogue::{Instrument, InstrumentKind};
+use super::gather::{MetricFamily, MetricValue, wait_bounds};
 
-/// A way of writing metrics down.
+/// Exposition format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// What came of the older text.
+    /// OpenMetrics 1.0.
     OpenMetrics,
-    /// The older text, which everybody reads.
+    /// Prometheus text format 0.0.4, which every scraper reads.
     Prometheus,
 }
 
 impl Format {
-    /// The one that is asked for.
-    pub(crate) fn accepted(headers: &HeaderMap) -> Self {
+    /// Selects the format by the `Accept` header.
+    pub(crate) fn from_accept(headers: &HeaderMap) -> Self {
         let mut accepted = headers.get_all(header::ACCEPT).into_iter().filter_map(|line| line.to_str().ok());
         match accepted.any(|line| line.contains("application/openmetrics-text")) {
             true => Self::OpenMetrics,
@@ -38,27 +38,27 @@ impl Format {
     }
 }
 
-/// Writes metrics down.
-pub(super) fn text(families: Vec<Family>, format: Format) -> String {
+/// Encodes metrics as text.
+pub(super) fn text(families: Vec<MetricFamily>, format: Format) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Families(families)));
+    registry.register_collector(Box::new(FamilyCollector(families)));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = text::encode(&mut text, &registry);
     match format {
         Format::OpenMetrics => text,
-        Format::Prometheus => in_the_older_way(&text),
+        Format::Prometheus => to_prometheus_text(&text),
     }
 }
 
-/// The same lines, as they were before OpenMetrics: counters are described under the name that their values have,
-/// units are not told, and there is no end but the end.
-fn in_the_older_way(text: &str) -> String {
+/// Converts OpenMetrics to the Prometheus text format: counters are described under the name of their
+/// samples, and there are no units and no EOF line.
+fn to_prometheus_text(text: &str) -> String {
     let mut older = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let line = match line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) {
-            // The type comes next.
+            // The TYPE line follows.
             Some((name, help)) if lines.peek().is_some_and(|next| next.ends_with(" counter")) => {
                 format!("# HELP {name}_total {help}")
             }
@@ -75,15 +75,15 @@ fn in_the_older_way(text: &str) -> String {
 }
 
 #[derive(Debug)]
-struct Families(Vec<Family>);
+struct FamilyCollector(Vec<MetricFamily>);
 
-impl Collector for Families {
+impl Collector for FamilyCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for Family { instrument, points } in &self.0 {
+        for MetricFamily { instrument, points } in &self.0 {
             let Instrument { name, kind, unit, help } = *instrument;
             let name = name.replace('.', "_");
             let unit = unit.suffix().map(|unit| Unit::Other(unit.to_owned()));
-            let mut encoder = encoder.encode_descriptor(&name, help, unit.as_ref(), type_of(*kind))?;
+            let mut encoder = encoder.encode_descriptor(&name, help, unit.as_ref(), metric_type(*kind))?;
             for point in points {
                 if point.labels.is_empty() {
                     write(&mut encoder, *kind, point.value)?;
@@ -96,22 +96,26 @@ impl Collector for Families {
     }
 }
 
-const fn type_of(kind: Kind) -> MetricType {
+const fn metric_type(kind: InstrumentKind) -> MetricType {
     match kind {
-        Kind::Counter => MetricType::Counter,
-        Kind::Gauge => MetricType::Gauge,
-        Kind::Histogram => MetricType::Histogram,
+        InstrumentKind::Counter => MetricType::Counter,
+        InstrumentKind::Gauge => MetricType::Gauge,
+        InstrumentKind::Histogram => MetricType::Histogram,
     }
 }
 
-fn write(encoder: &mut MetricEncoder<'_>, kind: Kind, value: Value) -> fmt::Result {
+fn write(encoder: &mut MetricEncoder<'_>, kind: InstrumentKind, value: MetricValue) -> fmt::Result {
     match (kind, value) {
-        (Kind::Counter, Value::Whole(value)) => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
-        (Kind::Counter, Value::Real(value)) => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
-        (_, Value::Whole(value)) => encoder.encode_gauge(&value),
-        (_, Value::Real(value)) => encoder.encode_gauge(&value),
-        (_, Value::Times(times)) => {
-            let bounds = bounds().chain([f64::INFINITY]);
+        (InstrumentKind::Counter, MetricValue::Integer(value)) => {
+            encoder.encode_counter::<NoLabelSet, _, u64>(&value, None)
+        }
+        (InstrumentKind::Counter, MetricValue::Float(value)) => {
+            encoder.encode_counter::<NoLabelSet, _, u64>(&value, None)
+        }
+        (_, MetricValue::Integer(value)) => encoder.encode_gauge(&value),
+        (_, MetricValue::Float(value)) => encoder.encode_gauge(&value),
+        (_, MetricValue::Histogram(times)) => {
+            let bounds = wait_bounds().chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(times.buckets).collect();
             encoder.encode_histogram::<NoLabelSet>(times.sum.as_secs_f64(), times.count(), &buckets, None)
         }

@@ -1,29 +1,29 @@
-//! Metrics: what the process counts anyway, read when somebody asks.
+//! Metrics: existing counters, read on demand.
 //!
 //! ```text
-//!                        ┌──> exposition: OpenMetrics, or Prometheus' older text    (/metrics)
-//!  sources ──> readings ─┤
-//!                        └──> OTLP over HTTP                                         (pushed)
+//!                          ┌──> exposition: OpenMetrics or Prometheus text   (/metrics)
+//!  providers ──> gather ───┤
+//!                          └──> OTLP over HTTP                               (pushed)
 //! ```
-//! There is one list of [`instrument`]s, which says of each what it is called, what it counts in and what it means;
-//! readings are its values at one moment. Nothing is kept between two of them, and nothing is done on the way of a
-//! request. Labels are names from the rule file and a few fixed words, and never a key, unless a file of
-//! envoyproxy/ratelimit asks for its values: then those that whoever counts them has room for.
+//! The [`catalogue`] defines name, unit and help of each instrument; `gather` reads their values at one time.
+//! Nothing is stored between two reads, and nothing runs on the request path. Labels are names from the rule
+//! file and a few fixed values, never a key, unless an envoyproxy/ratelimit file requests counts by value; the
+//! server bounds their number.
 
-#[cfg(test)]
-pub(crate) mod checker;
+pub(crate) mod catalogue;
+mod envoy_stats;
 mod exposition;
-pub(crate) mod instrument;
+#[cfg(test)]
+pub(crate) mod exposition_parser;
+mod gather;
 pub(crate) mod otlp;
 mod process;
-mod reading;
-mod values;
 
 pub(crate) use exposition::Format;
 
-use crate::sources::Sources;
+use crate::providers::Providers;
 
-/// All metrics, as text.
-pub(crate) fn text(sources: &Sources, format: Format) -> String {
-    exposition::text(reading::all(sources), format)
+/// Encodes all metrics as text.
+pub(crate) fn text(sources: &Providers, format: Format) -> String {
+    exposition::text(gather::gather_all(sources), format)
 }

@@ -1,9 +1,9 @@
-//! What would happen to a request, and why. Takes nothing.
+//! `POST /v1/explain`: explains the decision for a request without consuming quota.
 
-mod question;
+mod request;
 mod verdict;
 
-pub(super) use question::Question;
+pub(super) use request::ExplainRequest;
 
 use serde::Serialize;
 use sluicegate_engine::Sluice;
@@ -13,115 +13,143 @@ use sluicegate_engine::sluice::RuleExplanation;
 use super::problem::Problem;
 use super::reply::{self, Reply};
 use super::rules;
-use crate::mismatch;
-use verdict::Said;
+use crate::match_explain::{self, Mismatch};
+use verdict::RuleVerdict;
 
 #[derive(Serialize)]
-struct Answer {
+struct ExplainResponse {
     verdict: &'static str,
-    because: String,
-    list: Option<Hit>,
-    rules: Vec<OfRule>,
+    reason: String,
+    list: Option<ListHitView>,
+    rules: Vec<RuleExplanationView>,
 }
 
 #[derive(Serialize)]
-struct Hit {
+struct ListHitView {
     list: &'static str,
     condition: String,
 }
 
-/// What one rule has to say.
+/// Explanation of one rule.
 #[derive(Serialize)]
-struct OfRule {
+struct RuleExplanationView {
     name: String,
     applies: bool,
-    why_not: Option<String>,
+    mismatch: Option<MismatchView>,
+    mismatch_reason: Option<String>,
     key: Option<String>,
     cost: u64,
     mode: &'static str,
     banned_for_s: Option<f64>,
     verdict: Option<&'static str>,
+    cause: Option<&'static str>,
     limit: Option<String>,
     remaining: Option<u64>,
     reset_s: Option<f64>,
     retry_after_s: Option<f64>,
 }
 
-/// What would happen to the request in question.
-pub(super) fn answer(sluice: &Sluice, asked: Question) -> Result<Reply, Problem> {
-    let asked = asked.checked()?;
-    let request = asked.request();
-    let explained = sluice.explain(&request);
-    let list = explained.list.map(|hit| Hit::new(sluice, hit));
-    let said: Vec<Said> = explained.rules.iter().filter(|it| it.key.is_some()).map(Said::new).collect();
-    let (verdict, because) = match &list {
-        Some(hit) if hit.list == "allow" => {
-            ("allowed", format!("on the allow list, whatever the rules say: {}", hit.condition))
-        }
-        Some(hit) => ("refused", format!("on the deny list, whatever the rules say: {}", hit.condition)),
-        None => verdict::together(&said),
-    };
-    let of_rule = |rule: &Rule| {
-        let matching = explained.rules.iter().find(|it| it.rule.name == rule.name);
-        match matching.filter(|it| it.key.is_some()) {
-            Some(it) => OfRule::applying(it),
-            None => OfRule::not_applying(rule, &request, matching.is_some()),
-        }
-    };
-    let rules = sluice.rules().iter().map(of_rule).collect();
-    Ok(reply::ok(&Answer { verdict, because, list, rules }))
+/// First part of a rule that the request does not match.
+#[derive(Serialize)]
+struct MismatchView {
+    part: &'static str,
+    expected: Vec<String>,
+    actual: Option<String>,
 }
 
-impl Hit {
+/// Explains the decision for the described request.
+pub(super) fn explain(sluice: &Sluice, body: ExplainRequest) -> Result<Reply, Problem> {
+    let parsed = body.parse()?;
+    let request = parsed.to_request();
+    let explained = sluice.explain(&request);
+    let list = explained.list.map(|hit| ListHitView::new(sluice, hit));
+    let verdicts: Vec<RuleVerdict> =
+        explained.rules.iter().filter(|it| it.key.is_some()).map(RuleVerdict::new).collect();
+    let (verdict, reason) = match &list {
+        Some(hit) if hit.list == "allow" => ("allowed", format!("matches the allow list: {}", hit.condition)),
+        Some(hit) => ("refused", format!("matches the deny list: {}", hit.condition)),
+        None => verdict::combine(&verdicts),
+    };
+    let rule_view = |rule: &Rule| {
+        let matching = explained.rules.iter().find(|it| it.rule.name == rule.name);
+        match matching.filter(|it| it.key.is_some()) {
+            Some(it) => RuleExplanationView::applying(it),
+            None => RuleExplanationView::not_applying(rule, &request, matching.is_some()),
+        }
+    };
+    let rules = sluice.rules().iter().map(rule_view).collect();
+    Ok(reply::ok(&ExplainResponse { verdict, reason, list, rules }))
+}
+
+impl ListHitView {
     fn new(sluice: &Sluice, hit: ListHit) -> Self {
-        let (own, further) = sluice.lists();
-        let (list, entries, at) = match hit {
-            ListHit::Allow(at) => ("allow", own.allow.into_iter().chain(further.allow), at),
-            ListHit::Deny(at) => ("deny", own.deny.into_iter().chain(further.deny), at),
+        let (local, shared) = sluice.lists();
+        let (list, entries, index) = match hit {
+            ListHit::Allow(index) => ("allow", local.allow.into_iter().chain(shared.allow), index),
+            ListHit::Deny(index) => ("deny", local.deny.into_iter().chain(shared.deny), index),
         };
-        let condition = entries.map(|entry| entry.to_string()).nth(at).unwrap_or_default();
+        let condition = entries.map(|entry| entry.to_string()).nth(index).unwrap_or_default();
         Self { list, condition }
     }
 }
 
-impl OfRule {
+impl RuleExplanationView {
     fn applying(it: &RuleExplanation) -> Self {
-        let said = Said::new(it);
+        let verdict = RuleVerdict::new(it);
         let status = it.decision.map(|decision| decision.status);
         Self {
             name: it.rule.name.clone(),
             applies: true,
-            why_not: None,
+            mismatch: None,
+            mismatch_reason: None,
             key: it.key.clone(),
             cost: it.cost,
             mode: rules::mode(&it.rule),
             banned_for_s: it.banned.map(|banned| banned.as_secs_f64()),
-            verdict: said.verdict,
-            limit: said.limit,
+            verdict: verdict.verdict,
+            cause: verdict.cause(),
+            limit: verdict.limit,
             remaining: status.map(|status| status.remaining),
             reset_s: it.decision.map(|decision| decision.reset().as_secs_f64()),
-            retry_after_s: said.wait.map(|wait| wait.as_secs_f64()),
+            retry_after_s: verdict.wait.map(|wait| wait.as_secs_f64()),
         }
     }
 
     fn not_applying(rule: &Rule, request: &Request<'_>, is_keyless: bool) -> Self {
-        let why_not = match is_keyless {
-            true => format!("it matches, but the request has no {}", mismatch::missing_key(rule, request)),
-            false => mismatch::reason(rule, request).unwrap_or_default(),
+        let mismatch = match is_keyless {
+            true => Some(Mismatch::MissingKey(match_explain::missing_attributes(rule, request))),
+            false => match_explain::mismatch(rule, request),
         };
         Self {
             name: rule.name.clone(),
             applies: false,
-            why_not: Some(why_not),
+            mismatch_reason: Some(mismatch.as_ref().map(ToString::to_string).unwrap_or_default()),
+            mismatch: mismatch.map(MismatchView::from),
             key: None,
             cost: 0,
             mode: rules::mode(rule),
             banned_for_s: None,
             verdict: None,
+            cause: None,
             limit: None,
             remaining: None,
             reset_s: None,
             retry_after_s: None,
         }
+    }
+}
+
+impl From<Mismatch> for MismatchView {
+    fn from(mismatch: Mismatch) -> Self {
+        let (part, expected, actual) = match mismatch {
+            Mismatch::Direction(expected) => ("direction", vec![rules::direction(expected).to_owned()], None),
+            Mismatch::Service { expected, actual } => ("service", vec![expected], Some(actual)),
+            Mismatch::Host { expected, actual } => ("host", vec![expected], Some(actual)),
+            Mismatch::Path { expected, actual } => ("path", vec![expected], Some(actual)),
+            Mismatch::Method { expected, actual } => ("method", expected, Some(actual)),
+            Mismatch::Condition(conditions) => ("condition", conditions, None),
+            Mismatch::MissingKey(attributes) => ("key", attributes, None),
+        };
+        Self { part, expected, actual: actual.filter(|actual| !actual.is_empty()) }
     }
 }

@@ -1,15 +1,15 @@
-//! The admin API as its clients see it, over real sockets but for what only a clock that stands still can show.
+//! Admin API tests over real sockets, except for those that need a manual clock.
 
-mod bad;
-mod described;
-mod fleet;
-mod live;
+mod bad_input;
+mod cluster;
+mod event_stream;
 mod metrics;
+mod openapi;
 mod pages;
-mod reading;
-mod standing;
-mod walk;
-mod writing;
+mod read_endpoints;
+mod routes;
+mod timing;
+mod write_endpoints;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -27,11 +27,11 @@ use sluicegate_config::settings;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_engine::rule;
-use sluicegate_listen::{Process, Stop};
+use sluicegate_net::{Process, Shutdown};
 use tokio::net::TcpStream;
 
-use crate::keeper::{Keeper, Origin, Start};
-use crate::{Admin, Running, Sources};
+use crate::reload::{InitialRules, RuleManager, RulesOrigin};
+use crate::{Admin, AdminHandle, Providers};
 
 const RULES: &str = r#"
 lists:
@@ -49,102 +49,102 @@ const WRITE: &str = "alice-alice-alice";
 const READ: &str = "bob-bob-bob-bob-bob";
 const TOKENS: &str = "alice alice-alice-alice\nbob bob-bob-bob-bob-bob read\n";
 
-/// Rules in a folder of their own, which is gone with it.
-struct Kept {
+/// Rules in a temporary directory, which is removed on drop.
+struct RulesFixture {
     folder: PathBuf,
     sluice: Sluice,
-    keeper: Keeper,
+    manager: RuleManager,
 }
 
-impl Kept {
+impl RulesFixture {
     fn new(clock: ClockHandle) -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let nth = MADE.fetch_add(1, Ordering::Relaxed);
+        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+        let nth = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("sluicegate-admin-{}-{nth}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("rules.yaml");
         fs::write(&path, RULES).unwrap();
         let settings = sluicegate_config::load(&path).unwrap().settings;
         let (rules, lists) = (settings.rules.clone(), settings.lists.conditions());
-        let builder = Sluice::builder().rules(rules).lists(lists).clock(clock).memory(1 << 22).watch_keys();
+        let builder = Sluice::builder().rules(rules).lists(lists).clock(clock).memory(1 << 22).track_keys();
         let sluice = builder.build().unwrap();
-        let start = Start {
+        let start = InitialRules {
             sluice: sluice.clone(),
-            origin: Origin::File(path),
+            origin: RulesOrigin::File(path),
             text: RULES.to_owned(),
             settings,
-            beside: Box::new(()),
+            side_files: Box::new(()),
         };
-        Self { folder, sluice, keeper: Keeper::new(start) }
+        Self { folder, sluice, manager: RuleManager::new(start) }
     }
 
-    fn sources(&self) -> Sources {
-        Sources::new(self.sluice.clone(), self.keeper.clone())
+    fn providers(&self) -> Providers {
+        Providers::new(self.sluice.clone(), self.manager.clone())
     }
 
-    /// Sends so many requests from an address.
-    fn ask(&self, ip: &str, times: usize) {
+    /// Sends this number of requests from an address.
+    fn send_requests(&self, ip: &str, times: usize) {
         let request = rule::Request::new("GET", "/api/x").with_client_ip(ip.parse::<std::net::IpAddr>().unwrap());
         (0..times).for_each(|_| drop(self.sluice.decide(&request)));
     }
 }
 
-impl Drop for Kept {
+impl Drop for RulesFixture {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.folder));
     }
 }
 
-/// A listener that serves.
-struct Subject {
-    kept: Kept,
-    running: Option<Running>,
+/// A running admin listener.
+struct TestServer {
+    fixture: RulesFixture,
+    handle: Option<AdminHandle>,
     address: SocketAddr,
 }
 
-impl Subject {
-    /// One with tokens, or without.
+impl TestServer {
+    /// Starts a listener, with or without tokens.
     fn start(tokens: Option<&str>) -> Self {
         Self::with(tokens, |_| {})
     }
 
-    fn with(tokens: Option<&str>, change: impl FnOnce(&mut Sources)) -> Self {
-        Self::by(ClockHandle::system(), tokens, change)
+    fn with(tokens: Option<&str>, change: impl FnOnce(&mut Providers)) -> Self {
+        Self::with_clock(ClockHandle::system(), tokens, change)
     }
 
-    /// One whose time is that of this clock.
-    fn by(clock: ClockHandle, tokens: Option<&str>, change: impl FnOnce(&mut Sources)) -> Self {
-        let kept = Kept::new(clock);
+    /// Starts a listener with this clock.
+    fn with_clock(clock: ClockHandle, tokens: Option<&str>, change: impl FnOnce(&mut Providers)) -> Self {
+        let fixture = RulesFixture::new(clock);
         let settings = settings::Admin {
             listen: "127.0.0.1:0".parse().unwrap(),
-            token: tokens.map(|text| write(&kept.folder, "tokens", text)),
+            token_file: tokens.map(|text| write(&fixture.folder, "tokens", text)),
             tls: None,
             otlp: None,
         };
-        let mut sources = kept.sources();
+        let mut sources = fixture.providers();
         change(&mut sources);
-        let running = Admin::open(&settings, sources, &kept.folder, &mut Process::alone()).unwrap();
+        let running = Admin::open(&settings, sources, &fixture.folder, &mut Process::standalone()).unwrap();
         let running = running.start(|_| {}).unwrap();
         let address = running.address().unwrap();
-        Self { kept, running: Some(running), address }
+        Self { fixture, handle: Some(running), address }
     }
 
-    fn stop(&mut self) -> sluicegate_listen::Report {
-        self.running.take().unwrap().stop(Stop::Close)
+    fn stop(&mut self) -> sluicegate_net::DrainReport {
+        self.handle.take().unwrap().stop(Shutdown::Close)
     }
 
-    /// Sends a call, and reads the answer whole.
-    async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
-        let asked = request.clone();
-        let (head, body) = self.begin(request).await.into_parts();
+    /// Sends a call and reads the complete response.
+    async fn send(&self, request: Request<Full<Bytes>>) -> TestResponse {
+        let sent = request.clone();
+        let (head, body) = self.send_for_head(request).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let answer = Answer { status: head.status, headers: head.headers, body };
-        described::check(&asked, &answer);
-        answer
+        let response = TestResponse { status: head.status, headers: head.headers, body };
+        openapi::check_response(&sent, &response);
+        response
     }
 
-    /// Sends a call, and reads the head of the answer.
-    async fn begin(&self, mut request: Request<Full<Bytes>>) -> http::Response<Incoming> {
+    /// Sends a call and reads the response head.
+    async fn send_for_head(&self, mut request: Request<Full<Bytes>>) -> http::Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -153,21 +153,21 @@ impl Subject {
         sender.send_request(request).await.unwrap()
     }
 
-    /// Looks at something, as whoever may write.
-    async fn get(&self, path: &str) -> Answer {
+    /// GET with a write token.
+    async fn get(&self, path: &str) -> TestResponse {
         self.send(call("GET", path, Some(WRITE), None)).await
     }
 
-    /// Does something, as whoever may write.
-    async fn act(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
+    /// Any method with a write token.
+    async fn write(&self, method: &str, path: &str, body: Option<&str>) -> TestResponse {
         self.send(call(method, path, Some(WRITE), body)).await
     }
 }
 
-impl Drop for Subject {
+impl Drop for TestServer {
     fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.stop(Stop::Close);
+        if let Some(running) = self.handle.take() {
+            running.stop(Shutdown::Close);
         }
     }
 }
@@ -177,7 +177,7 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
     name.to_owned()
 }
 
-/// A call with JSON in it, if there is anything.
+/// Creates a request, with JSON if there is a body.
 fn call(method: &str, path: &str, token: Option<&str>, body: Option<&str>) -> Request<Full<Bytes>> {
     let mut request = Request::builder().method(method).uri(path);
     if let Some(token) = token {
@@ -190,13 +190,13 @@ fn call(method: &str, path: &str, token: Option<&str>, body: Option<&str>) -> Re
 }
 
 #[derive(Debug)]
-struct Answer {
+struct TestResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -209,7 +209,7 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The problem it tells: status, type without its prefix, and detail.
+    /// Returns the problem: status, type without its prefix, and detail.
     #[track_caller]
     fn problem(&self) -> (u16, String, String) {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{}", self.text());
@@ -221,11 +221,11 @@ impl Answer {
         (self.status.as_u16(), kind, text("detail"))
     }
 
-    /// That it is this problem, and says this.
+    /// Asserts that the response is this problem and contains this text.
     #[track_caller]
-    fn is_problem(&self, status: u16, kind: &str, says: &str) {
+    fn assert_problem(&self, status: u16, kind: &str, text: &str) {
         let (was, of, detail) = self.problem();
         assert_eq!((was, of.as_str()), (status, kind), "{detail}");
-        assert!(detail.contains(says), "{detail}");
+        assert!(detail.contains(text), "{detail}");
     }
 }

@@ -1,13 +1,13 @@
-//! Pages, and what a browser may do with them.
+//! Pages and their security headers.
 
-use super::{Subject, TOKENS, call};
+use super::{TOKENS, TestServer, call};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[tokio::test]
-async fn the_dashboard_may_do_nothing_but_what_it_is_sent_from_here() {
-    let subject = Subject::start(Some(TOKENS));
+async fn the_dashboard_has_a_strict_content_security_policy() {
+    let subject = TestServer::start(Some(TOKENS));
     let page = subject.send(call("GET", "/", None, None)).await;
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-security-policy"), Some(POLICY));
@@ -25,8 +25,8 @@ async fn the_dashboard_may_do_nothing_but_what_it_is_sent_from_here() {
 }
 
 #[tokio::test]
-async fn the_description_can_be_browsed() {
-    let subject = Subject::start(Some(TOKENS));
+async fn openapi_and_swagger_ui_are_served() {
+    let subject = TestServer::start(Some(TOKENS));
     let page = subject.send(call("GET", "/docs/", None, None)).await;
     assert!(page.text().contains("swagger-ui"), "{}", page.text());
     assert!(page.header("content-security-policy").unwrap().contains("style-src 'self' 'unsafe-inline'"));
@@ -38,11 +38,11 @@ async fn the_description_can_be_browsed() {
 }
 
 #[tokio::test]
-async fn whether_it_is_ready_is_told_to_everybody() {
-    let subject = Subject::start(Some(TOKENS));
+async fn readiness_needs_no_token() {
+    let subject = TestServer::start(Some(TOKENS));
     let ready = async || subject.send(call("GET", "/readyz", None, None)).await;
     assert_eq!(ready().await.text(), "OK\n");
-    subject.kept.sluice.replace(Vec::new(), Default::default()).unwrap();
-    ready().await.is_problem(503, "unavailable", "no rules are in force");
+    subject.fixture.sluice.replace(Vec::new(), Default::default()).unwrap();
+    ready().await.assert_problem(503, "unavailable", "no rules are active");
     assert_eq!(subject.send(call("GET", "/healthz", None, None)).await.text(), "OK\n");
 }

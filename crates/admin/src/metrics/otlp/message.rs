@@ -1,5 +1,5 @@
-//! The messages of OTLP that metrics are sent with: of `opentelemetry/proto/metrics/v1/metrics.proto` and what it
-//! needs, the fields that are used here. Names and numbers are those of the originals.
+//! OTLP metrics messages: the used fields of `opentelemetry/proto/metrics/v1/metrics.proto` and its
+//! imports. Names and numbers are those of the originals.
 
 use prost::{Message, Oneof};
 
@@ -147,7 +147,7 @@ pub(crate) enum Any {
 }
 
 impl KeyValue {
-    /// A text by its name.
+    /// Creates a string attribute.
     pub(crate) fn text(key: &str, value: &str) -> Self {
         let value = AnyValue { value: Some(Any::StringValue(value.to_owned())) };
         Self { key: key.to_owned(), value: Some(value) }

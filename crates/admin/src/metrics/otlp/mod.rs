@@ -1,11 +1,11 @@
-//! Metrics, pushed to a collector of OpenTelemetry: OTLP over HTTP, in protobuf.
+//! OTLP metrics exporter: pushes metrics over HTTP with protobuf.
 //!
-//! Values are totals, so a push that fails loses nothing: the next one tells of the time in between too. The SDK of
-//! OpenTelemetry is not needed for it, as nothing is to be gathered that is not counted already; and it would stop
-//! telling rules apart at two thousand series.
+//! Values are cumulative, so a failed push loses nothing: the next one covers the time in between. The
+//! OpenTelemetry SDK is not needed because everything is already counted, and it would merge rules beyond two
+//! thousand series.
 
+mod encode;
 pub(crate) mod message;
-mod rendered;
 
 #[cfg(test)]
 mod tests;
@@ -22,109 +22,110 @@ use sluicegate_config::settings;
 use thiserror::Error;
 use tokio::net::TcpStream;
 
-use super::reading;
-use crate::sources::Sources;
-use rendered::Span;
+use super::gather;
+use crate::providers::Providers;
+use encode::TimeRange;
 
-/// Where metrics are taken, if only the collector is named.
-const PATH: &str = "/v1/metrics";
+/// Default path of the collector.
+const METRICS_PATH: &str = "/v1/metrics";
 
-/// The longest that a push may take.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Maximum duration of a push.
+const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a collector cannot be pushed to.
+/// The collector endpoint is invalid.
 #[derive(Debug, Error)]
-#[error("admin.otlp: '{endpoint}' is no collector: name one such as http://127.0.0.1:4318")]
+#[error("admin.otlp: invalid collector '{endpoint}': use a URL such as http://127.0.0.1:4318")]
 pub struct OtlpError {
     endpoint: String,
 }
 
-/// Why a push failed.
+/// Error of a push.
 #[derive(Debug, Error)]
 enum PushError {
-    #[error("it cannot be reached: {0}")]
+    #[error("connection failed: {0}")]
     Unreachable(#[from] std::io::Error),
-    #[error("the connection broke: {0}")]
+    #[error("connection lost: {0}")]
     Broken(#[from] hyper::Error),
-    #[error("it answered {0}")]
+    #[error("response status {0}")]
     Refused(StatusCode),
-    #[error("it did not answer within {0:?}")]
-    Late(Duration),
+    #[error("no response within {0:?}")]
+    Timeout(Duration),
 }
 
-/// Pushes metrics, every so often.
+/// Pushes metrics at a fixed interval.
 #[derive(Clone, Debug)]
-pub(crate) struct Push {
+pub(crate) struct OtlpExporter {
     host: String,
     port: u16,
-    /// As requests name the collector.
+    /// Authority for the `Host` header.
     authority: String,
     path: String,
-    every: Duration,
+    interval: Duration,
     since: SystemTime,
 }
 
-impl Push {
+impl OtlpExporter {
     pub(crate) fn new(settings: &settings::Otlp) -> Result<Self, OtlpError> {
         let wrong = || OtlpError { endpoint: settings.endpoint.clone() };
         let uri: Uri = settings.endpoint.parse().map_err(|_| wrong())?;
         let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http")).ok_or_else(wrong)?;
         let path = match uri.path() {
-            "/" | "" => PATH.to_owned(),
-            path if path.ends_with(PATH) => path.to_owned(),
-            path => format!("{}{PATH}", path.trim_end_matches('/')),
+            "/" | "" => METRICS_PATH.to_owned(),
+            path if path.ends_with(METRICS_PATH) => path.to_owned(),
+            path => format!("{}{METRICS_PATH}", path.trim_end_matches('/')),
         };
         Ok(Self {
             host: authority.host().trim_matches(['[', ']']).to_owned(),
             port: authority.port_u16().unwrap_or(80),
             authority: authority.to_string(),
             path,
-            every: settings.every,
+            interval: settings.interval,
             since: SystemTime::now(),
         })
     }
 
-    /// Pushes for ever. `tell` hears when that begins to fail, and when it works again.
-    pub(crate) async fn run(&self, sources: &Sources, tell: &(dyn Fn(&str) + Send + Sync)) {
+    /// Pushes forever. `notify` is called on the first failure, and on recovery.
+    pub(crate) async fn run(&self, sources: &Providers, notify: &(dyn Fn(&str) + Send + Sync)) {
         let clock = sources.sluice.clock();
         let mut is_failing = false;
         loop {
-            clock.sleep(self.every).await;
+            clock.sleep(self.interval).await;
             let pushed = tokio::select! {
                 biased;
                 pushed = self.push(sources) => pushed,
-                () = async { clock.sleep(LONGEST).await } => Err(PushError::Late(LONGEST)),
+                () = async { clock.sleep(PUSH_TIMEOUT).await } => Err(PushError::Timeout(PUSH_TIMEOUT)),
             };
             match &pushed {
-                Ok(()) if is_failing => tell(&format!("metrics are pushed to {} again", self.authority)),
-                Err(error) if !is_failing => tell(&format!("metrics cannot be pushed to {}: {error}", self.authority)),
+                Ok(()) if is_failing => notify(&format!("metrics push to {} recovered", self.authority)),
+                Err(error) if !is_failing => notify(&format!("metrics push to {} failed: {error}", self.authority)),
                 _ => {}
             }
             is_failing = pushed.is_err();
         }
     }
 
-    async fn push(&self, sources: &Sources) -> Result<(), PushError> {
-        let message = rendered::request(reading::all(sources), Span::new(self.since, SystemTime::now()));
+    async fn push(&self, sources: &Providers) -> Result<(), PushError> {
+        let message =
+            encode::export_request(gather::gather_all(sources), TimeRange::new(self.since, SystemTime::now()));
         let body = Full::new(Bytes::from(message.encode_to_vec()));
         let request = Request::post(&self.path)
             .header(header::HOST, &self.authority)
             .header(header::CONTENT_TYPE, "application/x-protobuf")
             .header(header::USER_AGENT, concat!("sluicegate/", env!("CARGO_PKG_VERSION")))
             .body(body)
-            // Parts of it were a URI before.
+            // Its parts were parsed as a URI before.
             .map_err(std::io::Error::other)?;
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let asking = async {
-            let answer = sender.send_request(request).await?;
-            let status = answer.status();
+        let exchange = async {
+            let response = sender.send_request(request).await?;
+            let status = response.status();
             if status.is_success() { Ok(()) } else { Err(PushError::Refused(status)) }
         };
         tokio::select! {
             biased;
-            answered = asking => answered,
-            ended = connection => Err(ended.err().map_or_else(
+            result = exchange => result,
+            closed = connection => Err(closed.err().map_or_else(
                 || PushError::Unreachable(std::io::ErrorKind::UnexpectedEof.into()),
                 PushError::Broken,
             )),

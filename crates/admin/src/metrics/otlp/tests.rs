@@ -1,4 +1,4 @@
-//! A push, as a collector sees it.
+//! A push as received by a collector.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -21,13 +21,13 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::Push;
+use super::OtlpExporter;
 use super::message::{Any, Data, ExportMetricsServiceRequest, KeyValue, Number};
-use crate::Sources;
-use crate::keeper::{Keeper, Origin, Start};
+use crate::Providers;
+use crate::reload::{InitialRules, RuleManager, RulesOrigin};
 
-/// A collector that answers so, and hands on what it is sent.
-async fn collector(
+/// A collector that responds with this status and forwards received messages.
+async fn start_collector(
     status: Arc<Mutex<StatusCode>>,
 ) -> (String, mpsc::UnboundedReceiver<(http::request::Parts, bytes::Bytes)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -42,9 +42,9 @@ async fn collector(
                     let (head, body) = request.into_parts();
                     let body = body.collect().await.unwrap().to_bytes();
                     let _ = sent.send((head, body));
-                    let mut answer = Response::new(Empty::<bytes::Bytes>::new());
-                    *answer.status_mut() = status;
-                    Ok::<_, Infallible>(answer)
+                    let mut response = Response::new(Empty::<bytes::Bytes>::new());
+                    *response.status_mut() = status;
+                    Ok::<_, Infallible>(response)
                 }
             });
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -53,7 +53,7 @@ async fn collector(
     (format!("http://{address}"), received)
 }
 
-fn sources(clock: &ManualClock) -> Sources {
+fn sources(clock: &ManualClock) -> Providers {
     let rules = vec![Rule::new("a", ["2/1m".parse().unwrap()]), {
         let mut queued = Rule::new("b", ["9/1m".parse().unwrap()]);
         queued.on_limit.queue = Some(rule::Queue { max_wait: Duration::from_secs(1), max_waiting: 1 });
@@ -61,9 +61,10 @@ fn sources(clock: &ManualClock) -> Sources {
     }];
     let sluice = Sluice::builder().rules(rules).clock(clock.clone()).build().unwrap();
     let settings = sluicegate_config::Settings::default();
-    let (origin, text) = (Origin::BuiltIn, String::new());
-    let keeper = Keeper::new(Start { sluice: sluice.clone(), origin, text, settings, beside: Box::new(()) });
-    Sources::new(sluice, keeper)
+    let (origin, text) = (RulesOrigin::BuiltIn, String::new());
+    let manager =
+        RuleManager::new(InitialRules { sluice: sluice.clone(), origin, text, settings, side_files: Box::new(()) });
+    Providers::new(sluice, manager)
 }
 
 fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, &str> {
@@ -74,20 +75,20 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, &str> {
 }
 
 #[tokio::test]
-async fn a_collector_is_told_everything_in_time() {
+async fn metrics_are_pushed_and_failures_reported_once() {
     let clock = ManualClock::new();
     let sources = sources(&clock);
     (0..3).for_each(|_| drop(sources.sluice.decide(&rule::Request::new("GET", "/"))));
     let status = Arc::new(Mutex::new(StatusCode::OK));
-    let (endpoint, mut received) = collector(Arc::clone(&status)).await;
-    let push = Push::new(&Otlp { endpoint, every: Duration::from_secs(10) }).unwrap();
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let hear = Arc::clone(&told);
+    let (endpoint, mut received) = start_collector(Arc::clone(&status)).await;
+    let push = OtlpExporter::new(&Otlp { endpoint, interval: Duration::from_secs(10) }).unwrap();
+    let messages: Arc<Mutex<Vec<String>>> = Arc::default();
+    let recorded = Arc::clone(&messages);
     let pushing = tokio::spawn(async move {
-        push.run(&sources, &move |line: &str| hear.lock().push(line.to_owned())).await;
+        push.run(&sources, &move |line: &str| recorded.lock().push(line.to_owned())).await;
     });
     let mut next = async || {
-        // Its alarm may not be set yet: the clock goes on until it is.
+        // The timer may not be scheduled yet: advance the clock until it is.
         loop {
             clock.advance(Duration::from_secs(5));
             if let Ok(sent) = timeout(Duration::from_millis(50), received.recv()).await {
@@ -127,17 +128,17 @@ async fn a_collector_is_told_everything_in_time() {
     *status.lock() = StatusCode::OK;
     next().await;
     next().await;
-    let told = told.lock().clone();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("cannot be pushed") && told[0].contains("503"), "{told:?}");
-    assert!(told[1].contains("again"), "{told:?}");
+    let messages = messages.lock().clone();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].contains("failed") && messages[0].contains("503"), "{messages:?}");
+    assert!(messages[1].contains("recovered"), "{messages:?}");
     pushing.abort();
 }
 
 #[test]
-fn a_collector_is_named_with_or_without_its_path() {
+fn endpoint_accepts_an_optional_path() {
     let path = |endpoint: &str| {
-        Push::new(&Otlp { endpoint: endpoint.to_owned(), every: Duration::from_secs(1) })
+        OtlpExporter::new(&Otlp { endpoint: endpoint.to_owned(), interval: Duration::from_secs(1) })
             .map(|push| (push.host, push.port, push.path))
     };
     for (endpoint, host, port, at) in [

@@ -1,0 +1,99 @@
+//! Encodes metrics as OTLP messages.
+
+use std::fs;
+use std::time::SystemTime;
+
+use super::message::{
+    CUMULATIVE, Data, ExportMetricsServiceRequest, Gauge, Histogram, HistogramDataPoint, InstrumentationScope,
+    KeyValue, Metric, Number, NumberDataPoint, Resource, ResourceMetrics, ScopeMetrics, Sum,
+};
+use crate::metrics::catalogue::{Instrument, InstrumentKind};
+use crate::metrics::gather::{MetricFamily, MetricPoint, MetricValue, wait_bounds};
+use crate::rfc3339::Rfc3339Time;
+
+/// Time range of cumulative values, in nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeRange {
+    since: u64,
+    until: u64,
+}
+
+impl TimeRange {
+    pub(super) fn new(since: SystemTime, until: SystemTime) -> Self {
+        Self { since: Rfc3339Time::from(since).nanos(), until: Rfc3339Time::from(until).nanos() }
+    }
+}
+
+/// Encodes all metrics in one message.
+pub(super) fn export_request(families: Vec<MetricFamily>, span: TimeRange) -> ExportMetricsServiceRequest {
+    let version = env!("CARGO_PKG_VERSION");
+    let resource = Resource {
+        attributes: vec![
+            KeyValue::text("service.name", "sluicegate"),
+            KeyValue::text("service.version", version),
+            KeyValue::text("service.instance.id", &instance_id()),
+        ],
+    };
+    let scope = InstrumentationScope { name: "sluicegate".to_owned(), version: version.to_owned() };
+    let metrics = families.into_iter().map(|family| encode_metric(family, span)).collect();
+    let scope_metrics = vec![ScopeMetrics { scope: Some(scope), metrics }];
+    ExportMetricsServiceRequest { resource_metrics: vec![ResourceMetrics { resource: Some(resource), scope_metrics }] }
+}
+
+/// Identifies this process among those that push to one collector.
+fn instance_id() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", host.trim(), std::process::id())
+}
+
+fn encode_metric(family: MetricFamily, span: TimeRange) -> Metric {
+    let Instrument { name, kind, unit, help } = *family.instrument;
+    let points = family.points.into_iter();
+    let data = match kind {
+        InstrumentKind::Gauge => {
+            Data::Gauge(Gauge { data_points: points.filter_map(|point| number_point(point, span)).collect() })
+        }
+        InstrumentKind::Counter => Data::Sum(Sum {
+            data_points: points.filter_map(|point| number_point(point, span)).collect(),
+            aggregation_temporality: CUMULATIVE,
+            is_monotonic: true,
+        }),
+        InstrumentKind::Histogram => Data::Histogram(Histogram {
+            data_points: points.filter_map(|point| histogram_point(point, span)).collect(),
+            aggregation_temporality: CUMULATIVE,
+        }),
+    };
+    Metric { name: name.to_owned(), description: help.to_owned(), unit: unit.ucum().to_owned(), data: Some(data) }
+}
+
+fn number_point(point: MetricPoint, span: TimeRange) -> Option<NumberDataPoint> {
+    let value = match point.value {
+        // Saturates at the largest representable value.
+        MetricValue::Integer(value) => Number::AsInt(i64::try_from(value).unwrap_or(i64::MAX)),
+        MetricValue::Float(value) => Number::AsDouble(value),
+        MetricValue::Histogram(_) => return None,
+    };
+    Some(NumberDataPoint {
+        start_time_unix_nano: span.since,
+        time_unix_nano: span.until,
+        value: Some(value),
+        attributes: attributes(point.labels),
+    })
+}
+
+fn histogram_point(point: MetricPoint, span: TimeRange) -> Option<HistogramDataPoint> {
+    let MetricValue::Histogram(times) = point.value else { return None };
+    Some(HistogramDataPoint {
+        start_time_unix_nano: span.since,
+        time_unix_nano: span.until,
+        count: times.count(),
+        sum: Some(times.sum.as_secs_f64()),
+        bucket_counts: times.buckets.to_vec(),
+        explicit_bounds: wait_bounds().collect(),
+        attributes: attributes(point.labels),
+    })
+}
+
+fn attributes(labels: Vec<(&'static str, String)>) -> Vec<KeyValue> {
+    labels.into_iter().map(|(name, value)| KeyValue::text(name, &value)).collect()
+}
