@@ -1,4 +1,4 @@
-//! The arguments as they are typed.
+//! Command-line arguments (clap definitions).
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -7,12 +7,13 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use http::Method;
 
-use crate::place::Place;
+use crate::endpoint::Endpoint;
 use crate::probe::settings;
-use crate::question::{self, Line};
+use crate::request_args::{self, RequestLine};
 use crate::top::target;
 
-/// Flow control for services: check rules, ask what they would do, see them at work.
+/// Rate limiting and overload protection for services: check rules, explain decisions, run the gateway and the
+/// server.
 #[derive(Debug, Parser)]
 #[command(name = "sluicegate", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -20,228 +21,226 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 the rules are bad, 2 wrong usage.";
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure such as an invalid rule file, 2 usage error.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run what a rule file says: the gateway, the decision server, or both
+    /// Run the gateway, the decision server and the admin API that a rule file configures
     Run(Run),
-    /// Show what a rule file says, and warn of what cannot match or cannot happen
+    /// Validate a rule file, show its rules, and warn about rules that can never match or apply
     Check(Check),
-    /// Show which rules match a request, with which key, and what they would decide
+    /// Explain which rules match a request, with which key, and their decisions
     Explain(Box<Explain>),
-    /// Show rules at work: a few clients, some seconds, in virtual time
+    /// Simulate a few clients against rules in virtual time
     Demo(Demo),
-    /// Show what a running process does, live, from its admin API
+    /// Show live statistics of a running process from its admin API
     Top(Top),
-    /// Find a service's peak by a load test, and propose a limit below it
+    /// Load-test a service to find its peak rate, and propose a limit below it
     Probe(Box<Probe>),
-    /// Ask a running process whether it is ready to serve: the exit code tells
+    /// Check whether a running process is ready; the result is the exit code
     Health(Health),
-    /// Make a rule file of another program's configuration
+    /// Convert the configuration of another program into a rule file
     #[command(subcommand)]
     Import(Import),
     /// Print the JSON schema of the rule file, for editors
     Schema,
-    /// Print the reference of the rule file, in Markdown
+    /// Print the rule file reference in Markdown
     Reference,
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(Completions),
-    /// Print the manual page, or write those of all commands
+    /// Print the manual page, or write the manual pages of all commands
     Man(Man),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The rule file; without it, a gateway at 127.0.0.1:8080 before a built-in program, decisions at 8081
-    /// (gRPC), 8082 (HTTP) and 6380 (Redis protocol), and a dashboard at 9900
+    /// Rule file. Default: a built-in example with a gateway at 127.0.0.1:8080 and a built-in upstream, decision
+    /// servers at 8081 (gRPC), 8082 (HTTP) and 6380 (Redis protocol), and a dashboard at 9900
     pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The rule file; - reads from standard input
+    /// Rule file; - reads standard input
     pub(crate) file: PathBuf,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
-    /// End with exit code 1 if there are warnings
+    /// Exit with code 1 if there are warnings
     #[arg(long)]
     pub(crate) deny_warnings: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Human-readable table
     Table,
-    /// For programs
+    /// JSON
     Json,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// The rule file; - reads from standard input
+    /// Rule file; - reads standard input
     pub(crate) file: PathBuf,
-    /// Method and path, with or without a query: 'POST /api/orders?draft=1'
-    #[arg(long, value_name = "METHOD PATH", value_parser = question::line, required_unless_present = "descriptor")]
-    pub(crate) request: Option<Line>,
-    /// An entry of a descriptor, as a proxy sends it to the decision server; may be given several times. The
-    /// domain is given with --service
-    #[arg(long = "descriptor", value_name = "KEY=VALUE", value_parser = question::entry, conflicts_with_all = ["request", "outbound"])]
+    /// Method and path, optionally with a query: 'POST /api/orders?draft=1'
+    #[arg(long, value_name = "METHOD PATH", value_parser = request_args::parse_request_line, required_unless_present = "descriptor")]
+    pub(crate) request: Option<RequestLine>,
+    /// Descriptor entry, as a proxy sends it to the decision server; may be repeated. Set the domain with --service
+    #[arg(long = "descriptor", value_name = "KEY=VALUE", value_parser = request_args::parse_descriptor_entry, conflicts_with_all = ["request", "outbound"])]
     pub(crate) descriptor: Vec<(String, String)>,
-    /// The client's address
-    #[arg(long, value_parser = question::ip)]
+    /// Client IP address
+    #[arg(long, value_parser = request_args::parse_ip)]
     pub(crate) ip: Option<IpAddr>,
-    /// A header; may be given several times
-    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = question::header)]
+    /// Request header; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = request_args::parse_header)]
     pub(crate) headers: Vec<(String, String)>,
-    /// A cookie; may be given several times
-    #[arg(long = "cookie", value_name = "NAME=VALUE", value_parser = question::cookie)]
+    /// Cookie; may be repeated
+    #[arg(long = "cookie", value_name = "NAME=VALUE", value_parser = request_args::parse_cookie)]
     pub(crate) cookies: Vec<(String, String)>,
-    /// Any other attribute that rules name; may be given several times
-    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = question::attribute)]
+    /// Any other attribute that rules use; may be repeated
+    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = request_args::parse_attribute)]
     pub(crate) attributes: Vec<(String, String)>,
-    /// The host asked for; also taken from a header of that name
+    /// Host of the request; also taken from a Host header
     #[arg(long)]
     pub(crate) host: Option<String>,
-    /// The service called
+    /// Name of the called service
     #[arg(long)]
     pub(crate) service: Option<String>,
-    /// The request goes out: ask the rules of the calling side
+    /// Explain an outbound call, with the client-side rules
     #[arg(long)]
     pub(crate) outbound: bool,
-    /// What the request costs, before rules multiply it
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = question::cost)]
+    /// Cost of the request, before rules multiply it
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = request_args::parse_cost)]
     pub(crate) cost: u64,
-    /// Explain the Nth of so many identical requests at the same instant; the ones before it are
-    /// still under way
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS))]
+    /// Explain the Nth of N identical requests at the same instant; the earlier ones are still in flight
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
     pub(crate) repeat: u32,
 }
 
-/// Each earlier request is kept under way, so there is a most.
-const MOST_REPEATS: i64 = 100_000;
+/// Maximum of --repeat: each earlier request is kept in flight.
+const MAX_REPEATS: i64 = 100_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// A rule file of your own; without it, a small shop's. - reads from standard input
+    /// Rule file; - reads standard input. Default: the built-in rules of a small shop
     pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// Where its admin API is
-    #[arg(default_value = "http://127.0.0.1:9900", value_parser = target::place)]
-    pub(crate) url: Place,
-    /// A file with the token to give, as `admin.token` names one; without it, SLUICEGATE_TOKEN is the token
+    /// URL of the admin API
+    #[arg(default_value = "http://127.0.0.1:9900", value_parser = target::parse_endpoint)]
+    pub(crate) url: Endpoint,
+    /// File with the access token, in the format of `admin.token_file`. Default: the token in SLUICEGATE_TOKEN
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Print one table and end; so too where the output is no terminal
+    /// Print one table and exit; this is the default if the output is not a terminal
     #[arg(long)]
     pub(crate) once: bool,
-    /// How often to show new figures: from 1s to 1h
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = target::interval)]
+    /// Refresh interval, from 1s to 1h
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = target::parse_interval)]
     pub(crate) interval: Duration,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Probe {
-    /// What to load: http://127.0.0.1:8080/path
+    /// URL to load: http://127.0.0.1:8080/path
     #[arg(value_parser = settings::url)]
-    pub(crate) url: Place,
-    /// The first rate, in requests per second
+    pub(crate) url: Endpoint,
+    /// First rate, in requests per second
     #[arg(long, default_value = "10/s", value_name = "RATE", value_parser = settings::rate)]
     pub(crate) from: f64,
-    /// The highest rate
+    /// Maximum rate
     #[arg(long, default_value = "100000/s", value_name = "RATE", value_parser = settings::rate)]
     pub(crate) to: f64,
-    /// How many times the step before each step is, until one is not good
+    /// Growth factor of the rate from step to step, until a step fails
     #[arg(long, default_value = "1.5", value_name = "FACTOR", value_parser = settings::grow)]
     pub(crate) grow: f64,
-    /// How long each step is; its first fifth is warm-up and does not count
+    /// Duration of each step; the first fifth is warm-up and not measured
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = settings::step)]
     pub(crate) step: Duration,
-    /// How long everything together may take
+    /// Maximum duration of the test
     #[arg(long, default_value = "3m", value_name = "TIME", value_parser = settings::max_time)]
     pub(crate) max_time: Duration,
-    /// How long one request may take, from when it is due
+    /// Request timeout, from the scheduled send time
     #[arg(long, default_value = "2s", value_name = "TIME", value_parser = settings::timeout)]
     pub(crate) timeout: Duration,
-    /// How many requests may be under way at once; more are held back, which counts as failed
+    /// Maximum number of requests in flight; further requests are not sent and count as failed
     #[arg(long, default_value_t = 2_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) max_in_flight: u32,
-    /// The p99 that a good step may have; without it, three times that at the lowest rates, 10ms at least
+    /// Maximum p99 latency of a good step. Default: three times the p99 at the lowest rates, at least 10ms
     #[arg(long, value_name = "TIME", value_parser = settings::timeout)]
     pub(crate) p99: Option<Duration>,
-    /// How late requests may leave (p99) before the load generator is to blame, and not the service
+    /// Maximum send delay (p99) before the load generator, not the service, is considered the bottleneck
     #[arg(long, default_value = "10ms", value_name = "TIME", value_parser = settings::timeout)]
     pub(crate) max_late: Duration,
-    /// The method; without it, GET, or POST with --data
+    /// HTTP method. Default: GET, or POST with --data
     #[arg(short = 'X', long, value_parser = settings::method)]
     pub(crate) method: Option<Method>,
-    /// A header; may be given several times
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = question::header)]
+    /// Request header; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = request_args::parse_header)]
     pub(crate) headers: Vec<(String, String)>,
-    /// The body of each request
+    /// Request body
     #[arg(long, value_name = "TEXT")]
     pub(crate) data: Option<String>,
-    /// The host to ask for, if not the URL's
+    /// Host header, if it differs from the URL's host
     #[arg(long)]
     pub(crate) host: Option<String>,
-    /// How far below the peak the proposed limit is
+    /// Safety margin of the proposed limit below the peak
     #[arg(long, default_value = "20%", value_name = "PERCENT", value_parser = settings::buffer)]
     pub(crate) buffer: f64,
     /// Write the proposed rule to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) rule: Option<PathBuf>,
-    /// Write a picture to this file
+    /// Write an SVG plot to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write a page with picture, table and rule to this file
+    /// Write an HTML report with plot, table and rule to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write everything that was measured to this file
+    /// Write all measurements to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
-    /// The target is not this machine, and you may load it; takes --yes-load too
+    /// Confirm that you may load a target on another machine; also needs --yes-load
     #[arg(long)]
     pub(crate) target_is_mine: bool,
-    /// The target's host once more, as the URL names it; takes --target-is-mine too
+    /// Repeat the target's host as in the URL; also needs --target-is-mine
     #[arg(long, value_name = "HOST")]
     pub(crate) yes_load: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Health {
-    /// Where its admin API is; no token is needed
-    #[arg(default_value = "http://127.0.0.1:9900", value_parser = target::place)]
-    pub(crate) url: Place,
+    /// URL of the admin API; no token is needed
+    #[arg(default_value = "http://127.0.0.1:9900", value_parser = target::parse_endpoint)]
+    pub(crate) url: Endpoint,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Import {
-    /// Of nginx's: limits, upstreams, servers and locations
+    /// Convert an nginx configuration: limits, upstreams, servers and locations
     Nginx(ImportNginx),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportNginx {
-    /// nginx's file; what it includes is read too
+    /// nginx configuration file; included files are read too
     pub(crate) file: PathBuf,
-    /// Where to write the rule file; without it, to standard output
+    /// Rule file to write. Default: standard output
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
-    /// Write nothing and end with exit code 1 if anything is not carried over
+    /// Write nothing and exit with code 1 if anything cannot be converted
     #[arg(long)]
     pub(crate) strict: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell to generate completions for
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
@@ -255,7 +254,7 @@ pub(crate) enum Shell {
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// The folder for the pages, one for each command; made if it is not there
+    /// Directory for the pages, one per command; created if missing
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 }

@@ -1,26 +1,26 @@
-//! `sluicegate completions`: what a shell must know to complete commands, flags and values.
+//! `sluicegate completions`: shell completions for commands, flags and values.
 
 use clap::CommandFactory;
 use clap_complete::{Generator, shells};
 
-use crate::answer::Answer;
 use crate::args::{Cli, Completions, Shell};
+use crate::output::CommandOutput;
 
-/// What people type.
+/// Name of the command.
 const NAME: &str = "sluicegate";
 
-pub(crate) fn run(args: &Completions) -> Answer {
+pub(crate) fn run(args: &Completions) -> CommandOutput {
     let script = match args.shell {
         Shell::Bash => script(shells::Bash),
         Shell::Zsh => script(shells::Zsh),
         Shell::Fish => script(shells::Fish),
     };
-    Answer::done(script)
+    CommandOutput::done(script)
 }
 
 fn script(shell: impl Generator) -> String {
     let mut bytes = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut bytes);
-    // It is made of names and help texts, which are UTF-8.
+    // The script consists of names and help texts, which are UTF-8.
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Connections to a server, encrypted if its URL says so.
+//! Client connections to a server, with TLS for https URLs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,46 +12,46 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-use crate::place::Place;
+use crate::endpoint::Endpoint;
 
-/// How long a connection may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Connect timeout.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes to and from a server.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+/// Byte stream to a server.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 
-/// Connects to one place.
+/// Connects to one endpoint.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    place: Place,
-    /// The only addresses to connect to; without them, whatever the host's name means at the time.
-    only: Option<Arc<[SocketAddr]>>,
+    endpoint: Endpoint,
+    /// If set, the only addresses to connect to; otherwise the host is resolved for each connection.
+    pinned_addresses: Option<Arc<[SocketAddr]>>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
 impl Connector {
-    /// Fails if the URL's host can have no certificate.
-    pub(crate) fn new(place: Place) -> Result<Self, String> {
-        let tls = if place.is_encrypted { Some((tls()?, server_name(&place)?)) } else { None };
-        Ok(Self { place, only: None, tls })
+    /// Fails if the URL's host cannot have a certificate.
+    pub(crate) fn new(endpoint: Endpoint) -> Result<Self, String> {
+        let tls = if endpoint.is_encrypted { Some((tls()?, server_name(&endpoint)?)) } else { None };
+        Ok(Self { endpoint, pinned_addresses: None, tls })
     }
 
-    /// Connects only to these addresses, whatever the host's name comes to mean.
-    pub(crate) fn only_to(self, addresses: Vec<SocketAddr>) -> Self {
-        Self { only: Some(addresses.into()), ..self }
+    /// Connects only to these addresses, even if the host later resolves to others.
+    pub(crate) fn pin_addresses(self, addresses: Vec<SocketAddr>) -> Self {
+        Self { pinned_addresses: Some(addresses.into()), ..self }
     }
 
-    pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
-        timeout(PATIENCE, self.make()).await.map_err(|_| late())?
+    pub(crate) async fn connect(&self) -> io::Result<Box<dyn ByteStream>> {
+        let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "connect timeout");
+        timeout(CONNECT_TIMEOUT, self.connect_inner()).await.map_err(|_| timed_out())?
     }
 
-    async fn make(&self) -> io::Result<Box<dyn Stream>> {
-        let stream = match &self.only {
+    async fn connect_inner(&self) -> io::Result<Box<dyn ByteStream>> {
+        let stream = match &self.pinned_addresses {
             Some(addresses) => TcpStream::connect(&addresses[..]).await?,
-            None => TcpStream::connect((self.place.host.as_str(), self.place.port)).await?,
+            None => TcpStream::connect((self.endpoint.host.as_str(), self.endpoint.port)).await?,
         };
         stream.set_nodelay(true)?;
         match &self.tls {
@@ -61,11 +61,11 @@ impl Connector {
     }
 }
 
-fn server_name(place: &Place) -> Result<ServerName<'static>, String> {
-    ServerName::try_from(place.host.clone()).map_err(|error| format!("{}: {error}", place.host))
+fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(endpoint.host.clone()).map_err(|error| format!("{}: {error}", endpoint.host))
 }
 
-/// Trusts what the system does (`SSL_CERT_FILE` names others), and what Mozilla does if that is nothing.
+/// Trusts the system's root certificates (`SSL_CERT_FILE` overrides them), or Mozilla's if the system has none.
 fn tls() -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -74,14 +74,14 @@ fn tls() -> Result<TlsConnector, String> {
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| format!("encryption cannot be set up: {error}"))?
+        .map_err(|error| format!("TLS setup failed: {error}"))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// What the system says, without the number it has for it.
-pub(crate) fn described(error: &io::Error) -> String {
+/// The operating system's error message without its number.
+pub(crate) fn error_text(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }

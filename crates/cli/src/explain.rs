@@ -1,119 +1,125 @@
-//! `sluicegate explain`: what would happen to one request, and why.
+//! `sluicegate explain`: decides one request and explains the decision.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use sluicegate_admin::mismatch;
+use sluicegate_admin::match_explain;
 use sluicegate_config::Settings;
-use sluicegate_config::ratelimit::Kind;
+use sluicegate_config::envoy_ratelimit::LimitKind;
 use sluicegate_engine::Verdict;
-use sluicegate_engine::rule::{ListHit, Reply, Request, Rule, Side};
+use sluicegate_engine::rule::{Direction, ListHit, Reply, Request, Rule};
 use sluicegate_engine::sluice::{Cause, Explanation, Outcome, RuleExplanation};
 use sluicegate_server::Domains;
 
-use crate::answer::{Answer, Look};
 use crate::args::Explain;
-use crate::describe::{self, span};
-use crate::playback::Playback;
-use crate::question::Question;
-use crate::rules::{self, Read};
-use crate::table::{Rows, draw};
+use crate::describe_rules::{self, duration};
+use crate::output::{CommandOutput, TerminalStyle};
+use crate::request_args::RequestSpec;
+use crate::rules::{self, LoadedRules};
+use crate::simulate::Simulation;
+use crate::table::{RowStyle, draw};
 
-pub(crate) fn run(args: &Explain, look: Look) -> Answer {
-    match explained(args, look) {
-        Ok(text) => Answer::done(text),
-        Err(answer) => answer,
+pub(crate) fn run(args: &Explain, style: TerminalStyle) -> CommandOutput {
+    match explain(args, style) {
+        Ok(text) => CommandOutput::done(text),
+        Err(output) => output,
     }
 }
 
-/// How the request fares in the end.
-enum Fate {
-    /// Decided at once.
+/// Predicted result of the request.
+enum Prediction {
+    /// Decided immediately.
     Decided(Outcome),
-    /// Waited in line for so long, then decided.
+    /// Queued for this long, then decided.
     Waited(Duration, Outcome),
-    /// Waits for others to finish, which no clock tells.
-    Waits,
+    /// Queued until other requests finish, at a time that is not known.
+    WaitsForRelease,
 }
 
-fn explained(args: &Explain, look: Look) -> Result<String, Answer> {
-    let Read { loaded, domains, .. } = rules::load(&args.file, look)?;
+fn explain(args: &Explain, style: TerminalStyle) -> Result<String, CommandOutput> {
+    let LoadedRules { loaded, domains, .. } = rules::load(&args.file, style)?;
     let mut settings = loaded.settings;
-    let mut question = Question::from_args(args);
+    let mut spec = RequestSpec::from_args(args);
     if let Some(domains) = domains
-        && let Some(sure) = by_folder(&domains, &mut question, &mut settings)
+        && let Some(result) = select_descriptor_limit(&domains, &mut spec, &mut settings)
     {
-        return Ok(format!("{}\n\n{sure}\n", question.title()));
+        return Ok(format!("{}\n\n{result}\n", spec.title()));
     }
-    let (sluice, clock) = rules::enforce(&settings)?;
-    let request = question.request();
-    let mut playback = Playback::new(sluice, clock);
+    let (sluice, clock) = rules::simulate(&settings)?;
+    let request = spec.request();
+    let mut simulation = Simulation::new(sluice, clock);
 
     let last = args.repeat as usize;
-    // What came before is still under way: its permits are out.
-    let _under_way: Vec<_> = (1..last).map(|number| playback.ask(number, &request)).collect();
-    let explanation = playback.sluice.explain(&request);
-    let fate = fate(&mut playback, last, &request);
-    Ok(page(&settings, &question, args.repeat, &explanation, &fate))
+    // The earlier requests are still in flight and hold their permits.
+    let _in_flight: Vec<_> = (1..last).map(|number| simulation.decide(number, &request)).collect();
+    let explanation = simulation.sluice.explain(&request);
+    let prediction = predict(&mut simulation, last, &request);
+    Ok(render(&settings, &spec, args.repeat, &explanation, &prediction))
 }
 
-/// Of envoyproxy/ratelimit's files at most one limit has a say in a descriptor: the others are left out. Answers what
-/// is sure without asking any.
-fn by_folder(domains: &Domains, question: &mut Question, settings: &mut Settings) -> Option<&'static str> {
-    let domain = question.domain().filter(|domain| domains.has(domain))?.to_owned();
-    let found = domains.find(&domain, question.entries());
+/// At most one limit of the envoyproxy/ratelimit files applies to a descriptor; the others are removed. Returns
+/// the result if it is known without a limit.
+fn select_descriptor_limit(domains: &Domains, spec: &mut RequestSpec, settings: &mut Settings) -> Option<&'static str> {
+    let domain = spec.domain().filter(|domain| domains.contains(domain))?.to_owned();
+    let found = domains.find(&domain, spec.entries());
     let kind = found.as_ref().map(|found| (found.limit.kind, found.limit.shadow));
     let (name, key) = found.map(|found| (found.limit.rule_name.clone(), found.key)).unwrap_or_default();
     match kind {
-        None => Some("No limit of the folder applies: allowed."),
-        Some((Kind::Unlimited, _)) => Some("The limit that applies is `unlimited`: allowed."),
-        Some((Kind::Blocked, false)) => Some("The limit that applies is zero: refused for ever."),
-        Some((Kind::Blocked, true)) => {
-            Some("The limit that applies is zero, but in shadow mode: allowed, and counted as `would_refuse`.")
+        None => Some("No limit applies: allowed."),
+        Some((LimitKind::Unlimited, _)) => Some("The matching limit is `unlimited`: allowed."),
+        Some((LimitKind::Blocked, false)) => Some("The matching limit is zero: always refused."),
+        Some((LimitKind::Blocked, true)) => {
+            Some("The matching limit is zero, but in shadow mode: allowed, and counted as `would_refuse`.")
         }
-        Some((Kind::Counted, _)) => {
+        Some((LimitKind::Counted, _)) => {
             settings.rules.retain(|rule| rule.name == name);
             if !key.is_empty() {
-                question.insert("descriptor", &key);
+                spec.insert("descriptor", &key);
             }
             None
         }
     }
 }
 
-fn fate(playback: &mut Playback, number: usize, request: &Request<'_>) -> Fate {
-    if let Some(outcome) = playback.ask(number, request) {
-        return Fate::Decided(outcome);
+fn predict(simulation: &mut Simulation, index: usize, request: &Request<'_>) -> Prediction {
+    if let Some(outcome) = simulation.decide(index, request) {
+        return Prediction::Decided(outcome);
     }
-    // Everybody who leaves the line is kept under way too.
-    let mut under_way = Vec::new();
+    // Requests that leave the queue stay in flight too.
+    let mut in_flight = Vec::new();
     loop {
-        let turns = playback.pass_until_next_turn();
-        if turns.is_empty() {
-            return Fate::Waits;
+        let admitted = simulation.advance_to_next_admission();
+        if admitted.is_empty() {
+            return Prediction::WaitsForRelease;
         }
-        for turn in turns {
-            if turn.number == number {
-                return match turn.outcome.verdict() {
-                    // A pause is told by the verdict itself; what came before it was the line.
-                    Verdict::Wait(pause) if pause >= turn.at => Fate::Decided(turn.outcome),
-                    Verdict::Wait(pause) => Fate::Waited(turn.at - pause, turn.outcome),
-                    _ => Fate::Waited(turn.at, turn.outcome),
+        for request in admitted {
+            if request.index == index {
+                return match request.outcome.verdict() {
+                    // A pause is part of the verdict; the time before it was spent in the queue.
+                    Verdict::Wait(pause) if pause >= request.at => Prediction::Decided(request.outcome),
+                    Verdict::Wait(pause) => Prediction::Waited(request.at - pause, request.outcome),
+                    _ => Prediction::Waited(request.at, request.outcome),
                 };
             }
-            under_way.push(turn.outcome);
+            in_flight.push(request.outcome);
         }
     }
 }
 
-fn page(settings: &Settings, question: &Question, repeat: u32, explanation: &Explanation, fate: &Fate) -> String {
-    let request = question.request();
-    let mut page = question.title();
+fn render(
+    settings: &Settings,
+    spec: &RequestSpec,
+    repeat: u32,
+    explanation: &Explanation,
+    prediction: &Prediction,
+) -> String {
+    let request = spec.request();
+    let mut page = spec.title();
     if let Some(ip) = request.canonical_ip() {
         let _ = write!(page, " from {ip}");
     }
     if repeat > 1 {
-        let _ = write!(page, ", number {repeat} of {repeat} at the same instant");
+        let _ = write!(page, ", request {repeat} of {repeat} at the same instant");
     }
     page.push_str("\n\n");
 
@@ -121,8 +127,8 @@ fn page(settings: &Settings, question: &Question, repeat: u32, explanation: &Exp
     if applying.is_empty() {
         page.push_str("No rule applies.\n");
     } else {
-        let rows = applying.iter().map(|it| row(it, fate)).collect();
-        page.push_str(&draw(Rows::Plain, ["rule", "key", "cost", "decided by", "left", "would say"], rows));
+        let rows = applying.iter().map(|it| row(it, prediction)).collect();
+        page.push_str(&draw(RowStyle::Plain, ["rule", "key", "cost", "limit", "remaining", "decision"], rows));
     }
 
     let mut others: Vec<[String; 2]> = Vec::new();
@@ -131,120 +137,131 @@ fn page(settings: &Settings, question: &Question, repeat: u32, explanation: &Exp
             continue;
         }
         let reason = match keyless.iter().any(|it| it.rule.name == rule.name) {
-            true => format!("matches, but the request has no {}", mismatch::missing_key(rule, &request)),
-            false => mismatch::reason(rule, &request).unwrap_or_default() + flag(rule, &request),
+            true => format!("matches, but the request has no {}", match_explain::missing_key(rule, &request)),
+            false => {
+                match_explain::mismatch_reason(rule, &request).unwrap_or_default() + direction_flag(rule, &request)
+            }
         };
         others.push([rule.name.clone(), reason]);
     }
     if !others.is_empty() {
         page.push('\n');
-        page.push_str(&draw(Rows::Plain, ["does not apply", "because"], others));
+        page.push_str(&draw(RowStyle::Plain, ["not applied", "reason"], others));
     }
-    let _ = writeln!(page, "\nTogether: {}.", together(settings, explanation, fate));
+    let _ = writeln!(page, "\nResult: {}.", summary(settings, explanation, prediction));
     page
 }
 
-fn row(it: &RuleExplanation, fate: &Fate) -> [String; 6] {
+fn row(it: &RuleExplanation, prediction: &Prediction) -> [String; 6] {
     let key = match it.key.as_deref() {
         None | Some("") => "-".to_owned(),
         Some(key) => key.to_owned(),
     };
-    if describe::is_paced(&it.rule) {
-        let says = "allowed: its answer is slowed down".to_owned();
-        return [it.rule.name.clone(), key, "-".to_owned(), describe::limits(&it.rule), String::new(), says];
+    if describe_rules::is_bandwidth_only(&it.rule) {
+        let decision_text = "allowed: the response is paced".to_owned();
+        return [
+            it.rule.name.clone(),
+            key,
+            "-".to_owned(),
+            describe_rules::limits(&it.rule),
+            String::new(),
+            decision_text,
+        ];
     }
-    let (by, left, mut says) = match it.decision {
+    let (limit, remaining, mut decision_text) = match it.decision {
         Some(decision) => {
-            let by = it.rule.limits.get(decision.limit).map(ToString::to_string).unwrap_or_default();
-            let status = after(&it.rule, fate).unwrap_or(decision.status);
-            (by, format!("{} of {}", status.remaining, status.limit), verdict(decision.verdict))
+            let limit = it.rule.limits.get(decision.limit).map(ToString::to_string).unwrap_or_default();
+            let status = status_after(&it.rule, prediction).unwrap_or(decision.status);
+            (limit, format!("{} of {}", status.remaining, status.limit), verdict(decision.verdict))
         }
         None if it.rule.is_metering() => {
             let limits: Vec<String> = it.rule.limits.iter().map(ToString::to_string).collect();
-            (limits.join(", "), String::new(), "allowed: its bytes are paced".to_owned())
+            (limits.join(", "), String::new(), "allowed: the bytes are paced".to_owned())
         }
         None if let Some(adaptive) = &it.rule.adaptive => {
-            (adaptive.to_string(), String::new(), "allowed: there is no strain".to_owned())
+            (adaptive.to_string(), String::new(), "allowed: no overload".to_owned())
         }
-        None => ("no limit of its own".to_owned(), String::new(), "nothing".to_owned()),
+        None => ("no limits".to_owned(), String::new(), "-".to_owned()),
     };
     if let Some(remaining) = it.banned {
-        says = format!("refused: banned for another {}", span(remaining));
+        decision_text = format!("refused: banned for {}", duration(remaining));
     }
     if it.rule.mode == sluicegate_engine::rule::Mode::Shadow {
-        says.push_str(" (shadow: only counted)");
+        decision_text.push_str(" (shadow mode)");
     }
-    [it.rule.name.clone(), key, it.cost.to_string(), by, left, says]
+    [it.rule.name.clone(), key, it.cost.to_string(), limit, remaining, decision_text]
 }
 
-/// What is left of the rule's deciding limit after the request, if it came to that.
-fn after(rule: &Rule, fate: &Fate) -> Option<sluicegate_engine::algorithm::Status> {
-    let Fate::Decided(outcome) = fate else { return None };
-    let said = outcome.decisions().find(|(it, _)| it.name == rule.name);
-    said.map(|(_, said)| said.decision.status)
+/// Status of the rule's deciding limit after the request, if it was evaluated.
+fn status_after(rule: &Rule, prediction: &Prediction) -> Option<sluicegate_engine::algorithm::Status> {
+    let Prediction::Decided(outcome) = prediction else { return None };
+    let checked = outcome.decisions().find(|(it, _)| it.name == rule.name);
+    checked.map(|(_, checked)| checked.decision.status)
 }
 
 fn verdict(verdict: Verdict) -> String {
     match verdict {
         Verdict::Allowed => "allowed".to_owned(),
-        Verdict::Wait(pause) => format!("allowed after a pause of {}", span(pause)),
-        Verdict::Denied { retry_after: Some(wait) } => format!("refused: again in {}", span(wait)),
-        Verdict::Denied { retry_after: None } => "refused: again when others have finished".to_owned(),
-        Verdict::Never => "refused for ever: it costs more than the limit".to_owned(),
+        Verdict::Wait(pause) => format!("allowed after a delay of {}", duration(pause)),
+        Verdict::Denied { retry_after: Some(wait) } => format!("refused: retry in {}", duration(wait)),
+        Verdict::Denied { retry_after: None } => "refused: retry when running requests finish".to_owned(),
+        Verdict::Never => "refused: the cost exceeds the limit".to_owned(),
     }
 }
 
-fn together(settings: &Settings, explanation: &Explanation, fate: &Fate) -> String {
+fn summary(settings: &Settings, explanation: &Explanation, prediction: &Prediction) -> String {
     match explanation.list {
         Some(ListHit::Allow(entry)) => {
             let text = settings.lists.allow.get(entry).map_or("", |entry| &entry.text);
-            return format!("allowed by the allow list, whatever the rules say: {text}");
+            return format!("allowed by the allow list (rules not checked): {text}");
         }
         Some(ListHit::Deny(entry)) => {
             let text = settings.lists.deny.get(entry).map_or("", |entry| &entry.text);
-            return format!("refused by the deny list, whatever the rules say: {text}");
+            return format!("refused by the deny list (rules not checked): {text}");
         }
         None => {}
     }
-    match fate {
-        Fate::Decided(outcome) => ending(outcome),
-        Fate::Waited(time, outcome) => format!("waits in line for {}, then {}", span(*time), ending(outcome)),
-        Fate::Waits => "waits in line until others have finished".to_owned(),
+    match prediction {
+        Prediction::Decided(outcome) => final_decision(outcome),
+        Prediction::Waited(time, outcome) => {
+            format!("waits in the queue for {}, then {}", duration(*time), final_decision(outcome))
+        }
+        Prediction::WaitsForRelease => "waits in the queue until running requests finish".to_owned(),
     }
 }
 
-fn ending(outcome: &Outcome) -> String {
+fn final_decision(outcome: &Outcome) -> String {
     let Some(rule) = outcome.rule() else { return verdict(outcome.verdict()) };
     let what = match (outcome.cause(), outcome.limit()) {
         (Cause::Ban(_), _) => "banned".to_owned(),
-        (Cause::Strain(_), _) => "the strain on the process".to_owned(),
+        (Cause::Overload(_), _) => "overload protection".to_owned(),
         (_, Some(limit)) => limit.to_string(),
-        _ => "its limits".to_owned(),
+        _ => "limits".to_owned(),
     };
-    let again = match outcome.verdict() {
-        Verdict::Denied { retry_after: Some(wait) } => format!("again in {}", span(wait)),
-        Verdict::Never => "for ever: it costs more than the limit".to_owned(),
-        _ => "again when others have finished".to_owned(),
+    let retry = match outcome.verdict() {
+        Verdict::Denied { retry_after: Some(wait) } => format!("retry in {}", duration(wait)),
+        Verdict::Never => "never admitted: the cost exceeds the limit".to_owned(),
+        _ => "retry when running requests finish".to_owned(),
     };
-    format!("refused by {} ({what}), {again}; {}", rule.name, reply(outcome.reply()))
+    format!("refused by {} ({what}), {retry}; {}", rule.name, reply_text(outcome.reply()))
 }
 
-/// What the client is told.
-fn reply(reply: Option<&Reply>) -> String {
+/// Response that the client receives.
+fn reply_text(reply: Option<&Reply>) -> String {
     match reply {
-        None => "answered with 429".to_owned(),
-        Some(Reply::Refuse { status, .. }) => format!("answered with {status}"),
-        Some(Reply::Degrade { status, .. }) => format!("answered with substitute data, status {status}"),
-        Some(Reply::Redirect { status, location }) => format!("sent to {location} with {status}"),
+        None => "response 429".to_owned(),
+        Some(Reply::Refuse { status, .. }) => format!("response {status}"),
+        Some(Reply::Degrade { status, .. }) => format!("substitute response {status}"),
+        Some(Reply::Redirect { status, location }) => format!("redirect {status} to {location}"),
     }
 }
 
-/// The flag by which a request comes to a rule that is for another side.
-fn flag(rule: &Rule, request: &Request<'_>) -> &'static str {
-    match rule.side {
-        side if side == request.side => "",
-        Side::Inbound => "",
-        Side::Outbound => " (--outbound)",
-        Side::Descriptor => " (--descriptor)",
+/// The flag that makes a request match a rule of another direction.
+fn direction_flag(rule: &Rule, request: &Request<'_>) -> &'static str {
+    match rule.direction {
+        direction if direction == request.direction => "",
+        Direction::Inbound => "",
+        Direction::Outbound => " (--outbound)",
+        Direction::Descriptor => " (--descriptor)",
     }
 }

@@ -1,5 +1,5 @@
-//! `sluicegate health`: whether a running process serves, as an exit code. For containers that hold nothing but this
-//! program, and for scripts: the admin API's `/readyz` needs no token.
+//! `sluicegate health`: readiness check with an exit code, for containers that contain only this program and for
+//! scripts. The admin API's `/readyz` needs no token.
 
 use std::time::Duration;
 
@@ -13,72 +13,73 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::answer::Answer;
 use crate::args;
-use crate::connect::{Connector, described};
-use crate::place::Place;
+use crate::connect::{Connector, error_text};
+use crate::endpoint::Endpoint;
+use crate::output::CommandOutput;
 
-/// How long the whole question may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest answer that is read, and the longest reason that is shown, in letters.
-const LONGEST_ANSWER: usize = 64 << 10;
-const LONGEST_REASON: usize = 300;
+/// Timeout of the complete check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum response size in bytes, and maximum length of a shown reason in characters.
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
+const MAX_REASON_CHARS: usize = 300;
 
-/// Why a process cannot be said to serve.
+/// Reason that a process is not ready.
 #[derive(Debug, Error)]
-enum Ill {
-    #[error("it cannot be asked: {0}")]
+enum HealthError {
+    #[error("unreachable: {0}")]
     Unreachable(String),
-    #[error("it has not answered within {} s", PATIENCE.as_secs())]
-    Silent,
-    #[error("it is not ready: {0}")]
+    #[error("no response within {} s", CHECK_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("not ready: {0}")]
     NotReady(String),
 }
 
-pub(crate) fn run(args: &args::Health) -> Answer {
-    let place = &args.url;
-    match asked(place) {
-        Ok(()) => Answer::done(format!("{place} is ready\n")),
-        Err(ill) => Answer::failed(&format!("{place}: {ill}")),
+pub(crate) fn run(args: &args::Health) -> CommandOutput {
+    let endpoint = &args.url;
+    match check_blocking(endpoint) {
+        Ok(()) => CommandOutput::done(format!("{endpoint} is ready\n")),
+        Err(error) => CommandOutput::failed(&format!("{endpoint}: {error}")),
     }
 }
 
-fn asked(place: &Place) -> Result<(), Ill> {
+fn check_blocking(endpoint: &Endpoint) -> Result<(), HealthError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Ill::Unreachable(error.to_string()))?;
-    let asked = runtime.block_on(async { timeout(PATIENCE, ask(place)).await.unwrap_or(Err(Ill::Silent)) });
-    // A name that is still being looked up is not waited for.
+    let runtime = runtime.map_err(|error| HealthError::Unreachable(error.to_string()))?;
+    let result =
+        runtime.block_on(async { timeout(CHECK_TIMEOUT, check(endpoint)).await.unwrap_or(Err(HealthError::Timeout)) });
+    // A DNS lookup still in progress is not awaited.
     runtime.shutdown_background();
-    asked
+    result
 }
 
-async fn ask(place: &Place) -> Result<(), Ill> {
-    let unreachable = |error: hyper::Error| Ill::Unreachable(error.to_string());
-    let connector = Connector::new(place.clone()).map_err(Ill::Unreachable)?;
-    let stream = connector.connect().await.map_err(|error| Ill::Unreachable(described(&error)))?;
+async fn check(endpoint: &Endpoint) -> Result<(), HealthError> {
+    let unreachable = |error: hyper::Error| HealthError::Unreachable(error.to_string());
+    let connector = Connector::new(endpoint.clone()).map_err(HealthError::Unreachable)?;
+    let stream = connector.connect().await.map_err(|error| HealthError::Unreachable(error_text(&error)))?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(unreachable)?;
-    // How it ends is heard by who waits for the answer.
+    // Connection errors reach the task that awaits the response.
     tokio::spawn(async move { drop(connection.await) });
-    let request = Request::get(format!("{}/readyz", place.path))
-        .header(HOST, &place.authority)
+    let request = Request::get(format!("{}/readyz", endpoint.path))
+        .header(HOST, &endpoint.authority)
         .header(USER_AGENT, concat!("sluicegate-health/", env!("CARGO_PKG_VERSION")))
         .body(Empty::<Bytes>::new())
-        .map_err(|error| Ill::Unreachable(error.to_string()))?;
+        .map_err(|error| HealthError::Unreachable(error.to_string()))?;
     let response = sender.send_request(request).await.map_err(unreachable)?;
     let status = response.status();
     if status == StatusCode::OK {
         return Ok(());
     }
-    let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect().await;
+    let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
     let reason = body.ok().and_then(|body| reason(&body.to_bytes()));
-    Err(Ill::NotReady(reason.unwrap_or_else(|| status.to_string())))
+    Err(HealthError::NotReady(reason.unwrap_or_else(|| status.to_string())))
 }
 
-/// What a problem document says, fit to be shown: whoever answers may be anybody.
+/// Extracts the detail of a problem document and sanitizes it: the server is not trusted.
 fn reason(body: &[u8]) -> Option<String> {
     let problem: Value = serde_json::from_slice(body).ok()?;
     let detail = problem.get("detail")?.as_str()?;
-    Some(detail.chars().filter(|letter| !letter.is_control()).take(LONGEST_REASON).collect())
+    Some(detail.chars().filter(|letter| !letter.is_control()).take(MAX_REASON_CHARS).collect())
 }
 
 #[cfg(test)]
@@ -86,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_fit_to_be_shown() {
-        let said = |body: &str| reason(body.as_bytes());
-        assert_eq!(said(r#"{"detail":"no rules"}"#).as_deref(), Some("no rules"));
-        assert_eq!(said("{\"detail\":\"\\u001b[2Jgone\\r\\n\"}").as_deref(), Some("[2Jgone"));
+    fn reasons_are_sanitized() {
+        let reason_of = |body: &str| reason(body.as_bytes());
+        assert_eq!(reason_of(r#"{"detail":"no rules"}"#).as_deref(), Some("no rules"));
+        assert_eq!(reason_of("{\"detail\":\"\\u001b[2Jgone\\r\\n\"}").as_deref(), Some("[2Jgone"));
         let long = format!(r#"{{"detail":"{}"}}"#, "x".repeat(10_000));
-        assert_eq!(said(&long).map(|reason| reason.len()), Some(LONGEST_REASON));
+        assert_eq!(reason_of(&long).map(|reason| reason.len()), Some(MAX_REASON_CHARS));
         for body in ["", "OK\n", "[]", "{}", r#"{"detail":7}"#, "\u{0}"] {
-            assert_eq!(said(body), None, "{body:?}");
+            assert_eq!(reason_of(body), None, "{body:?}");
         }
     }
 }

@@ -1,49 +1,53 @@
-//! `sluicegate import`: a rule file made of another program's configuration.
+//! `sluicegate import`: converts another program's configuration into a rule file.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use sluicegate_config::nginx::{self, Imported};
+use sluicegate_config::nginx::{self, ImportedConfig};
 
-use crate::answer::{Answer, Exit, Look};
 use crate::args::{Import, ImportNginx};
-use crate::describe::counted;
+use crate::describe_rules::pluralize;
+use crate::output::{CommandOutput, Exit, TerminalStyle};
 
-pub(crate) fn run(args: &Import, look: Look) -> Answer {
+pub(crate) fn run(args: &Import, style: TerminalStyle) -> CommandOutput {
     match args {
-        Import::Nginx(args) => nginx(args, look),
+        Import::Nginx(args) => nginx(args, style),
     }
 }
 
-fn nginx(args: &ImportNginx, look: Look) -> Answer {
+fn nginx(args: &ImportNginx, style: TerminalStyle) -> CommandOutput {
     let imported = match nginx::import(&args.file) {
         Ok(imported) => imported,
-        Err(error) => return Answer::failed(&error.to_string()),
+        Err(error) => return CommandOutput::failed(&error.to_string()),
     };
-    if let Err(report) = sluicegate_config::parse("the rule file made of it", &imported.yaml) {
-        return Answer::bad_rules(&report, look);
+    if let Err(report) = sluicegate_config::parse("generated rule file", &imported.yaml) {
+        return CommandOutput::invalid_rules(&report, style);
     }
-    let err = remarks(&imported);
-    if args.strict && imported.not_carried() > 0 {
-        return Answer { out: String::new(), err: err + "nothing is written, because of --strict\n", exit: Exit::Bad };
+    let err = notes(&imported);
+    if args.strict && imported.unsupported_count() > 0 {
+        return CommandOutput {
+            out: String::new(),
+            err: err + "nothing written because of --strict\n",
+            exit: Exit::Failure,
+        };
     }
     match &args.output {
-        None => Answer { out: imported.yaml, err, exit: Exit::Done },
+        None => CommandOutput { out: imported.yaml, err, exit: Exit::Success },
         Some(output) => match write(&args.file, output, &imported.yaml) {
-            Ok(()) => Answer { out: String::new(), err, exit: Exit::Done },
-            Err(why) => Answer::failed(&why),
+            Ok(()) => CommandOutput { out: String::new(), err, exit: Exit::Success },
+            Err(error) => CommandOutput::failed(&error),
         },
     }
 }
 
-/// What was not simply carried over, and how much of it.
-fn remarks(imported: &Imported) -> String {
+/// Notes about directives that were not converted exactly, with their number.
+fn notes(imported: &ImportedConfig) -> String {
     let mut text = String::new();
-    for remark in &imported.remarks {
-        let _ = writeln!(text, "{remark}");
+    for note in &imported.notes {
+        let _ = writeln!(text, "{note}");
     }
-    let _ = writeln!(text, "{} not carried over", counted(imported.not_carried(), "directive"));
+    let _ = writeln!(text, "{} not converted", pluralize(imported.unsupported_count(), "directive"));
     text
 }
 
@@ -51,7 +55,7 @@ fn write(from: &Path, to: &Path, yaml: &str) -> Result<(), String> {
     if let (Ok(from), Ok(same)) = (from.canonicalize(), to.canonicalize())
         && from == same
     {
-        return Err(format!("{} is what is read: write to another file", to.display()));
+        return Err(format!("{} is the input file: write to another file", to.display()));
     }
-    fs::write(to, yaml).map_err(|error| format!("{} cannot be written: {error}", to.display()))
+    fs::write(to, yaml).map_err(|error| format!("cannot write {}: {error}", to.display()))
 }

@@ -1,46 +1,55 @@
-//! The `sluicegate` command.
+//! The `sluicegate` command-line program.
 //!
-//! A call passes through in one straight line: raw arguments ([`args`]), what they mean ([`question`],
-//! [`rules`]), one module per command that makes the whole [`Answer`], and here the one place where it
-//! is written out and becomes an exit code:
+//! - `args`: command-line arguments.
+//! - `check`, `completions`, `demo`, `explain`, `health`, `import`, `man`, `probe`, `run`, `top`: one module per
+//!   command.
+//! - `request_args`: a request described by flags.
+//! - `rules`: loads rule files.
+//! - `simulate`: rules in virtual time, for `demo` and `explain`.
+//! - `describe_rules`, `describe_routes`, `banner`, `table`: text output.
+//! - `connect`, `endpoint`: client connections for `health`, `probe` and `top`.
+//! - `output`: command output and exit codes.
+//!
+//! A call is parsed ([`args`]), validated ([`request_args`], [`rules`]) and run by the module of its
+//! command, which returns a [`CommandOutput`]. Only this file writes it and sets the exit code:
 //!
 //! | code | means |
 //! |---|---|
-//! | 0 | done; also when the explained request would be refused, for that was the question |
-//! | 1 | the rules are bad, the process to watch cannot be, the one asked is not ready, a service has no peak to be found, or the answer could not be written |
-//! | 2 | wrong usage: an unknown command or flag, or a value that makes no sense |
+//! | 0 | success; also if the explained request would be refused |
+//! | 1 | the rules are invalid, the process is not reachable or not ready, no peak was found, or the output could not be written |
+//! | 2 | wrong usage: an unknown command or flag, or an invalid value |
 
-mod answer;
 mod args;
+mod banner;
 mod check;
 mod completions;
 mod connect;
 mod demo;
-mod describe;
+mod describe_routes;
+mod describe_rules;
+mod endpoint;
 mod explain;
-mod greeting;
 mod health;
 mod import;
 mod man;
-mod place;
-mod playback;
+mod output;
 mod probe;
-mod question;
-mod routing;
+mod request_args;
 mod rules;
 mod run;
+mod simulate;
 mod table;
 mod top;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use sluicegate_listen::Process;
+use sluicegate_net::Process;
 
-use answer::{Answer, Exit, Look};
 use args::{Cli, Command};
+use output::{CommandOutput, Exit, TerminalStyle};
 
-/// Requests come and go by the hundred thousand; so does the memory for them.
+/// Allocator with low cost for the many short-lived allocations per request.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -48,29 +57,29 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // Help and version come this way too. If the message cannot be written, the code still tells.
+            // Help and version are reported this way too. If the message cannot be written, the exit code is still right.
             let _ = usage.print();
-            return if usage.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+            return if usage.use_stderr() { Exit::Usage.into() } else { Exit::Success.into() };
         }
     };
-    run(cli.command, Look::of_this_terminal()).give().into()
+    run(cli.command, TerminalStyle::detect()).emit().into()
 }
 
-fn run(command: Command, look: Look) -> Answer {
+fn run(command: Command, style: TerminalStyle) -> CommandOutput {
     match command {
-        Command::Run(args) => match Process::begin() {
-            Ok(process) => run::run(&args, look, process),
-            Err(error) => Answer::failed(&error.to_string()),
+        Command::Run(args) => match Process::from_env() {
+            Ok(process) => run::run(&args, style, process),
+            Err(error) => CommandOutput::failed(&error.to_string()),
         },
-        Command::Check(args) => check::run(&args, look),
-        Command::Explain(args) => explain::run(&args, look),
-        Command::Demo(args) => demo::run(&args, look),
-        Command::Top(args) => top::run(&args, look),
+        Command::Check(args) => check::run(&args, style),
+        Command::Explain(args) => explain::run(&args, style),
+        Command::Demo(args) => demo::run(&args, style),
+        Command::Top(args) => top::run(&args, style),
         Command::Probe(args) => probe::run(&args),
         Command::Health(args) => health::run(&args),
-        Command::Import(args) => import::run(&args, look),
-        Command::Schema => Answer::done(format!("{:#}\n", sluicegate_config::schema())),
-        Command::Reference => Answer::done(sluicegate_config::reference()),
+        Command::Import(args) => import::run(&args, style),
+        Command::Schema => CommandOutput::done(format!("{:#}\n", sluicegate_config::schema())),
+        Command::Reference => CommandOutput::done(sluicegate_config::reference()),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

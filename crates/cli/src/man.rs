@@ -1,7 +1,7 @@
-//! `sluicegate man`: manual pages, made of the same definitions as `--help`.
+//! `sluicegate man`: manual pages from the same definitions as `--help`.
 //!
 //! ```text
-//!  args: commands, flags, help --> a page for each command --> standard output, or one file each
+//!  args: commands, flags, help ---> one page per command ---> standard output, or one file each
 //!  here: exit codes, signals, see also ----^
 //! ```
 
@@ -13,58 +13,58 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::answer::Answer;
 use crate::args::{self, Cli};
+use crate::output::CommandOutput;
 
-/// The whole that the pages belong to.
+/// Title of the manual.
 const MANUAL: &str = "Sluicegate";
-/// The section of commands that everybody may call.
+/// Manual section: user commands.
 const SECTION: &str = "1";
 
-/// The same for all commands; the head of `main.rs` says more.
+/// Exit codes of all commands; the head of `main.rs` has the details.
 const EXIT_CODES: &[(&str, &str)] = &[
-    ("0", "Done."),
-    ("1", "The rules are bad, or what was asked for cannot be had. Standard error says why."),
-    ("2", "Wrong usage: an unknown command or flag, or a value that makes no sense."),
+    ("0", "Success."),
+    ("1", "Failure: the rule file is invalid, or the operation failed. The reason is on standard error."),
+    ("2", "Usage error: an unknown command or option, or an invalid value."),
 ];
 
-/// What a process that runs listens to.
+/// Signals that a running process handles.
 const SIGNALS: &[(&str, &str)] = &[
-    ("SIGTERM, SIGINT", "Stops: nobody new is let in, and requests under way are answered."),
-    ("SIGHUP", "Reads rules, lists and certificates again."),
-    ("SIGUSR1", "Opens the access log anew, for rotation."),
-    ("SIGUSR2", "Starts the program anew at the same sockets, without loss."),
+    ("SIGTERM, SIGINT", "Graceful shutdown: accepts no new connections and completes requests in flight."),
+    ("SIGHUP", "Reloads rules, lists and certificates."),
+    ("SIGUSR1", "Reopens the access log, for log rotation."),
+    ("SIGUSR2", "Restarts the program on the same sockets without dropping connections."),
 ];
 
-pub(crate) fn run(args: &args::Man) -> Answer {
+pub(crate) fn run(args: &args::Man) -> CommandOutput {
     match &args.folder {
-        None => Answer::done(page(&whole())),
+        None => CommandOutput::done(page(&full_command())),
         Some(folder) => match write(folder) {
-            Ok(()) => Answer::done(String::new()),
-            Err(error) => Answer::failed(&format!("{} cannot be written to: {error}", folder.display())),
+            Ok(()) => CommandOutput::done(String::new()),
+            Err(error) => CommandOutput::failed(&format!("cannot write to {}: {error}", folder.display())),
         },
     }
 }
 
 /// The program with all its commands, each under its full name.
-fn whole() -> Command {
-    // `help` only repeats what the pages say.
-    let mut whole = Cli::command().disable_help_subcommand(true);
-    whole.build();
-    whole
+fn full_command() -> Command {
+    // `help` only repeats the pages.
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    command
 }
 
 fn write(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut left = vec![whole()];
-    while let Some(command) = left.pop() {
+    let mut remaining = vec![full_command()];
+    while let Some(command) = remaining.pop() {
         fs::write(folder.join(format!("{}.{SECTION}", name(&command))), page(&command))?;
-        left.extend(command.get_subcommands().cloned());
+        remaining.extend(command.get_subcommands().cloned());
     }
     Ok(())
 }
 
-/// `sluicegate-import-nginx`, say.
+/// Full name, such as `sluicegate-import-nginx`.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
@@ -72,32 +72,33 @@ fn name(command: &Command) -> &str {
 fn page(command: &Command) -> String {
     let named = command.clone().subcommand_help_heading("COMMANDS").subcommand_value_name("COMMAND");
     let mut text = title(command).into_bytes();
-    // Nothing can go wrong on the way into memory.
-    drop(generated(command, &Man::new(named).section(SECTION), &mut text));
-    drop(ours(command).to_writer(&mut text));
+    // Writing to memory does not fail.
+    drop(generated_sections(command, &Man::new(named).section(SECTION), &mut text));
+    drop(extra_sections(command).to_writer(&mut text));
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Head and foot of the page. There is no date, but its place must be kept: what follows would be taken for it.
+/// Header and footer of the page. There is no date, but its field must be present: otherwise the next field is
+/// taken for it.
 fn title(command: &Command) -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(".TH {} {SECTION} \"\" \"sluicegate {version}\" \"{MANUAL}\"\n", name(command).to_uppercase())
 }
 
-/// What follows from the arguments alone.
-fn generated(command: &Command, made: &Man, text: &mut Vec<u8>) -> io::Result<()> {
-    made.render_name_section(text)?;
-    made.render_synopsis_section(text)?;
-    made.render_description_section(text)?;
-    made.render_options_section(text)?;
+/// Sections generated from the arguments.
+fn generated_sections(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> {
+    man.render_name_section(text)?;
+    man.render_synopsis_section(text)?;
+    man.render_description_section(text)?;
+    man.render_options_section(text)?;
     if command.has_subcommands() {
-        made.render_subcommands_section(text)?;
+        man.render_subcommands_section(text)?;
     }
     Ok(())
 }
 
-/// What the arguments do not tell.
-fn ours(command: &Command) -> Roff {
+/// Sections that the arguments do not contain.
+fn extra_sections(command: &Command) -> Roff {
     let mut roff = Roff::new();
     table(&mut roff, "EXIT STATUS", EXIT_CODES);
     if command.get_name() == "run" {

@@ -1,60 +1,60 @@
-//! `sluicegate run`: does what a rule file says, until it is told to stop.
+//! `sluicegate run`: runs the services of a rule file until a stop signal.
 
-mod diary;
-mod files;
-mod reload;
+mod logging;
+mod ratelimit_dir;
+mod rlimit;
 mod services;
 mod signals;
-mod vitals;
+mod stats;
 
 use std::path::Path;
 
-use sluicegate_listen::{Notice, Process};
+use sluicegate_net::{Process, ServiceNotice};
 use tracing::{info, warn};
 
-use crate::answer::{Answer, Look};
 use crate::args;
+use crate::output::{CommandOutput, TerminalStyle};
 use crate::rules;
 use services::Services;
-use signals::{Signals, Stopped};
+use signals::{Signals, StopReason};
 
-/// The rules without a file.
+/// Rules used without a file.
 const FIRST_RUN: &str = include_str!("../../../examples/rules/first-run.yaml");
 
-pub(crate) fn run(args: &args::Run, look: Look, process: Process) -> Answer {
-    match served(args, look, process) {
-        Ok(()) => Answer::done(String::new()),
-        Err(answer) => answer,
+pub(crate) fn run(args: &args::Run, style: TerminalStyle, process: Process) -> CommandOutput {
+    match serve(args, style, process) {
+        Ok(()) => CommandOutput::done(String::new()),
+        Err(output) => output,
     }
 }
 
-fn served(args: &args::Run, look: Look, mut process: Process) -> Result<(), Answer> {
+fn serve(args: &args::Run, style: TerminalStyle, mut process: Process) -> Result<(), CommandOutput> {
     let (read, file) = match args.file.as_deref() {
-        // What was read from standard input cannot be read again.
-        Some(path) => (rules::load(path, look)?, Some(path).filter(|path| *path != Path::new("-"))),
-        None => (rules::built_in(FIRST_RUN).map_err(|report| Answer::bad_rules(&report, look))?, None),
+        // Standard input cannot be read again.
+        Some(path) => (rules::load(path, style)?, Some(path).filter(|path| *path != Path::new("-"))),
+        None => (rules::built_in(FIRST_RUN).map_err(|report| CommandOutput::invalid_rules(&report, style))?, None),
     };
-    files::take_what_is_allowed();
-    diary::open(read.loaded.settings.log);
-    let signals = Signals::listen().map_err(|error| Answer::failed(&error.to_string()))?;
+    rlimit::raise_soft_limit();
+    logging::init(read.loaded.settings.log);
+    let signals = Signals::listen().map_err(|error| CommandOutput::failed(&error.to_string()))?;
     let services = Services::start(read, file, &mut process);
-    let services = services.inspect_err(|_| process.give_up())?;
-    process.tell(Notice::Ready);
-    let report = match signals.attend(&services, &process) {
-        Stopped::Told(how) => {
-            info!("{how}: no more connections are taken, requests under way are answered");
-            process.tell(Notice::Stopping);
-            process.let_go(true);
-            services.stop(sluicegate_listen::Stop::Close)
+    let services = services.inspect_err(|_| process.abandon_sockets())?;
+    process.notify(ServiceNotice::Ready);
+    let report = match signals.wait_for_stop(&services, &process) {
+        StopReason::Signal(reason) => {
+            info!("{reason}: no new connections are accepted, requests in flight are completed");
+            process.notify(ServiceNotice::Stopping);
+            process.release_sockets(true);
+            services.stop(sluicegate_net::Shutdown::Close)
         }
-        Stopped::Followed(successor) => {
-            info!("process {successor} has taken over: requests under way are answered");
-            process.let_go(false);
-            services.stop(sluicegate_listen::Stop::HandOver)
+        StopReason::Successor(successor) => {
+            info!("process {successor} has taken over: requests in flight are completed");
+            process.release_sockets(false);
+            services.stop(sluicegate_net::Shutdown::HandOver)
         }
     };
     if report.aborted > 0 {
-        warn!("{} connections were cut off: they took longer than timeouts.stop", report.aborted);
+        warn!("{} connections were aborted at the end of timeouts.drain", report.aborted);
     }
     Ok(())
 }

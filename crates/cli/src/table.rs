@@ -1,37 +1,37 @@
-//! Tables as this command draws them.
+//! Text tables of the command output.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-/// The widest a table gets. Wider ones would break on most terminals, and cells wrap well.
-const WIDEST: u16 = 120;
+/// Maximum width of a table. Wider ones break on most terminals, and cells wrap well.
+const MAX_WIDTH: u16 = 120;
 
-/// How rows are told apart.
+/// Separation of rows.
 #[derive(Clone, Copy)]
-pub(crate) enum Rows {
-    /// By lines: cells have several lines of their own.
+pub(crate) enum RowStyle {
+    /// Ruled lines, for cells with several lines.
     Ruled,
-    /// Not at all: one line each, mostly.
+    /// No separation, for single-line rows.
     Plain,
 }
 
-/// Words longer than this may be broken.
-const LONGEST_WORD: usize = 24;
+/// Longer words may be broken.
+const MAX_UNBROKEN_WORD: usize = 24;
 
-/// Draws a table; every line ends where its text does. Cells wrap between words.
-pub(crate) fn draw<const N: usize>(rows: Rows, header: [&str; N], cells: Vec<[String; N]>) -> String {
+/// Draws a table without trailing spaces. Cells wrap between words.
+pub(crate) fn draw<const N: usize>(rows: RowStyle, header: [&str; N], cells: Vec<[String; N]>) -> String {
     let mut table = Table::new();
     match rows {
-        Rows::Ruled => table.load_style(presets::UTF8_HORIZONTAL_ONLY),
-        Rows::Plain => table.load_style(presets::NOTHING),
+        RowStyle::Ruled => table.load_style(presets::UTF8_HORIZONTAL_ONLY),
+        RowStyle::Plain => table.load_style(presets::NOTHING),
     };
     let widths = header.iter().enumerate().map(|(column, name)| {
         let texts = cells.iter().map(|row| row[column].as_str()).chain([*name]);
         let words = texts.flat_map(str::split_whitespace).map(|word| word.chars().count());
-        // A blank on either side.
-        words.max().unwrap_or_default().min(LONGEST_WORD) as u16 + 2
+        // One space on either side.
+        words.max().unwrap_or_default().min(MAX_UNBROKEN_WORD) as u16 + 2
     });
     let widths: Vec<u16> = widths.collect();
-    let width = widths.iter().sum::<u16>().max(WIDEST);
+    let width = widths.iter().sum::<u16>().max(MAX_WIDTH);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     table.set_header(header.map(str::to_uppercase));
     table.add_rows(cells);

@@ -1,18 +1,18 @@
-//! When the requests of a step leave: decided before the first one does.
+//! Send schedule of a step (open-loop load).
 //!
-//! The loop is open. A request leaves at its time whether earlier ones were answered or not, as the clients of a
-//! real service do, who know nothing of each other. A loop that waits for an answer before it asks again slows down
-//! with the service, and so never sees the line that would have formed.
+//! A request is sent at its time whether or not earlier responses have arrived, like the independent clients of a
+//! real service. A closed loop, which waits for each response, slows down with the service and never sees the
+//! queue that would form (coordinated omission).
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// This much of a step is warm-up: a fifth.
-const WARM_UP: u32 = 5;
-/// A step is long enough for so many requests, however slow they come.
-const FEWEST: f64 = 10.0;
+/// Warm-up is one fifth of a step.
+const WARM_UP_DIVISOR: u32 = 5;
+/// Minimum number of requests of a step; slow steps are extended.
+const MIN_REQUESTS: f64 = 10.0;
 
-/// A step of constant rate.
+/// A step with a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Schedule {
     /// Requests per second.
@@ -21,21 +21,21 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// A step of this length, or longer if it would have too few requests to tell anything.
+    /// Creates a step of this length, or longer if it would have too few requests.
     pub(super) fn new(rate: f64, length: Duration) -> Self {
-        let enough = Duration::try_from_secs_f64(FEWEST / rate).unwrap_or(Duration::MAX);
+        let enough = Duration::try_from_secs_f64(MIN_REQUESTS / rate).unwrap_or(Duration::MAX);
         Self { rate, length: length.max(enough) }
     }
 
-    /// When the nth request leaves, from the step's beginning. `None` once the step is over.
-    pub(super) fn due(&self, nth: u64) -> Option<Duration> {
-        let due = Duration::try_from_secs_f64(nth as f64 / self.rate).ok()?;
+    /// Send time of a request by its index, from the start of the step. `None` after the end of the step.
+    pub(super) fn due(&self, index: u64) -> Option<Duration> {
+        let due = Duration::try_from_secs_f64(index as f64 / self.rate).ok()?;
         (due < self.length).then_some(due)
     }
 
-    /// The part that counts.
-    pub(super) fn measured(&self) -> Range<Duration> {
-        self.length / WARM_UP..self.length
+    /// The measured window, after warm-up.
+    pub(super) fn measured_window(&self) -> Range<Duration> {
+        self.length / WARM_UP_DIVISOR..self.length
     }
 }
 
@@ -44,28 +44,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_leave_evenly_and_end_with_the_step() {
+    fn requests_are_evenly_spaced_within_the_step() {
         let schedule = Schedule::new(200.0, Duration::from_secs(5));
-        let dues: Vec<Duration> = (0..).map_while(|nth| schedule.due(nth)).collect();
+        let dues: Vec<Duration> = (0..).map_while(|index| schedule.due(index)).collect();
         assert_eq!(dues.len(), 1_000);
         assert_eq!((dues[0], dues[1]), (Duration::ZERO, Duration::from_millis(5)));
         assert!(dues.iter().all(|due| *due < schedule.length));
-        let counted = dues.iter().filter(|due| schedule.measured().contains(due)).count();
-        assert_eq!(counted, 800, "the first fifth is warm-up");
+        let measured = dues.iter().filter(|due| schedule.measured_window().contains(due)).count();
+        assert_eq!(measured, 800, "the first fifth is warm-up");
     }
 
     #[test]
     fn the_time_of_a_request_does_not_drift() {
         let schedule = Schedule::new(3.0, Duration::from_secs(3_600));
-        assert_eq!(schedule.due(10_797), Some(Duration::from_secs(3_599)), "thirds are not added up");
+        assert_eq!(schedule.due(10_797), Some(Duration::from_secs(3_599)), "rounding errors are not accumulated");
     }
 
     #[test]
-    fn slow_steps_are_long_enough_to_tell_something() {
+    fn slow_steps_are_extended_to_the_minimum_requests() {
         let schedule = Schedule::new(2.0, Duration::from_secs(1));
         assert_eq!(schedule.length, Duration::from_secs(5));
-        let counted = (0..).map_while(|nth| schedule.due(nth)).filter(|due| schedule.measured().contains(due)).count();
-        assert_eq!(counted, 8);
+        let measured =
+            (0..).map_while(|index| schedule.due(index)).filter(|due| schedule.measured_window().contains(due)).count();
+        assert_eq!(measured, 8);
         assert_eq!(Schedule::new(1_000.0, Duration::from_secs(1)).length, Duration::from_secs(1));
     }
 }

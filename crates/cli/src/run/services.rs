@@ -1,92 +1,98 @@
-//! What a rule file says is to run, running.
+//! Services of a rule file: gateway, decision server and admin API.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use sluicegate::Sluice;
-use sluicegate_admin::keeper::{Keeper, Origin, Start};
-use sluicegate_admin::{Admin, Sources, store_name};
+use sluicegate_admin::reload::{InitialRules, RuleManager, RulesOrigin};
+use sluicegate_admin::{Admin, Providers, store_display_name};
 use sluicegate_config::Settings;
 use sluicegate_config::settings::{RulesFrom, Store};
 use sluicegate_gateway::Gateway;
-use sluicegate_listen::{CertificateError, Process, Report, Stop};
-use sluicegate_server::{DomainsInForce, Server};
+use sluicegate_net::{CertificateError, DrainReport, Process, Shutdown};
+use sluicegate_server::{ActiveDomains, Server};
 use tracing::info;
 
-use super::reload::Folder;
-use super::{diary, vitals};
-use crate::answer::Answer;
-use crate::greeting::{admin_greeting, greeting, server_greeting};
-use crate::rules::Read;
+use super::ratelimit_dir::RatelimitDir;
+use super::{logging, stats};
+use crate::banner::{admin_banner, gateway_banner, server_banner};
+use crate::output::CommandOutput;
+use crate::rules::LoadedRules;
 
-/// Gateway, decision server and admin pages, as far as they run.
+/// The running services.
 pub(super) struct Services {
     sluice: Sluice,
-    keeper: Keeper,
-    gateway: Option<sluicegate_gateway::Running>,
-    server: Option<sluicegate_server::Running>,
-    admin: Option<sluicegate_admin::Running>,
+    rule_manager: RuleManager,
+    gateway: Option<sluicegate_gateway::GatewayHandle>,
+    server: Option<sluicegate_server::RunningServer>,
+    admin: Option<sluicegate_admin::AdminHandle>,
 }
 
 impl Services {
-    /// Starts all of it, or nothing.
-    pub(super) fn start(read: Read, file: Option<&Path>, process: &mut Process) -> Result<Self, Answer> {
-        let Read { text, loaded, written, domains } = read;
+    /// Starts all services, or none.
+    pub(super) fn start(read: LoadedRules, file: Option<&Path>, process: &mut Process) -> Result<Self, CommandOutput> {
+        let LoadedRules { text, loaded, file_settings, domains } = read;
         let settings = loaded.settings;
         if settings.gateway.is_none() && settings.server.is_none() {
-            return Err(Answer::failed(
-                "the file has neither `gateway` nor `server`: there is nothing to run; `sluicegate check` shows what \
-                 it says",
+            return Err(CommandOutput::failed(
+                "the rule file has neither `gateway` nor `server`: nothing to run; `sluicegate check` shows its content",
             ));
         }
-        let failed = |error: &dyn std::fmt::Display| Answer::failed(&error.to_string());
-        let remembered = process.take_remembered();
-        let sluice = sluicegate::resume(settings.clone(), remembered).map_err(|error| failed(&error))?;
-        let domains = DomainsInForce::new(domains);
-        let (origin, text) = origin(&written, file, text).map_err(|error| failed(&error))?;
-        let beside = Box::new(Folder(domains.clone()));
-        let keeper = Keeper::new(Start { sluice: sluice.clone(), origin, text, settings: written, beside });
-        // The reader has looked up all files from the folder of the rule file.
+        let failed = |error: &dyn std::fmt::Display| CommandOutput::failed(&error.to_string());
+        let saved = process.take_saved_rules();
+        let sluice = sluicegate::resume(settings.clone(), saved).map_err(|error| failed(&error))?;
+        let domains = ActiveDomains::new(domains);
+        let (origin, text) = origin(&file_settings, file, text).map_err(|error| failed(&error))?;
+        let side_files = Box::new(RatelimitDir(domains.clone()));
+        let rule_manager = RuleManager::new(InitialRules {
+            sluice: sluice.clone(),
+            origin,
+            text,
+            settings: file_settings,
+            side_files,
+        });
+        // The parser has already resolved all paths relative to the rule file.
         let base = Path::new("");
         let gateway = settings.gateway.as_ref().map(|it| Gateway::open(&settings, it, sluice.clone(), base, process));
         let gateway = gateway.transpose().map_err(|error| failed(&error))?;
         let server = settings.server.as_ref();
         let server = server.map(|it| Server::open(&settings, it, sluice.clone(), domains, base, process));
         let server = server.transpose().map_err(|error| failed(&error))?;
-        let steering = vitals::steer(&sluice, gateway.as_ref().map(|it| it.vitals()));
-        let steering =
-            steering.map_err(|error| failed(&format_args!("no thread for rules with `adaptive`: {error}")))?;
+        let controller = stats::start_controller(&sluice, gateway.as_ref().map(|it| it.monitor()));
+        let controller = controller.map_err(|error| {
+            failed(&format_args!("cannot start the control loop for rules with `adaptive`: {error}"))
+        })?;
         let admin = settings.admin.as_ref().map(|it| {
-            let mut sources = Sources::new(sluice.clone(), keeper.clone());
+            let mut providers = Providers::new(sluice.clone(), rule_manager.clone());
             if let Store::Redis(store) = &settings.store {
-                sources.store = Some(store_name(store));
+                providers.store = Some(store_display_name(store));
             }
-            sources.readings = Some(Arc::new(move || steering.readings()));
-            sources.gateway = gateway.as_ref().map(|it| vitals::of_gateway(it.vitals()));
-            sources.server = server.as_ref().map(|it| vitals::of_server(it.vitals()));
-            Admin::open(it, sources, base, process)
+            providers.readings = Some(Arc::new(move || controller.readings()));
+            providers.gateway = gateway.as_ref().map(|it| stats::gateway_stats(it.monitor()));
+            providers.server = server.as_ref().map(|it| stats::server_stats(it.monitor()));
+            Admin::open(it, providers, base, process)
         });
         let admin = admin.transpose().map_err(|error| failed(&error))?;
-        process.close_the_rest();
-        // Everything that can be wrong has been found: now it is served.
-        let tell = |line: &str| info!("{line}");
-        let gateway = gateway.map(|it| it.start(tell)).transpose().map_err(|error| failed(&error))?;
-        let server = server.map(|it| it.start(tell)).transpose().map_err(|error| failed(&error))?;
-        let admin = admin.map(|it| it.start(tell)).transpose().map_err(|error| failed(&error))?;
+        process.close_unclaimed();
+        // All configuration errors have been reported: start serving.
+        let log_line = |line: &str| info!("{line}");
+        let gateway = gateway.map(|it| it.start(log_line)).transpose().map_err(|error| failed(&error))?;
+        let server = server.map(|it| it.start(log_line)).transpose().map_err(|error| failed(&error))?;
+        let admin = admin.map(|it| it.start(log_line)).transpose().map_err(|error| failed(&error))?;
         if let (Some(running), Some(gateway)) = (&gateway, &settings.gateway) {
-            diary::greet(settings.log, &greeting(&settings, gateway, running.addresses()));
+            logging::print_banner(settings.log, &gateway_banner(&settings, gateway, running.addresses()));
         }
         if let (Some(running), Some(server)) = (&server, &settings.server) {
-            diary::greet(settings.log, &server_greeting(server, running.addresses()));
+            logging::print_banner(settings.log, &server_banner(server, running.addresses()));
         }
         if let (Some(running), Some(admin)) = (&admin, &settings.admin) {
-            diary::greet(settings.log, &admin_greeting(admin, running.address()));
+            logging::print_banner(settings.log, &admin_banner(admin, running.address()));
         }
-        Ok(Self { sluice, keeper, gateway, server, admin })
+        Ok(Self { sluice, rule_manager, gateway, server, admin })
     }
 
-    pub(super) const fn keeper(&self) -> &Keeper {
-        &self.keeper
+    pub(super) const fn rule_manager(&self) -> &RuleManager {
+        &self.rule_manager
     }
 
     pub(super) const fn sluice(&self) -> &Sluice {
@@ -99,53 +105,53 @@ impl Services {
         }
     }
 
-    /// Reads all certificates again, and answers what is wrong with those that stay as they were.
+    /// Reloads all certificates. Returns the errors of those that stay unchanged.
     pub(super) async fn reload_certificates(&self) -> Vec<CertificateError> {
-        let mut bad = Vec::new();
+        let mut errors = Vec::new();
         if let Some(gateway) = &self.gateway {
-            bad.extend(gateway.reload_certificates().await);
+            errors.extend(gateway.reload_certificates().await);
         }
         if let Some(server) = &self.server {
-            bad.extend(server.reload_certificates().await);
+            errors.extend(server.reload_certificates().await);
         }
         if let Some(admin) = &self.admin {
-            bad.extend(admin.reload_certificates().await);
+            errors.extend(admin.reload_certificates().await);
         }
-        bad
+        errors
     }
 
-    /// The decision server, if its clients are to learn first that it will stop.
-    pub(super) fn draining(&self) -> Option<&sluicegate_server::Running> {
-        self.server.as_ref().filter(|server| server.drains())
+    /// The decision server, if it announces its shutdown to clients first.
+    pub(super) fn draining(&self) -> Option<&sluicegate_server::RunningServer> {
+        self.server.as_ref().filter(|server| server.has_drain_period())
     }
 
-    /// Stops all of it, at the same time.
-    pub(super) fn stop(self, how: Stop) -> Report {
+    /// Stops all services concurrently.
+    pub(super) fn stop(self, how: Shutdown) -> DrainReport {
         let Self { gateway, server, admin, .. } = self;
         std::thread::scope(|scope| {
             let server = server.map(|it| scope.spawn(move || it.stop(how)));
-            // Whoever watches is not one of those who were served.
+            // Admin connections are not part of the report.
             let admin = admin.map(|it| scope.spawn(move || it.stop(how)));
             let gateway = gateway.map(|it| it.stop(how)).unwrap_or_default();
-            let report = gateway.and(server.and_then(|it| it.join().ok()).unwrap_or_default());
+            let report = gateway.merge(server.and_then(|it| it.join().ok()).unwrap_or_default());
             drop(admin.map(|it| it.join()));
             report
         })
     }
 }
 
-/// Where the text of the rules lives, and what it is there.
-fn origin(settings: &Settings, file: Option<&Path>, text: String) -> Result<(Origin, String), &'static str> {
+/// Origin of the rules, with their text.
+fn origin(settings: &Settings, file: Option<&Path>, text: String) -> Result<(RulesOrigin, String), &'static str> {
     match (file, settings.rules_from) {
-        (None, RulesFrom::File) => Ok((Origin::BuiltIn, text)),
-        (Some(path), RulesFrom::File) => Ok((Origin::File(path.to_owned()), text)),
+        (None, RulesFrom::File) => Ok((RulesOrigin::BuiltIn, text)),
+        (Some(path), RulesFrom::File) => Ok((RulesOrigin::File(path.to_owned()), text)),
         (Some(path), RulesFrom::Store) => {
-            let shared = sluicegate_config::shared_text(&text, settings).ok_or(
-                "rules_from: store: the rules of the file cannot be shared as they are written, as they repeat what \
-                 stands elsewhere in it: write them out",
+            let shared = sluicegate_config::shareable_text(&text, settings).ok_or(
+                "rules_from: store: the rules use anchors or aliases of other parts of the file and cannot be shared: \
+                 write them out",
             )?;
-            Ok((Origin::Store(path.to_owned()), shared))
+            Ok((RulesOrigin::Store(path.to_owned()), shared))
         }
-        (None, RulesFrom::Store) => Err("rules_from: store: rules from standard input cannot be shared: name a file"),
+        (None, RulesFrom::Store) => Err("rules_from: store: rules from standard input cannot be shared: use a file"),
     }
 }

@@ -1,24 +1,24 @@
-//! What the process is told by signals.
+//! Signal handling of a running process.
 
 use std::io;
 
-use sluicegate_listen::{Notice, Process};
+use sluicegate_net::{Process, ServiceNotice};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
 
 use super::services::Services;
 
-/// Why to stop.
-pub(super) enum Stopped {
-    /// Somebody said so.
-    Told(&'static str),
-    /// This process serves instead.
-    Followed(u32),
+/// Reason to stop.
+pub(super) enum StopReason {
+    /// A stop signal.
+    Signal(&'static str),
+    /// The process with this id has taken over.
+    Successor(u32),
 }
 
-/// The signals that mean something. Who does not listen for them is ended by them, so they are heard from before
-/// anything says that it serves.
+/// Handled signals. Without a handler they would kill the process, so handlers are installed before the process
+/// reports readiness.
 pub(super) struct Signals {
     runtime: Runtime,
     terminate: Signal,
@@ -39,36 +39,36 @@ impl Signals {
         Ok(Self { runtime, terminate, interrupt, reopen, reload, restart })
     }
 
-    /// Waits until the process is to stop. SIGUSR1 opens the access log anew, SIGHUP reads rules and certificates
-    /// again, SIGUSR2 starts the program anew at the same sockets. Told to stop, it goes on for as long as clients need
-    /// to learn of it; told once more, it does not.
-    pub(super) fn attend(self, services: &Services, process: &Process) -> Stopped {
+    /// Waits until the process must stop. SIGUSR1 reopens the access log, SIGHUP reloads rules and certificates,
+    /// SIGUSR2 restarts the program on the same sockets. After a stop signal the process keeps serving for the
+    /// shutdown delay; a second signal stops it at once.
+    pub(super) fn wait_for_stop(self, services: &Services, process: &Process) -> StopReason {
         let Self { runtime, mut terminate, mut interrupt, mut reopen, mut reload, mut restart } = self;
         runtime.block_on(async {
-            tokio::spawn(services.keeper().clone().follow());
-            tokio::spawn(sluicegate_admin::tell_refusals(services.sluice().clone()));
-            let how = loop {
+            tokio::spawn(services.rule_manager().clone().watch());
+            tokio::spawn(sluicegate_admin::log_refusals(services.sluice().clone()));
+            let reason = loop {
                 tokio::select! {
-                    _ = terminate.recv() => break "told to stop",
-                    _ = interrupt.recv() => break "interrupted",
+                    _ = terminate.recv() => break "SIGTERM received",
+                    _ = interrupt.recv() => break "SIGINT received",
                     _ = reopen.recv() => services.reopen_log(),
                     _ = reload.recv() => {
-                        process.tell(Notice::Reloading);
-                        let bad = services.reload_certificates().await;
-                        bad.iter().for_each(|error| error!("a certificate stays as it was: {error}"));
-                        // What goes wrong has been said.
-                        let _ = services.keeper().reload().await;
-                        process.tell(Notice::Ready);
+                        process.notify(ServiceNotice::Reloading);
+                        let errors = services.reload_certificates().await;
+                        errors.iter().for_each(|error| error!("certificate not reloaded: {error}"));
+                        // Errors have already been logged.
+                        let _ = services.rule_manager().reload().await;
+                        process.notify(ServiceNotice::Ready);
                     }
-                    _ = restart.recv() => match process.follow(services.sluice()).await {
-                        Ok(process) => return Stopped::Followed(process),
+                    _ = restart.recv() => match process.restart(services.sluice()).await {
+                        Ok(process) => return StopReason::Successor(process),
                         Err(error) => error!("{error}"),
                     },
                 }
             };
             if let Some(server) = services.draining() {
                 info!(
-                    "{how}: whoever asks for the server's health is told so; until server.drain is over it serves on"
+                    "{reason}: health checks report the shutdown; requests are served until server.shutdown_delay has elapsed"
                 );
                 tokio::select! {
                     () = server.drain() => {}
@@ -76,7 +76,7 @@ impl Signals {
                     _ = interrupt.recv() => {}
                 }
             }
-            Stopped::Told(how)
+            StopReason::Signal(reason)
         })
     }
 }

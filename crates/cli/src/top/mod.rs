@@ -1,64 +1,64 @@
-//! `sluicegate top`: what a running process does, live in a terminal.
+//! `sluicegate top`: live statistics of a running process in a terminal.
 //!
 //! ```text
-//!  args --> target                    where, with which token, how often
-//!            client --> watch         the admin API: a stream of figures, questions from time to time
-//!                         | news
-//!  keys typed --------> model         everything that is known and chosen
+//!  args --> target                    endpoint, token, interval
+//!            client --> poll          the admin API: tick stream and periodic requests
+//!                         | updates
+//!  keys typed --------> model         all data and user choices
 //!                         |
-//!                        draw         a picture of it        screen: the terminal around it
-//!                        once         or one plain table, where there is no terminal
+//!                        draw         renders the model      screen: the terminal
+//!                        once         one plain table, without a terminal
 //! ```
 
+mod api_types;
 mod client;
 mod draw;
 mod model;
 mod once;
+mod poll;
+mod sanitize;
 mod screen;
 pub(crate) mod target;
-mod text;
-mod watch;
-mod wire;
 
 use std::io::{self, IsTerminal};
 
-use sluicegate_config::Style;
+use sluicegate_config::RenderStyle;
 
-use self::client::Client;
+use self::client::AdminClient;
 use self::draw::Palette;
 use self::model::Model;
-use self::target::Target;
-use crate::answer::{Answer, Look};
+use self::target::AdminTarget;
 use crate::args;
+use crate::output::{CommandOutput, TerminalStyle};
 
-pub(crate) fn run(args: &args::Top, look: Look) -> Answer {
-    match shown(args, look) {
-        Ok(text) => Answer::done(text),
-        Err(message) => Answer::failed(&message),
+pub(crate) fn run(args: &args::Top, style: TerminalStyle) -> CommandOutput {
+    match run_view(args, style) {
+        Ok(text) => CommandOutput::done(text),
+        Err(message) => CommandOutput::failed(&message),
     }
 }
 
-fn shown(args: &args::Top, look: Look) -> Result<String, String> {
-    let target = Target::new(args)?;
-    let (place, interval) = (target.place.to_string(), target.interval);
-    let client = Client::new(target)?;
+fn run_view(args: &args::Top, style: TerminalStyle) -> Result<String, String> {
+    let target = AdminTarget::new(args)?;
+    let (endpoint, interval) = (target.endpoint.to_string(), target.interval);
+    let client = AdminClient::new(target)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let end = if args.once || !can_draw() {
-        let looked = runtime.block_on(once::look(client, place.clone(), interval));
-        looked.map_err(|trouble| format!("{place}: {}", text::Text::from(trouble.to_string().as_str())))
+    let output = if args.once || !has_terminal() {
+        let sampled = runtime.block_on(once::sample_once(client, endpoint.clone(), interval));
+        sampled.map_err(|error| format!("{endpoint}: {}", sanitize::UntrustedText::from(error.to_string().as_str())))
     } else {
-        let palette = Palette::new(look.out == Style::Coloured);
-        let watched = runtime.block_on(screen::watch(client, Model::new(place, interval), interval, palette));
-        watched.map(|()| String::new()).map_err(|error| format!("the terminal cannot be used: {error}"))
+        let palette = Palette::new(style.out == RenderStyle::Coloured);
+        let result = runtime.block_on(screen::run(client, Model::new(endpoint, interval), interval, palette));
+        result.map(|()| String::new()).map_err(|error| format!("cannot use the terminal: {error}"))
     };
-    // A name that is still being looked up is not waited for.
+    // A DNS lookup still in progress is not awaited.
     runtime.shutdown_background();
-    end
+    output
 }
 
-/// Whether there is a terminal that can be drawn on, and typed at.
-fn can_draw() -> bool {
+/// True if input and output are a terminal that can be drawn on.
+fn has_terminal() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
     io::stdout().is_terminal() && io::stdin().is_terminal() && !is_dumb
 }

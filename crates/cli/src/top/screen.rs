@@ -1,4 +1,4 @@
-//! The terminal: taken for the time of a watch, and given back however that ends.
+//! Terminal handling: enters the alternate screen and always restores the terminal.
 
 use std::io;
 use std::thread;
@@ -9,21 +9,21 @@ use ratatui::crossterm::event::{self, Event, KeyEvent};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::client::Client;
+use super::client::AdminClient;
 use super::draw::{Palette, draw};
-use super::model::{Model, Wish};
-use super::watch;
+use super::model::{Action, Model};
+use super::poll;
 
-/// How often the screen is drawn though nothing happens: times go on.
-const STILL: Duration = Duration::from_secs(1);
-/// How much may wait to be taken up.
-const WAITING: usize = 64;
+/// Redraw interval without events, for running times.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
+/// Channel capacity for pending events.
+const CHANNEL_CAPACITY: usize = 64;
 
-/// The terminal, in the program's hands. Dropping it gives it back; so does a panic, before it is told.
+/// The terminal in raw mode. Restored on drop, and on a panic before its message is printed.
 struct Screen(DefaultTerminal);
 
 impl Screen {
-    fn take() -> io::Result<Self> {
+    fn enter() -> io::Result<Self> {
         ratatui::try_init().map(Self).inspect_err(|_| ratatui::restore())
     }
 }
@@ -34,59 +34,59 @@ impl Drop for Screen {
     }
 }
 
-/// What comes from the terminal.
-enum Typed {
+/// Input from the terminal.
+enum TerminalInput {
     Key(KeyEvent),
-    /// Its size has changed.
+    /// The terminal was resized.
     Resized,
     Failed(io::Error),
 }
 
-/// Watches until somebody has seen enough.
-pub(super) async fn watch(client: Client, mut model: Model, interval: Duration, palette: Palette) -> io::Result<()> {
-    let mut ends = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()].map(signal);
-    let [Ok(terminated), Ok(hung_up), Ok(interrupted)] = &mut ends else {
-        return Err(io::Error::other("signals cannot be listened to"));
+/// Runs the screen until the user quits.
+pub(super) async fn run(client: AdminClient, mut model: Model, interval: Duration, palette: Palette) -> io::Result<()> {
+    let mut signals = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()].map(signal);
+    let [Ok(terminated), Ok(hung_up), Ok(interrupted)] = &mut signals else {
+        return Err(io::Error::other("cannot install signal handlers"));
     };
-    let mut screen = Screen::take()?;
-    let (news, mut heard) = mpsc::channel(WAITING);
-    let (lift, to_lift) = mpsc::channel(WAITING);
-    tokio::spawn(watch::follow(client.another(), news.clone()));
-    tokio::spawn(watch::look(client, interval, to_lift, news));
-    let mut typed = typed()?;
+    let mut screen = Screen::enter()?;
+    let (sender, mut updates) = mpsc::channel(CHANNEL_CAPACITY);
+    let (remove_ban, bans_to_remove) = mpsc::channel(CHANNEL_CAPACITY);
+    tokio::spawn(poll::follow_stream(client.clone_unconnected(), sender.clone()));
+    tokio::spawn(poll::poll_loop(client, interval, bans_to_remove, sender));
+    let mut typed = spawn_input_thread()?;
     loop {
         screen.0.draw(|frame| draw(frame, &model, palette, Instant::now()))?;
         tokio::select! {
             Some(event) = typed.recv() => match event {
-                Typed::Key(key) => match model.press(key) {
-                    Some(Wish::Quit) => return Ok(()),
-                    // More than fit wait already: then this one is asked for again.
-                    Some(Wish::Lift(ban)) => drop(lift.try_send(ban)),
+                TerminalInput::Key(key) => match model.press(key) {
+                    Some(Action::Quit) => return Ok(()),
+                    // If the channel is full, the user can repeat the command.
+                    Some(Action::RemoveBan(ban)) => drop(remove_ban.try_send(ban)),
                     None => {}
                 },
-                Typed::Resized => {}
-                Typed::Failed(error) => return Err(error),
+                TerminalInput::Resized => {}
+                TerminalInput::Failed(error) => return Err(error),
             },
-            Some(news) = heard.recv() => model.hear(news, Instant::now()),
+            Some(update) = updates.recv() => model.apply(update, Instant::now()),
             _ = terminated.recv() => return Ok(()),
             _ = hung_up.recv() => return Ok(()),
             _ = interrupted.recv() => return Ok(()),
-            () = tokio::time::sleep(STILL) => {}
+            () = tokio::time::sleep(REDRAW_INTERVAL) => {}
         }
     }
 }
 
-/// Reads the terminal on a thread of its own, which ends with the program.
-fn typed() -> io::Result<Receiver<Typed>> {
-    let (sender, receiver) = mpsc::channel(WAITING);
+/// Reads the terminal on a separate thread, which ends with the program.
+fn spawn_input_thread() -> io::Result<Receiver<TerminalInput>> {
+    let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let read = move || loop {
         let event = match event::read() {
-            Ok(Event::Key(key)) => Typed::Key(key),
-            Ok(Event::Resize(..)) => Typed::Resized,
+            Ok(Event::Key(key)) => TerminalInput::Key(key),
+            Ok(Event::Resize(..)) => TerminalInput::Resized,
             Ok(_) => continue,
-            Err(error) => Typed::Failed(error),
+            Err(error) => TerminalInput::Failed(error),
         };
-        let is_end = matches!(event, Typed::Failed(_));
+        let is_end = matches!(event, TerminalInput::Failed(_));
         if sender.blocking_send(event).is_err() || is_end {
             return;
         }

@@ -1,4 +1,4 @@
-//! Which process is watched, and with which token: arguments as they were typed, made sure of.
+//! Target of `top`: validated endpoint, token and interval.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,91 +9,90 @@ use http::header::HeaderValue;
 use sluicegate_engine::limit::parse;
 
 use crate::args;
-use crate::place::{Place, Wording};
+use crate::endpoint::{Endpoint, UrlErrorHints};
 
-/// Where the token is if no file is named.
+/// Environment variable with the token, if no file is given.
 const TOKEN_VARIABLE: &str = "SLUICEGATE_TOKEN";
-/// A file of tokens is never this long.
-const LONGEST_FILE: u64 = 64 << 10;
-/// Figures come once a second.
-const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
-const LONGEST_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Maximum size of a token file.
+const MAX_TOKEN_FILE_BYTES: u64 = 64 << 10;
+/// Minimum interval: ticks arrive once per second.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(3_600);
 
-const WORDING: Wording = Wording {
-    example: "http://127.0.0.1:9900",
-    secret: "a token does not belong into the URL: give it with --token-file",
-};
+const URL_HINTS: UrlErrorHints =
+    UrlErrorHints { example: "http://127.0.0.1:9900", secret: "do not put a token into the URL: use --token-file" };
 
-/// What is watched, and how.
+/// Process to watch, and its settings.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
-    pub(super) place: Place,
-    /// The whole `Authorization` header; its `Debug` form does not show it.
+pub(super) struct AdminTarget {
+    pub(super) endpoint: Endpoint,
+    /// The `Authorization` header; its `Debug` form does not show it.
     pub(super) authorization: Option<HeaderValue>,
     pub(super) interval: Duration,
 }
 
-impl Target {
-    /// Fails with what is wrong, for people.
+impl AdminTarget {
+    /// Validates the arguments. The error is a message for the user.
     pub(super) fn new(args: &args::Top) -> Result<Self, String> {
         let authorization = match (&args.token_file, std::env::var(TOKEN_VARIABLE)) {
             (Some(path), _) => Some(read_token(path)?),
             (None, Ok(token)) if !token.trim().is_empty() => {
-                Some(authorization(token.trim()).map_err(|wrong| format!("{TOKEN_VARIABLE}: {wrong}"))?)
+                Some(authorization(token.trim()).map_err(|error| format!("{TOKEN_VARIABLE}: {error}"))?)
             }
             (None, Err(std::env::VarError::NotUnicode(_))) => {
-                return Err(format!("{TOKEN_VARIABLE}: a token has only visible ASCII characters"));
+                return Err(format!("{TOKEN_VARIABLE}: a token must consist of visible ASCII characters"));
             }
             (None, _) => None,
         };
-        Ok(Self { place: args.url.clone(), authorization, interval: args.interval })
+        Ok(Self { endpoint: args.url.clone(), authorization, interval: args.interval })
     }
 }
 
-/// Reads where an admin API is: a URL, or `host:port`. Its path comes before the routes: empty, or `/` and more, but
-/// not at its end.
-pub(crate) fn place(text: &str) -> Result<Place, String> {
-    let place = Place::read(text, &WORDING)?;
-    if place.query.is_some() || text.contains('#') {
-        return Err("it ends with the path: leave out what comes after ? or #".to_owned());
+/// Parses the admin API endpoint: a URL, or `host:port`. Its path is a prefix of the routes: empty, or beginning
+/// with `/` and without a trailing one.
+pub(crate) fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
+    let endpoint = Endpoint::parse(text, &URL_HINTS)?;
+    if endpoint.query.is_some() || text.contains('#') {
+        return Err("a query or fragment is not allowed: remove the part after ? or #".to_owned());
     }
-    let path = place.path.trim_end_matches('/').to_owned();
-    Ok(Place { path, ..place })
+    let path = endpoint.path.trim_end_matches('/').to_owned();
+    Ok(Endpoint { path, ..endpoint })
 }
 
-/// Reads `2s`, or a number of seconds.
-pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+/// Parses `2s`, or a number of seconds.
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     let with_unit = if text.bytes().all(|byte| byte.is_ascii_digit()) { format!("{text}s") } else { text.to_owned() };
     let interval = parse::duration(&with_unit).map_err(|error| error.to_string())?;
-    if (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&interval) {
+    if (MIN_INTERVAL..=MAX_INTERVAL).contains(&interval) {
         Ok(interval)
     } else {
-        Err("it is from 1s to 1h".to_owned())
+        Err("the interval must be from 1s to 1h".to_owned())
     }
 }
 
-/// The first token of a file: alone on its line, or after a name, as in the file that `admin.token` names.
+/// Reads the first token of a file: alone on its line, or after a name, as in the file named by `admin.token_file`.
 fn read_token(path: &Path) -> Result<HeaderValue, String> {
-    let wrong = |why: &str| format!("{}: {why}", path.display());
+    let file_error = |message: &str| format!("{}: {message}", path.display());
     let mut text = String::new();
-    let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
-    let read = file.take(LONGEST_FILE).read_to_string(&mut text).map_err(|error| wrong(&error.to_string()))?;
-    if read as u64 == LONGEST_FILE {
-        return Err(wrong("this is no file of tokens: it is far too long"));
+    let file = File::open(path).map_err(|error| file_error(&error.to_string()))?;
+    let read =
+        file.take(MAX_TOKEN_FILE_BYTES).read_to_string(&mut text).map_err(|error| file_error(&error.to_string()))?;
+    if read as u64 == MAX_TOKEN_FILE_BYTES {
+        return Err(file_error("not a token file: it is too large"));
     }
     let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
     match words[..] {
-        [token] | [_, token] | [_, token, _] => authorization(token).map_err(|why| wrong(&why)),
-        [] => Err(wrong("there is no token in it")),
-        _ => Err(wrong("its first line is neither `TOKEN` nor `NAME TOKEN`")),
+        [token] | [_, token] | [_, token, _] => authorization(token).map_err(|error| file_error(&error)),
+        [] => Err(file_error("the file contains no token")),
+        _ => Err(file_error("invalid first line: expected `TOKEN` or `NAME TOKEN`")),
     }
 }
 
 fn authorization(token: &str) -> Result<HeaderValue, String> {
-    let is_fit = token.bytes().all(|byte| byte.is_ascii_graphic());
-    let value = HeaderValue::from_str(&format!("Bearer {token}")).ok().filter(|_| is_fit);
-    let mut value = value.ok_or("a token has only visible ASCII characters")?;
+    let is_valid = token.bytes().all(|byte| byte.is_ascii_graphic());
+    let value = HeaderValue::from_str(&format!("Bearer {token}")).ok().filter(|_| is_valid);
+    let mut value = value.ok_or("a token must consist of visible ASCII characters")?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read() {
+    fn urls_are_parsed() {
         let cases = [
             ("http://127.0.0.1:9900", "127.0.0.1", 9900, "", "http://127.0.0.1:9900"),
             ("http://127.0.0.1:9900/", "127.0.0.1", 9900, "", "http://127.0.0.1:9900"),
@@ -114,11 +113,11 @@ mod tests {
             ("HTTP://Host:1", "Host", 1, "", "http://Host:1"),
         ];
         for (text, host, port, path, shown) in cases {
-            let place = place(text).unwrap();
-            assert_eq!((place.host.as_str(), place.port, place.path.as_str()), (host, port, path), "{text}");
-            assert_eq!(place.to_string(), shown);
+            let endpoint = parse_endpoint(text).unwrap();
+            assert_eq!((endpoint.host.as_str(), endpoint.port, endpoint.path.as_str()), (host, port, path), "{text}");
+            assert_eq!(endpoint.to_string(), shown);
         }
-        let wrong = [
+        let invalid = [
             "",
             "ftp://x",
             "http://",
@@ -133,23 +132,23 @@ mod tests {
             "/path",
             "http://host\n",
         ];
-        for text in wrong {
-            assert!(place(text).is_err(), "{text:?}: {:?}", place(text));
+        for text in invalid {
+            assert!(parse_endpoint(text).is_err(), "{text:?}: {:?}", parse_endpoint(text));
         }
     }
 
     #[test]
-    fn intervals_are_read() {
-        assert_eq!(interval("2"), Ok(Duration::from_secs(2)));
-        assert_eq!(interval("1m"), Ok(Duration::from_secs(60)));
-        assert_eq!(interval("1500ms"), Ok(Duration::from_millis(1_500)));
+    fn intervals_are_parsed() {
+        assert_eq!(parse_interval("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(parse_interval("1m"), Ok(Duration::from_secs(60)));
+        assert_eq!(parse_interval("1500ms"), Ok(Duration::from_millis(1_500)));
         for text in ["", "0", "0s", "-1", "999ms", "2h", "soon", "99999999999999999999", "1.5"] {
-            assert!(interval(text).is_err(), "{text}");
+            assert!(parse_interval(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn tokens_are_not_shown() {
+    fn tokens_are_not_in_debug_output() {
         let value = authorization("open-sesame").unwrap();
         assert_eq!(value.as_bytes(), b"Bearer open-sesame");
         assert!(!format!("{value:?}").contains("sesame"));

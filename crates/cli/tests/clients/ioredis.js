@@ -4,7 +4,7 @@
 const assert = require("node:assert/strict");
 const fs = require("node:fs");
 
-// From where scripts/clients installs it: NODE_PATH says.
+// Installed by scripts/install-clients; NODE_PATH points to it.
 const { Redis } = require("ioredis");
 
 const [host, port, password, authority] = process.argv.slice(2);
@@ -13,7 +13,7 @@ const settings = { host, port: Number(port), ...(password && { password }), ...(
 
 async function converse() {
     const client = new Redis(settings);
-    client.on("error", (error) => console.error(`told: ${error.message}`));
+    client.on("error", (error) => console.error(`error: ${error.message}`));
     assert.equal(await client.ping(), "PONG");
     const throttle = (...words) => client.call("CL.THROTTLE", ...words);
     // The example of redis-cell's documentation.
@@ -31,11 +31,11 @@ async function converse() {
     for (let nth = 0; nth < 1000; nth += 1) {
         pipeline.call("CL.THROTTLE", "js:many", 999, 1, 3600);
     }
-    const told = await pipeline.exec();
-    assert.deepEqual(told.map(([error, [limited]]) => [error, limited]), Array(1000).fill([null, 0]));
-    assert.deepEqual(told.map(([, numbers]) => numbers[2]), [...Array(1000).keys()].reverse());
+    const replies = await pipeline.exec();
+    assert.deepEqual(replies.map(([error, [limited]]) => [error, limited]), Array(1000).fill([null, 0]));
+    assert.deepEqual(replies.map(([, numbers]) => numbers[2]), [...Array(1000).keys()].reverse());
 
-    // Whoever lost its connection comes back by itself.
+    // A client reconnects after a lost connection.
     const before = await client.client("ID");
     const back = new Promise((resolve) => client.once("ready", resolve));
     client.disconnect(true);

@@ -9,8 +9,8 @@ password = more[0] if more else None
 encrypted = {"ssl": True, "ssl_ca_certs": more[1]} if len(more) > 1 else {}
 
 
-def equal(told, expected):
-    assert told == expected, f"{told!r} is not {expected!r}"
+def equal(actual, expected):
+    assert actual == expected, f"{actual!r} is not {expected!r}"
 
 
 def connect(**settings):
@@ -22,10 +22,10 @@ def converse(name, client):
     throttle = lambda *words: client.execute_command("CL.THROTTLE", *words)
     # The example of redis-cell's documentation.
     equal(throttle(f"{name}:documented", 15, 30, 60, 1), [0, 16, 15, -1, 2])
-    # A bucket of one: the second is refused, and told when to come again.
+    # A bucket of one: the second request is refused, with the wait.
     equal(throttle(f"{name}:single", 0, 1, 3600), [0, 1, 0, -1, 3600])
     equal(throttle(f"{name}:single", 0, 1, 3600), [1, 1, 0, 3600, 3600])
-    # Looking takes nothing, and what can never fit is not told to come again.
+    # A peek consumes nothing; a request that can never be admitted has no wait.
     equal(throttle(f"{name}:looked", 4, 1, 3600, 0), [0, 5, 5, -1, 0])
     equal(throttle(f"{name}:looked", 4, 1, 3600, 6), [1, 5, 5, -1, 0])
     # A name with anything in it is a name.
@@ -34,28 +34,28 @@ def converse(name, client):
 
     equal(client.execute_command("SLUICE.PEEK", "logins", "account", name)[:3], [1, 3, 3])
     for remaining in (2, 1, 0):
-        told = client.execute_command("SLUICE.CHECK", "logins", "account", name)
-        equal((told[0], told[2], told[6]), (1, remaining, b"logins"))
+        reply = client.execute_command("SLUICE.CHECK", "logins", "account", name)
+        equal((reply[0], reply[2], reply[6]), (1, remaining, b"logins"))
     refused = client.execute_command("SLUICE.CHECK", "logins", "account", name)
     equal(refused[:3], [0, 3, 0])
     assert 0 < refused[3] <= 7_200_000, refused
 
-    for wrong in (["CL.THROTTLE", "a", 1, 0, 60], ["CL.THROTTLE", "a", "x", 1, 60], ["SLUICE.CHECK", "nobody"], ["GET", "a"]):
+    for wrong in (["CL.THROTTLE", "a", 1, 0, 60], ["CL.THROTTLE", "a", "x", 1, 60], ["SLUICE.CHECK", "unknown"], ["GET", "a"]):
         try:
-            told = client.execute_command(*wrong)
+            reply = client.execute_command(*wrong)
         except redis.ResponseError:
             continue
-        raise AssertionError(f"{wrong} was answered with {told!r}")
+        raise AssertionError(f"{wrong} got the reply {reply!r}")
 
     # As they come, pipelines are transactions.
     for key, pipeline in ((f"{name}:many", client.pipeline()), (f"{name}:plain", client.pipeline(transaction=False))):
         for _ in range(1_000):
             pipeline.execute_command("CL.THROTTLE", key, 999, 1, 3600)
-        told = pipeline.execute()
-        equal([limited for limited, *_ in told], [0] * 1_000)
-        equal([remaining for _, _, remaining, *_ in told], list(reversed(range(1_000))))
+        reply = pipeline.execute()
+        equal([limited for limited, *_ in reply], [0] * 1_000)
+        equal([remaining for _, _, remaining, *_ in reply], list(reversed(range(1_000))))
 
-    # Whoever quits comes back by itself.
+    # A client reconnects after QUIT.
     before = client.client_id()
     equal(client.execute_command("QUIT"), True)
     equal(throttle(f"{name}:single", 0, 1, 3600)[0], 1)
@@ -79,5 +79,5 @@ if password:
             stranger.execute_command("CL.THROTTLE", "stranger", 1, 1, 3600)
         except redis.AuthenticationError:
             continue
-        raise AssertionError(f"{wrong} was let in")
+        raise AssertionError(f"{wrong} was accepted")
 print("all was as it should be")

@@ -1,7 +1,7 @@
-//! The dashboard as people use it: the real program, and a real browser that is driven from outside.
+//! Dashboard tests with the real program and a real browser.
 //!
-//! Every test ends by asking the browser what went wrong on its console, and where it sent requests to. Pictures of
-//! what was seen are kept in `target/tests/dashboard`.
+//! Every test ends by checking the browser's console and the origins it requested. Screenshots are saved in
+//! `target/tests/dashboard`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 #[path = "../program/mod.rs"]
@@ -9,15 +9,17 @@ mod program;
 
 mod bans;
 mod browser;
+mod chinese;
+mod connection_loss;
 mod editing;
 mod files;
+mod fixture;
+mod http;
 mod keys;
 mod languages;
-mod link;
 mod numbers;
+mod overload;
 mod phone;
-mod place;
+mod readme_screenshot;
 mod scripts;
-mod strain;
 mod tokens;
-mod wire;

@@ -1,9 +1,9 @@
-//! Numbers and plots move with what goes through the gateway.
+//! Numbers and plots follow the gateway's traffic.
 
 use serde_json::json;
 
-use crate::browser::Looks;
-use crate::place::{Place, TOKEN_ASKED};
+use crate::browser::Viewport;
+use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
 
 const RULES: &str = "rules:
   - name: per-ip
@@ -11,65 +11,65 @@ const RULES: &str = "rules:
     limits: [5/1h]
   - name: all
     limits: [100000/1h]
-  - name: on-trial
+  - name: candidate
     limits: [10/1h]
     mode: shadow
 ";
 
 #[test]
 fn numbers_and_plots_follow_the_load() {
-    let place = Place::start(RULES);
-    let browser = place.dashboard(Looks::WIDE);
+    let dashboard = Dashboard::start(RULES);
+    let browser = dashboard.open_dashboard(Viewport::WIDE);
     browser.until("every rule has a card", "return document.querySelectorAll('.card.rule').length === 3", &[]);
-    // Until now nothing has come: no band is drawn.
-    assert_eq!(browser.run(DRAWN, &[json!("passed")]), false);
+    // No traffic yet: no band is drawn.
+    assert_eq!(browser.run(DRAWN, &[json!("admitted")]), false);
 
     for nth in 0..8 {
-        let status = place.request("203.0.113.9", "/");
+        let status = dashboard.request("203.0.113.9", "/");
         assert_eq!(status, if nth < 5 { 200 } else { 429 });
     }
-    for kind in ["passed", "limited"] {
-        browser.until(&format!("a band of what was {kind}"), DRAWN, &[json!(kind)]);
+    for kind in ["admitted", "refused"] {
+        browser.until(&format!("a band of {kind} requests"), DRAWN, &[json!(kind)]);
     }
-    let before = browser.run(BAND, &[json!("passed")]);
+    let before = browser.run(BAND, &[json!("admitted")]);
     browser.until(
         "the plot moves with time",
-        "return document.querySelector('.total .band.passed').getAttribute('d') !== arguments[0]",
+        "return document.querySelector('.total .band.admitted').getAttribute('d') !== arguments[0]",
         &[before],
     );
-    // Five of the eight, by each of the rules that are in force, and none of those on trial.
-    browser.see(".tile[data-kind=passed]", "10 since the start");
+    // Five of the eight, by each enforced rule and by no shadow rule.
+    browser.wait_for_text(".tile[data-verdict=admitted]", "10 since start");
     browser.until(
         "a rule without a key shows how full it is",
         "return document.querySelector('[data-rule=all] .bar')?.getAttribute('aria-valuenow') !== undefined",
         &[],
     );
-    browser.keep_picture("numbers");
+    browser.save_screenshot("numbers");
 
-    // Under the pointer a plot tells its values.
+    // A plot shows its values under the pointer.
     browser.run("document.querySelector('.total svg').focus()", &[]);
     browser.run(
         "document.querySelector('.total svg').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft' }))",
         &[],
     );
-    browser.see(".total .tip", "Passed");
+    browser.wait_for_text(".total .tip", "Admitted");
 
-    // A rule's own page has the exact counts.
+    // The page of a rule has the exact counts.
     browser.go("#/rule?name=per-ip");
-    browser.see("main h1", "per-ip");
-    browser.see("main", "203.0.113.9");
-    let so_far = "return [...document.querySelectorAll('main .facts .pair b')].map((value) => value.textContent).join() \
+    browser.wait_for_text("main h1", "per-ip");
+    browser.wait_for_text("main", "203.0.113.9");
+    let totals = "return [...document.querySelectorAll('main .facts .pair b')].map((value) => value.textContent).join() \
         === arguments[0]";
-    browser.until("five passed, three limited", so_far, &[json!("5,3,0,0")]);
+    browser.until("five admitted, three refused", totals, &[json!("5,3,0,0")]);
 
-    // What a rule on trial would have done.
+    // Decisions that a shadow rule would have made.
     browser.go("#/");
-    browser.see(".view.now", "Would have refused");
-    browser.see(".view.now table", "on-trial");
-    browser.expect_peace(&[TOKEN_ASKED]);
+    browser.wait_for_text(".view.overview", "Would refuse");
+    browser.wait_for_text(".view.overview table", "candidate");
+    browser.assert_clean(&[TOKEN_REQUIRED_ERROR]);
 }
 
-/// Whether a band of the total plot has any extent.
+/// Script: true if a band of the total plot has any extent.
 const DRAWN: &str =
     "return (document.querySelector(`.total .band.${arguments[0]}`)?.getAttribute('d') ?? '').includes('L')";
 
@@ -81,21 +81,21 @@ fn many_rules_are_filtered_and_not_all_drawn() {
     for nth in 0..120 {
         rules.push_str(&format!("  - {{ name: tenant-{nth:03}, match: /t/{nth}/**, limits: [2/1h] }}\n"));
     }
-    let place = Place::start(&rules);
-    let browser = place.dashboard(Looks::WIDE);
-    browser.see("main", "The first 50 of 120 rules");
+    let dashboard = Dashboard::start(&rules);
+    let browser = dashboard.open_dashboard(Viewport::WIDE);
+    browser.wait_for_text("main", "Showing 50 of 120 rules");
     assert_eq!(browser.count(".card.rule"), 50);
-    // The one that refuses comes first, wherever it stands in the file.
+    // The refusing rule comes first, regardless of its position in the file.
     for _ in 0..5 {
-        place.request("203.0.113.9", "/t/117/x");
+        dashboard.request("203.0.113.9", "/t/117/x");
     }
     browser.until(
-        "the one that refuses is first",
+        "the refusing rule is first",
         "return document.querySelector('.card.rule')?.dataset.rule === 'tenant-117'",
         &[],
     );
     browser.type_into("input[name=filter]", "tenant-08");
     browser.until("ten are left", "return document.querySelectorAll('.card.rule').length === 10", &[]);
-    browser.keep_picture("many-rules");
-    browser.expect_peace(&[TOKEN_ASKED]);
+    browser.save_screenshot("many-rules");
+    browser.assert_clean(&[TOKEN_REQUIRED_ERROR]);
 }

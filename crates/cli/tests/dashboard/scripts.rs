@@ -1,9 +1,9 @@
-//! What clients send is text, whatever it looks like.
+//! Text from clients is never interpreted as markup or script.
 
 use serde_json::json;
 
-use crate::browser::Looks;
-use crate::place::{Place, TOKEN_ASKED};
+use crate::browser::Viewport;
+use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
 
 const RULES: &str = "rules:
   - name: per-user
@@ -18,54 +18,54 @@ const EVIL: [&str; 3] = [
     "\"><svg onload=alert(3)><a href=javascript:alert(4)>x</a>",
 ];
 
-/// Whether an element was made of it.
-const MADE: &str =
+/// Script: true if the text created an element.
+const INJECTED_ELEMENT: &str =
     "return document.querySelectorAll('main img, main script, main svg[onload], a[href^=javascript]').length";
 
 #[test]
 fn scripts_in_keys_stay_text() {
-    let place = Place::start(RULES);
+    let dashboard = Dashboard::start(RULES);
     for evil in EVIL {
         for _ in 0..6 {
-            place.request_with("203.0.113.9", "/", &[("x-user", evil)]);
+            dashboard.request_with("203.0.113.9", "/", &[("x-user", evil)]);
         }
     }
-    let browser = place.dashboard(Looks::WIDE);
+    let browser = dashboard.open_dashboard(Viewport::WIDE);
     for page in ["#/keys", "#/rule?name=per-user", "#/bans"] {
         browser.go(page);
         for evil in EVIL {
-            browser.see("main", evil);
+            browser.wait_for_text("main", evil);
         }
-        assert_eq!(browser.run(MADE, &[]), 0, "{page}");
+        assert_eq!(browser.run(INJECTED_ELEMENT, &[]), 0, "{page}");
     }
     browser.go("#/keys");
-    browser.see(".toplist.refused", EVIL[0]);
-    browser.keep_picture("scripts");
+    browser.wait_for_text(".toplist.refused", EVIL[0]);
+    browser.save_screenshot("scripts");
 
-    // By the link beside it to the page that explains it: in the form, in the story.
+    // Through the link to the explain page: in the form and in the explanation.
     browser.click(".toplist.refused li:first-child .links a");
-    browser.see(".verdict", "Refused");
+    browser.wait_for_text(".verdict", "Refused");
     browser.until(
-        "it stands in the form",
+        "it is in the form",
         "const headers = document.querySelector('textarea[name=headers]').value; \
          return arguments[0].some((evil) => headers === `x-user: ${evil}`)",
         &[json!(EVIL)],
     );
-    let told = browser.text(".story");
-    assert!(EVIL.iter().any(|evil| told.contains(evil)), "{told}");
-    assert_eq!(browser.run(MADE, &[]), 0);
+    let text = browser.text(".explanation");
+    assert!(EVIL.iter().any(|evil| text.contains(evil)), "{text}");
+    assert_eq!(browser.run(INJECTED_ELEMENT, &[]), 0);
 
-    // In an address that somebody was sent, and in what a server answers to it.
-    let sent = "#/rule?name=%3Cimg%20src%3Dx%20onerror%3Dalert(5)%3E";
-    browser.go(sent);
-    browser.see("main h1", "<img src=x onerror=alert(5)>");
-    browser.go("#/why?path=%2F&ip=%3Cscript%3Ealert(6)%3C%2Fscript%3E");
-    browser.see(".story .trouble", "<script>alert(6)</script>");
-    assert_eq!(browser.run(MADE, &[]), 0);
+    // In a crafted URL, and in the server's response to it.
+    let crafted = "#/rule?name=%3Cimg%20src%3Dx%20onerror%3Dalert(5)%3E";
+    browser.go(crafted);
+    browser.wait_for_text("main h1", "<img src=x onerror=alert(5)>");
+    browser.go("#/explain?path=%2F&ip=%3Cscript%3Ealert(6)%3C%2Fscript%3E");
+    browser.wait_for_text(".explanation .error-text", "<script>alert(6)</script>");
+    assert_eq!(browser.run(INJECTED_ELEMENT, &[]), 0);
 
-    // A ban of such a key is lifted like any other.
+    // A ban of such a key is removed like any other.
     browser.go("#/bans");
-    browser.see("main table", "3");
+    browser.wait_for_text("main table", "3");
     for left in (0..3).rev() {
         browser.click("section:has(form[name=ban]) td button");
         browser.until(
@@ -74,5 +74,5 @@ fn scripts_in_keys_stay_text() {
             &[json!(left)],
         );
     }
-    browser.expect_peace(&[TOKEN_ASKED, "status of 422"]);
+    browser.assert_clean(&[TOKEN_REQUIRED_ERROR, "status of 422"]);
 }

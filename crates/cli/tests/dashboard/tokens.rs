@@ -1,9 +1,9 @@
-//! Who may see the dashboard, and who may change anything by it.
+//! Read and write access to the dashboard by token.
 
 use serde_json::json;
 
-use crate::browser::{Browser, Looks};
-use crate::place::{IS_LIVE, Place, READ_TOKEN, TOKEN, TOKEN_ASKED, enter};
+use crate::browser::{Browser, Viewport};
+use crate::fixture::{Dashboard, IS_LIVE, READ_TOKEN, TOKEN, TOKEN_REQUIRED_ERROR, enter_token};
 
 const RULES: &str = "rules:
   - name: per-ip
@@ -14,50 +14,50 @@ const RULES: &str = "rules:
 
 #[test]
 fn a_wrong_token_shows_nothing() {
-    let place = Place::start(RULES);
-    let browser = Browser::open(place.admin, Looks::WIDE);
+    let dashboard = Dashboard::start(RULES);
+    let browser = Browser::open(dashboard.admin, Viewport::WIDE);
     browser.go("");
-    browser.see("dialog", "Token");
-    enter(&browser, "wrong");
-    browser.see("dialog", "does not know this token");
+    browser.wait_for_text("dialog", "Token");
+    enter_token(&browser, "wrong");
+    browser.wait_for_text("dialog", "Unknown token");
     assert_eq!(browser.count(".card.rule"), 0);
-    browser.keep_picture("wrong-token");
-    enter(&browser, TOKEN);
-    browser.until("it is live", IS_LIVE, &[]);
-    browser.see("main", "per-ip");
-    // It is kept in this tab, and nowhere that outlives it.
+    browser.save_screenshot("wrong-token");
+    enter_token(&browser, TOKEN);
+    browser.until("the stream is live", IS_LIVE, &[]);
+    browser.wait_for_text("main", "per-ip");
+    // The token is stored in this tab only.
     let kept = "return [sessionStorage.getItem('sluicegate.token'), JSON.stringify(localStorage).includes(arguments[0]), \
         document.cookie]";
     assert_eq!(browser.run(kept, &[json!(TOKEN)]), json!([TOKEN, false, ""]));
-    browser.expect_peace(&[TOKEN_ASKED]);
+    browser.assert_clean(&[TOKEN_REQUIRED_ERROR]);
 }
 
 #[test]
-fn who_may_only_read_is_told_why() {
-    let place = Place::start(RULES);
-    while place.request("203.0.113.9", "/") == 200 {}
-    let browser = Browser::open(place.admin, Looks::WIDE);
+fn read_only_tokens_show_why_edits_are_disabled() {
+    let dashboard = Dashboard::start(RULES);
+    while dashboard.request("203.0.113.9", "/") == 200 {}
+    let browser = Browser::open(dashboard.admin, Viewport::WIDE);
     browser.go("#/bans");
-    enter(&browser, READ_TOKEN);
-    browser.see(".banners", "Read only");
-    browser.see("main table", "203.0.113.9");
+    enter_token(&browser, READ_TOKEN);
+    browser.wait_for_text(".banners", "Read-only");
+    browser.wait_for_text("main table", "203.0.113.9");
     let locked = "return [...document.querySelectorAll('button[data-write]')].every((it) => \
-        it.getAttribute('aria-disabled') === 'true' && it.title.includes('only read'))";
-    browser.until("all that writes is locked", locked, &[]);
-    // A click says so, and asks nothing of the server.
-    browser.click_text("Lift");
-    browser.see(".notices", "This token may only read");
-    assert_eq!(place.request("203.0.113.9", "/"), 429);
-    browser.keep_picture("read-only");
-    browser.expect_peace(&[TOKEN_ASKED]);
+        it.getAttribute('aria-disabled') === 'true' && it.title.includes('read-only'))";
+    browser.until("all buttons that write are disabled", locked, &[]);
+    // A click shows the reason and sends no request.
+    browser.click_text("Remove ban");
+    browser.wait_for_text(".notices", "This token is read-only");
+    assert_eq!(dashboard.request("203.0.113.9", "/"), 429);
+    browser.save_screenshot("read-only");
+    browser.assert_clean(&[TOKEN_REQUIRED_ERROR]);
 }
 
 #[test]
-fn without_tokens_it_is_for_reading_on_this_machine() {
-    let place = Place::start_with("admin: { listen: 127.0.0.1:0 }", RULES);
-    let browser = Browser::open(place.admin, Looks::WIDE);
+fn without_tokens_the_dashboard_is_local_and_read_only() {
+    let dashboard = Dashboard::start_with("admin: { listen: 127.0.0.1:0 }", RULES);
+    let browser = Browser::open(dashboard.admin, Viewport::WIDE);
     browser.go("");
-    browser.until("it is live", IS_LIVE, &[]);
-    browser.see(".banners", "admin.token");
-    browser.expect_peace(&[]);
+    browser.until("the stream is live", IS_LIVE, &[]);
+    browser.wait_for_text(".banners", "admin.token_file");
+    browser.assert_clean(&[]);
 }

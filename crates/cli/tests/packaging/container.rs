@@ -1,21 +1,21 @@
-//! The image: built by `packaging/Containerfile`, and run as `docs/install.md` says.
+//! Container image: built by `packaging/Containerfile` and run as documented in `docs/install.md`.
 //!
-//! What is not there is the image with Rust that the file begins with: this machine's own tools stand for it, and a `cargo`
-//! that hands out the program under test instead of building it anew for minutes. All other lines are carried out by a real
-//! builder, and what they make is started by a real runtime, in a network of the test's own.
+//! The Rust base image is replaced by this machine's tools and a `cargo` that returns the program under test
+//! instead of building it for minutes. All other lines are executed by a real builder, and the image runs in a
+//! real container runtime, in a separate network namespace.
 
 use std::fs;
 use std::process::Command;
 
 use crate::install::PAGE;
 use crate::page::blocks;
-use crate::{Folder, read, root};
+use crate::{TestDir, read, root};
 
-/// What the script answers where no container can run.
-const FORBIDDEN: i32 = 77;
+/// Exit code of the script if containers cannot run here.
+const EXIT_NO_CONTAINERS: i32 = 77;
 
 #[test]
-fn the_image_is_built_and_run_as_the_page_says() {
+fn image_builds_and_runs_as_documented() {
     if Command::new("unshare").args(["--net", "true"]).output().map_or(true, |tried| !tried.status.success()) {
         eprintln!("a network of a test's own is forbidden here: the image is neither built nor run");
         return;
@@ -27,7 +27,7 @@ fn the_image_is_built_and_run_as_the_page_says() {
     let [build, run] = shown.text.lines().collect::<Vec<_>>()[..] else { panic!("{}", shown.text) };
     let check = page.split('`').find(|words| words.starts_with("podman run") && words.contains(" check ")).unwrap();
 
-    let folder = Folder::new("container");
+    let folder = TestDir::new("container");
     let script = root().join("crates/cli/tests/packaging/container.sh");
     let mut command = Command::new("unshare");
     command.args(["--net", "bash"]).arg(script).current_dir(root());
@@ -36,17 +36,17 @@ fn the_image_is_built_and_run_as_the_page_says() {
     let output = command.output().unwrap();
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
-    if output.status.code() == Some(FORBIDDEN) {
+    if output.status.code() == Some(EXIT_NO_CONTAINERS) {
         eprintln!("no container can run here: {out}");
         return;
     }
     assert!(output.status.success(), "{out}{err}{log}");
     let expected = "user: 65532:65532\n\
                     1 rule, 0 list entries, 0 warnings; no memory for keys\n\
-                    asked: 200 200 429\n\
+                    statuses: 200 200 429\n\
                     runs as: 65532\n\
-                    it stopped when told to\n\
-                    asked: 200 200 429\n\
+                    stopped on SIGTERM\n\
+                    statuses: 200 200 429\n\
                     by other rules: 200\n\
                     by its own rules: 200\n";
     assert_eq!(out, expected, "{err}{log}");

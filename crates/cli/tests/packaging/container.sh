@@ -1,4 +1,4 @@
-# What `docs/install.md` says about containers, in a network of its own. The caller has set:
+# Container steps of `docs/install.md`, in a separate network. The caller sets:
 #
 #   FOLDER    a folder for everything this leaves behind
 #   BASE      the image that the container file begins with
@@ -24,7 +24,7 @@ podman() {
     esac
 }
 
-asked() { curl --silent --show-error --output "$FOLDER/answer" --write-out '%{http_code}\n' http://127.0.0.1:8080/; }
+status() { curl --silent --show-error --output "$FOLDER/response" --write-out '%{http_code}\n' http://127.0.0.1:8080/; }
 
 healthy() {
     for _ in {1..600}; do
@@ -36,7 +36,7 @@ healthy() {
     return 1
 }
 
-# --- What stands for the image with Rust: this machine's own tools, and a cargo that has built already --------------
+# --- Replacement for the image with Rust: the tools of this machine, and a cargo with a finished build ---------------
 mkdir -p "$FOLDER/base/toolchain"
 cat >"$FOLDER/base/toolchain/cargo" <<'CARGO'
 #!/bin/sh
@@ -51,8 +51,8 @@ done
 strip --strip-debug -o "$FOLDER/built" "$PROGRAM"
 printf 'FROM scratch\nCOPY . /\nENV PATH=/toolchain:/usr/bin\n' >"$FOLDER/Containerfile"
 podman build -f "$FOLDER/Containerfile" -t "$BASE" "$FOLDER/base" >/dev/null
-if ! said=$(podman run --rm --volume /usr:/usr:ro "$BASE" true 2>&1); then
-    tail -n 1 <<<"$said"
+if ! output=$(podman run --rm --volume /usr:/usr:ro "$BASE" true 2>&1); then
+    tail -n 1 <<<"$output"
     exit 77
 fi
 
@@ -79,24 +79,24 @@ until id=$(podman ps --quiet) && [[ -n $id ]]; do
     sleep 0.1
 done
 healthy "$id"
-echo "asked: $(asked) $(asked) $(asked)"
+echo "statuses: $(status) $(status) $(status)"
 echo "runs as: $(awk '/^Uid:/ { print $2 }' "/proc/$(podman inspect --format '{{.State.Pid}}' "$id")/status")"
 ! podman exec "$id" /bin/sh -c true >/dev/null 2>&1 || echo 'it has a shell'
 podman stop --time 45 "$id" >/dev/null
 wait "$run"
-echo 'it stopped when told to'
+echo 'stopped on SIGTERM'
 
 id=$(podman run --detach --read-only --volume ./rules:/etc/sluicegate:ro sluicegate 2>/dev/null)
 healthy "$id"
-echo "asked: $(asked) $(asked) $(asked)"
+echo "statuses: $(status) $(status) $(status)"
 sed 's#2/1h#1000/1h#' rules.yaml >rules/next && mv rules/next rules/rules.yaml
 for _ in {1..600}; do
-    [[ $(asked) == 429 ]] || break
+    [[ $(status) == 429 ]] || break
     sleep 0.1
 done
-echo "by other rules: $(asked)"
+echo "by other rules: $(status)"
 podman stop --time 45 "$id" >/dev/null
 
 id=$(podman run --detach --read-only sluicegate 2>/dev/null)
 healthy "$id"
-echo "by its own rules: $(asked)"
+echo "by its own rules: $(status)"

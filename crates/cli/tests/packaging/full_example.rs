@@ -1,5 +1,5 @@
-//! `examples/rules/full.yaml` is what its head says: every setting is in it, those that are off can be turned on, and
-//! those called defaults are.
+//! `examples/rules/full.yaml` keeps the promises of its head: it has every setting, commented settings are valid,
+//! and stated defaults are the defaults.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ fn settings(text: &str) -> Settings {
     loaded.settings
 }
 
-/// What a line sets, and how deep: the text before its colon.
+/// The setting of a line with its indentation: the text before the colon.
 fn setting(line: &str) -> Option<&str> {
     line.split_once(':').map(|(setting, _)| setting)
 }
 
-/// The same file with everything turned on that is off.
-fn all_on(text: &str) -> String {
+/// The file with all commented settings enabled.
+fn uncomment_all(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
@@ -35,7 +35,7 @@ fn all_on(text: &str) -> String {
             None => lines.push(line.to_owned()),
             Some(rest) => {
                 let on = format!("{indent}{rest}");
-                // It is the other choice of the line above; entries of lists stand beside each other.
+                // It is the alternative of the line above; list entries coexist.
                 if !rest.starts_with('-') && lines.last().is_some_and(|above| setting(above) == setting(&on)) {
                     lines.pop();
                 }
@@ -46,7 +46,7 @@ fn all_on(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The same file without what is called a default. Sections that have nothing left in them are there all the same.
+/// The file without settings marked as default. Empty sections stay.
 fn without_defaults(text: &str) -> String {
     let is_default = |line: &&str| line.split_once(" # default").is_some_and(|(before, _)| setting(before).is_some());
     let is_blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
@@ -62,14 +62,14 @@ fn without_defaults(text: &str) -> String {
     short
 }
 
-/// The first line by which two settings differ, as they are shown for programmers.
+/// The first line that differs in the debug output of two settings.
 fn difference(one: &Settings, other: &Settings) -> Option<String> {
     let [one, other] = [one, other].map(|settings| format!("{settings:#?}"));
     let differs = one.lines().zip(other.lines()).find(|(one, other)| one != other)?;
     Some(format!("{} and {}", differs.0.trim(), differs.1.trim()))
 }
 
-/// The names of all fields in a schema.
+/// Names of all fields in a schema.
 fn fields(schema: &Value, into: &mut BTreeSet<String>) {
     match schema {
         Value::Object(map) => {
@@ -84,11 +84,11 @@ fn fields(schema: &Value, into: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn it_has_every_setting() {
+fn full_example_has_every_setting() {
     let mut known = BTreeSet::new();
     fields(&sluicegate_config::schema(), &mut known);
     assert!(known.len() > 100, "{known:?}");
-    let text = all_on(&text());
+    let text = uncomment_all(&text());
     let words: BTreeSet<&str> = text
         .lines()
         .map(|line| line.split(" # ").next().unwrap_or_default())
@@ -99,19 +99,19 @@ fn it_has_every_setting() {
 }
 
 #[test]
-fn what_is_off_can_be_turned_on() {
-    let (as_it_is, on) = (text(), all_on(&text()));
+fn commented_settings_are_valid() {
+    let (as_it_is, on) = (text(), uncomment_all(&text()));
     assert_ne!(settings(&as_it_is), settings(&on));
     let left = on.lines().filter(|line| line.trim_start().starts_with('#') && !line.trim_start().starts_with("# "));
     assert_eq!(left.filter(|line| line.trim() != "#").count(), 0, "{on}");
 }
 
 #[test]
-fn defaults_are_defaults() {
-    for text in [text(), all_on(&text())] {
+fn stated_defaults_are_the_defaults() {
+    for text in [text(), uncomment_all(&text())] {
         let short = without_defaults(&text);
-        let gone = text.lines().count() - short.lines().count();
-        assert!(gone > 60, "only {gone} lines were left out:\n{short}");
+        let removed = text.lines().count() - short.lines().count();
+        assert!(removed > 60, "only {removed} lines were removed:\n{short}");
         assert_eq!(difference(&settings(&short), &settings(&text)), None, "{short}");
         assert!(settings(&short) == settings(&text));
     }

@@ -1,24 +1,24 @@
 //! `docs/install.md`, followed from the archive to the removal.
 //!
-//! The archive is made by the script that makes the real one, of the program under test. A folder stands for the
-//! machine's root, and a network of the test's own has the ports free that the example's file names. Of systemd there
-//! is what works without its first process: it verifies and enables units, and makes users. Starting the service and
-//! signalling it are done here in its place, by what the unit says.
+//! The archive is built by the real packaging script from the program under test. A directory stands in for the
+//! root file system, and a network namespace has the example's ports free. Of systemd, only the parts that work
+//! without PID 1 are used: it verifies and enables units, and creates users. The test starts and signals the
+//! service itself, as the unit specifies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use sluicegate_testkit::network;
+use sluicegate_testkit::netns;
 
-use crate::page::{Step, blocks, steps};
-use crate::program::ran;
-use crate::{Folder, read, root};
+use crate::page::{PageStep, blocks, steps};
+use crate::program::run_command;
+use crate::{TestDir, read, root};
 
 pub(crate) const PAGE: &str = "docs/install.md";
 
-/// What stands for the machine: its root is `$ROOT`.
-const MACHINE: &str = r#"
+/// Script that simulates the machine; its root is `$ROOT`.
+const FAKE_ROOT_SCRIPT: &str = r#"
 set -euo pipefail
 units=$ROOT/usr/local/lib/systemd/system
 sudo() { "$@"; }
@@ -57,14 +57,14 @@ systemctl() {
 }
 "#;
 
-/// All files below a folder.
+/// All files below a directory.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() && !path.is_symlink() { files(&path) } else { vec![path] }).collect()
 }
 
 /// The page's commands with their paths below `$ROOT`.
-fn script(steps: &[Step], archive: &str) -> String {
+fn script(steps: &[PageStep], archive: &str) -> String {
     let commands = steps.iter().flat_map(|step| &step.commands).map(|command| {
         let below = ["/usr/local/", "/etc/", "/var/"]
             .iter()
@@ -75,44 +75,46 @@ fn script(steps: &[Step], archive: &str) -> String {
 }
 
 #[test]
-fn the_archive_holds_what_the_page_says_installs_and_is_removed() {
-    let folder = Folder::new("install");
-    // As `make package` does, but for the build.
-    let made = ran(Command::new(root().join("scripts/package"))
-        .arg(env!("CARGO_BIN_EXE_sluicegate"))
-        .env("CARGO_TARGET_DIR", &folder.0));
+fn archive_installs_and_uninstalls_as_documented() {
+    let folder = TestDir::new("install");
+    // Like `make package`, without the build.
+    let made = run_command(
+        Command::new(root().join("scripts/package"))
+            .arg(env!("CARGO_BIN_EXE_sluicegate"))
+            .env("CARGO_TARGET_DIR", &folder.0),
+    );
     assert!(made.contains("\nruns with glibc 2."), "{made}");
     let archive = Path::new(made.lines().next().unwrap());
-    is_whole(archive, &folder.0.join("unpacked"));
-    if let Some(shell) = network::shell() {
-        is_installed_and_removed(archive, &folder.0, shell);
+    assert_archive_complete(archive, &folder.0.join("unpacked"));
+    if let Some(shell) = netns::shell() {
+        assert_install_and_removal(archive, &folder.0, shell);
     }
 }
 
-/// The table of what the archive holds has everything, and nothing else.
-fn is_whole(archive: &Path, folder: &Path) {
+/// The table of archive contents is complete and exact.
+fn assert_archive_complete(archive: &Path, folder: &Path) {
     fs::create_dir(folder).unwrap();
-    ran(Command::new("tar").arg("-xzf").arg(archive).args(["--strip-components=1", "-C"]).arg(folder));
+    run_command(Command::new("tar").arg("-xzf").arg(archive).args(["--strip-components=1", "-C"]).arg(folder));
     let page = read(PAGE);
-    let rows = page.lines().skip_while(|line| !line.starts_with("| in it |")).skip(2);
-    let said: Vec<&str> = rows
+    let rows = page.lines().skip_while(|line| !line.starts_with("| path in the archive |")).skip(2);
+    let listed: Vec<&str> = rows
         .take_while(|line| line.starts_with('|'))
         .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
         .map(|path| path.trim_end_matches("/*").trim_end_matches("/*.1"))
         .collect();
-    assert!(said.len() > 8, "{said:?}");
-    for path in &said {
+    assert!(listed.len() > 8, "{listed:?}");
+    for path in &listed {
         assert!(folder.join(path).exists(), "{path} is not in it");
     }
     for file in files(folder) {
         let file = file.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-        let is_said = said.iter().any(|path| file.starts_with(path)) || file == "SHA256SUMS";
-        assert!(is_said, "{file} is in it, and the page does not say so");
+        let is_listed = listed.iter().any(|path| file.starts_with(path)) || file == "SHA256SUMS";
+        assert!(is_listed, "{file} is in the archive, but not on the page");
     }
 }
 
-/// The page's commands, from the archive on.
-fn is_installed_and_removed(archive: &Path, folder: &Path, mut shell: Command) {
+/// Runs the page's commands, from the archive on.
+fn assert_install_and_removal(archive: &Path, folder: &Path, mut shell: Command) {
     let [machine, home] = ["root", "home"].map(|name| folder.join(name));
     for path in [&machine.join("usr/local"), &machine.join("etc"), &home] {
         fs::create_dir_all(path).unwrap();
@@ -121,7 +123,7 @@ fn is_installed_and_removed(archive: &Path, folder: &Path, mut shell: Command) {
     let typed = script(&steps(&read(PAGE)), name);
     let (before, removing) = typed.split_at(typed.find("echo '$ sudo systemctl disable").unwrap());
     let listing = |when: &str| format!("(cd \"$ROOT\" && find . -type f -o -type l >\"$ROOT/../{when}\")\n");
-    let text = format!("{MACHINE}{before}{}{removing}{}", listing("before"), listing("after"));
+    let text = format!("{FAKE_ROOT_SCRIPT}{before}{}{removing}{}", listing("before"), listing("after"));
     let path = format!("{}/usr/local/bin:{}:/usr/sbin", machine.display(), std::env::var("PATH").unwrap());
     shell.env("ROOT", &machine).env("HOME", &home).env("PATH", path).current_dir(folder.join("package"));
     let output = shell.args(["-c", &text]).stdin(Stdio::null()).output().unwrap();
@@ -142,22 +144,23 @@ fn is_installed_and_removed(archive: &Path, folder: &Path, mut shell: Command) {
     }
 }
 
-/// `cargo install` takes minutes; what it would do is held instead: the command's package is there, and locked.
+/// `cargo install` takes minutes; this checks its inputs instead: the package exists and has a lock file.
 #[test]
-fn the_command_is_built_from_where_every_page_says() {
+fn cargo_install_path_is_valid() {
     for page in ["README.md", "README.zh-CN.md", "docs/start.md", "docs/zh/start.md", PAGE] {
         let text = read(page);
-        for said in text.split("cargo install ").skip(1) {
-            let words: Vec<&str> = said.split([' ', '`', '\n', '）', ')']).take(3).collect();
+        // The second command works after the first release only.
+        for command in text.split("cargo install ").skip(1).filter(|it| !it.starts_with("sluicegate-cli`")) {
+            let words: Vec<&str> = command.split([' ', '`', '\n', '）', ')']).take(3).collect();
             assert_eq!(words, ["--locked", "--path", "crates/cli"], "{page}");
         }
     }
     assert!(read("crates/cli/Cargo.toml").contains("name = \"sluicegate\""));
 }
 
-/// What the file for containers copies is there, it builds as the archive is built, and the page's commands are its own.
+/// Copied files exist, the image builds like the archive, and the page's commands match the file.
 #[test]
-fn the_file_for_containers_fits_the_project() {
+fn containerfile_matches_the_project() {
     let file = read("packaging/Containerfile");
     let lines = file.replace("\\\n", " ");
     let ignored = read(".containerignore");
@@ -170,7 +173,7 @@ fn the_file_for_containers_fits_the_project() {
         assert!(root().join(path).exists(), "{path} is copied and not there");
         assert!(!ignored.lines().any(|line| line == *path), "{path} is copied and ignored");
     }
-    // Cargo reads the whole workspace before it builds a part of it.
+    // Cargo reads all manifests of the workspace before it builds a member.
     let workspace = read("Cargo.toml");
     let members = workspace.split("members = [").nth(1).and_then(|rest| rest.split(']').next()).unwrap();
     for member in members.split('"').skip(1).step_by(2) {
@@ -192,12 +195,12 @@ fn the_file_for_containers_fits_the_project() {
     let shown = blocks(&read(PAGE)).into_iter().find(|block| block.text.starts_with("podman build")).unwrap();
     for command in shown.text.lines() {
         let command = command.split("   #").next().unwrap().trim_end();
-        assert!(file.contains(&format!("#   {command}\n")), "`{command}` is not what the file's head says");
+        assert!(file.contains(&format!("#   {command}\n")), "`{command}` is not in the head of the file");
     }
 }
 
 #[test]
-fn what_is_built_and_kept_is_not_sent_to_the_builder() {
+fn build_outputs_are_excluded_from_the_image_context() {
     let [container, docker] = [".containerignore", ".dockerignore"].map(read);
     assert_eq!(container, docker, "podman reads the one, docker the other");
     for folder in ["target", ".git"] {

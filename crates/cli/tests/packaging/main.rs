@@ -1,5 +1,5 @@
-//! What a package holds beside the program, tried as its users do: completions by a shell, manual pages, the health
-//! check of the container, the container itself, the units, and the file that has every setting.
+//! Tests of the package contents: completions, manual pages, health check, container image, systemd units, and
+//! the full example file.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
@@ -19,10 +19,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder of a test's own that is gone with its owner.
-struct Folder(PathBuf);
+/// Temporary directory, removed on drop.
+struct TestDir(PathBuf);
 
-impl Folder {
+impl TestDir {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("sluicegate-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -30,7 +30,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestDir {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -49,14 +49,14 @@ fn sluicegate(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sluicegate")).args(words).output().unwrap()
 }
 
-/// What it printed. It must succeed.
-fn said(words: &[&str]) -> String {
-    program::ran(Command::new(env!("CARGO_BIN_EXE_sluicegate")).args(words))
+/// Standard output of a successful run.
+fn stdout_of(words: &[&str]) -> String {
+    program::run_command(Command::new(env!("CARGO_BIN_EXE_sluicegate")).args(words))
 }
 
-/// The names of the commands, as `--help` lists them, without `help` itself.
+/// Command names as listed by `--help`, without `help`.
 fn commands() -> Vec<String> {
-    let help = said(&["--help"]);
+    let help = stdout_of(&["--help"]);
     let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()

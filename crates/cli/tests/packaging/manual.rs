@@ -1,21 +1,21 @@
-//! The manual pages: all of them, each complete.
+//! Manual pages: all commands have one, and each is complete.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::{commands, said, sluicegate};
+use crate::{commands, sluicegate, stdout_of};
 
-/// A folder that is gone with its owner.
-struct Folder(PathBuf);
+/// Directory for manual pages, removed on drop.
+struct PageDir(PathBuf);
 
-impl Folder {
+impl PageDir {
     fn new(name: &str) -> Self {
         Self(std::env::temp_dir().join(format!("sluicegate-manual-{name}-{}", std::process::id())))
     }
 }
 
-impl Drop for Folder {
+impl Drop for PageDir {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -23,9 +23,9 @@ impl Drop for Folder {
 
 #[test]
 fn every_command_has_a_page() {
-    let folder = Folder::new("pages");
+    let folder = PageDir::new("pages");
     let below = folder.0.join("man1");
-    assert_eq!(said(&["man", below.to_str().unwrap()]), "");
+    assert_eq!(stdout_of(&["man", below.to_str().unwrap()]), "");
     let pages: BTreeSet<String> =
         fs::read_dir(&below).unwrap().map(|page| page.unwrap().file_name().into_string().unwrap()).collect();
     let mut expected: BTreeSet<String> = commands().iter().map(|name| format!("sluicegate-{name}.1")).collect();
@@ -42,25 +42,25 @@ fn every_command_has_a_page() {
         assert_eq!(text.contains("\n.SH SIGNALS\n"), page == "sluicegate-run.1", "{page}");
         assert_eq!(text.contains("\n.SH \"SEE ALSO\"\n"), page != "sluicegate.1", "{page}");
     }
-    // They may be written again, over those of an older version.
-    assert_eq!(said(&["man", below.to_str().unwrap()]), "");
+    // Existing pages of an older version are overwritten.
+    assert_eq!(stdout_of(&["man", below.to_str().unwrap()]), "");
 }
 
 #[test]
-fn without_a_folder_the_page_of_the_program_is_printed() {
-    let page = said(&["man"]);
+fn without_a_directory_the_main_page_is_printed() {
+    let page = stdout_of(&["man"]);
     for command in commands() {
         assert!(page.contains(&format!("sluicegate\\-{command}(1)")), "{command}: {page}");
     }
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_named() {
-    let folder = Folder::new("file");
+fn an_invalid_directory_is_named() {
+    let folder = PageDir::new("file");
     fs::write(&folder.0, "").unwrap();
     let output = sluicegate(&["man", folder.0.join("man1").to_str().unwrap()]);
     drop(fs::remove_file(&folder.0));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("man1 cannot be written to"), "{told}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("cannot write to"), "{error}");
 }

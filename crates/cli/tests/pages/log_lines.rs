@@ -1,13 +1,17 @@
-//! The lines that `docs/operations.md` shows of the program's log: asked for too much, given other rules by somebody with
-//! a name, and then a file with a fault, it writes such lines.
+//! Log lines shown in `docs/monitoring.md`: the program writes them on refusals, on a rule change by a named
+//! user, and on an invalid file.
 
-use crate::page::{Block, Step, blocks, read};
+use crate::page::{Block, PageStep, blocks, read};
 use crate::session::Session;
 
-const PAGE: &str = "docs/operations.md";
+/// Shows the log lines.
+const PAGE: &str = "docs/monitoring.md";
+
+/// Shows the token file.
+const TOKENS_PAGE: &str = "docs/operations.md";
 
 const RULES: &str = "server: { http: 127.0.0.1:8082 }
-admin: { listen: 127.0.0.1:9900, token: tokens.txt }
+admin: { listen: 127.0.0.1:9900, token_file: tokens.txt }
 rules:
   - name: total
     limits: [1000/s]
@@ -16,14 +20,14 @@ rules:
     key: client.ip
 ";
 
-/// The first block of the page that says this.
-fn shown(words: &str) -> Block {
-    let found = blocks(&read(PAGE)).into_iter().find(|block| block.text.contains(words));
-    found.unwrap_or_else(|| panic!("{PAGE} does not show {words}"))
+/// The first block of the page that contains these words.
+fn block(page: &str, words: &str) -> Block {
+    let found = blocks(&read(page)).into_iter().find(|block| block.text.contains(words));
+    found.unwrap_or_else(|| panic!("{page} does not show {words}"))
 }
 
-/// A line without its time, and with one digit for every number that is not a place in the file.
-fn lasting(line: &str) -> String {
+/// A line without its timestamp, with all numbers masked except positions in the file.
+fn mask_variable_parts(line: &str) -> String {
     let words = line.split(' ').skip(1).collect::<Vec<_>>().join(" ");
     ["count: ", "version: "].iter().fold(words, |line, name| {
         let Some((before, after)) = line.split_once(name) else { return line };
@@ -32,32 +36,32 @@ fn lasting(line: &str) -> String {
 }
 
 #[test]
-fn the_log_has_such_lines() {
-    let tokens = shown("alice ").text;
+fn documented_log_lines_are_written() {
+    let tokens = block(TOKENS_PAGE, "alice ").text;
     let token = tokens.lines().find_map(|line| line.strip_prefix("alice ")).unwrap().to_owned();
     let mut session = Session::begin();
-    session.follow(&Step {
+    session.run_step(&PageStep {
         stops: false,
         files: vec![("tokens.txt".to_owned(), tokens), ("rules.yaml".to_owned(), RULES.to_owned())],
         commands: vec!["sluicegate run rules.yaml".to_owned()],
-        answers: Vec::new(),
+        outputs: Vec::new(),
         line: 0,
     });
     session.run_all(
         "for _ in {1..8}; do curl -s http://127.0.0.1:8082/v1/check --json '{\"client_ip\": \"203.0.113.9\"}'; done",
     );
-    session.until_logged("refused (rule: per-ip, count: ");
+    session.wait_for_log("refused (rule: per-ip, count: ");
     session.run_all(&format!(
         "text=$(sed 's/1000/2000/' rules.yaml | python3 -c 'import json, sys; print(json.dumps({{\"text\": sys.stdin.read(), \"based_on\": 1}}))')\n\
          curl -s --fail -X PUT -H 'Authorization: Bearer {token}' --json \"$text\" http://127.0.0.1:9900/v1/source"
     ));
-    session.until_logged("other rules are in force");
+    session.wait_for_log("rules updated");
     session.run_all("sed -i 's/limits: .5/limit: [5/' rules.yaml");
-    session.until_logged("were not put in force");
+    session.wait_for_log("rule reload failed");
 
     let log = session.log();
-    let came: Vec<String> = log.lines().map(lasting).collect();
-    for line in shown("refused (rule: ").text.lines().map(lasting) {
-        assert!(came.contains(&line), "{PAGE} shows\n{line}\nand the log is\n{log}");
+    let written: Vec<String> = log.lines().map(mask_variable_parts).collect();
+    for line in block(PAGE, "refused (rule: ").text.lines().map(mask_variable_parts) {
+        assert!(written.contains(&line), "{PAGE} shows\n{line}\nThe log is\n{log}");
     }
 }

@@ -1,19 +1,19 @@
-//! What the manual shows is typed as a reader would type it, and must be answered as it is shown.
+//! Runs the commands of the documentation and compares their output.
 //!
-//! Each page with commands (`sh`) is one test: the real program runs, and real neighbours beside it. An answer (`http`,
-//! `json`, `text`) below commands is what they print, sooner or later: commands are repeated until it comes, as a
-//! reader would who is told "ask five times more". `docs.rs` holds that no page with commands is missing here, and that
-//! pages in two languages show the same.
+//! Each page with commands (`sh`) is one test with the real program and real neighbours. An output block (`http`,
+//! `json`, `text`) below commands is compared with their output; commands are repeated until it matches, like a
+//! reader who repeats a request. `docs.rs` checks that no page with commands is missing here, and that translated
+//! pages have the same blocks.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
 
-mod alike;
-mod asides;
 mod envoy_parts;
 mod first_run;
 mod log_lines;
+mod normalize;
 mod page;
 mod session;
+mod standalone_blocks;
 
 use session::Session;
 
@@ -22,9 +22,9 @@ fn follow(name: &str) {
     let brings_its_own = steps.iter().flat_map(|step| &step.commands).any(|it| it.starts_with("python3"));
     let mut session = Session::begin();
     if !brings_its_own {
-        session.start_programs();
+        session.start_reader_programs();
     }
-    steps.iter().for_each(|step| session.follow(step));
+    steps.iter().for_each(|step| session.run_step(step));
 }
 
 macro_rules! pages {
@@ -48,6 +48,6 @@ pages! {
     envoy: "docs/envoy.md",
     operations: "docs/operations.md",
     life_of_a_request: "docs/life-of-a-request.md",
-    from_ratelimit: "docs/from-ratelimit.md",
+    from_envoy_ratelimit: "docs/from-envoy-ratelimit.md",
     from_redis_cell: "docs/from-redis-cell.md",
 }

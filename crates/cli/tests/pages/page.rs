@@ -1,8 +1,8 @@
-//! A page of the manual as its tests see it: fenced blocks, and what a comment above a block says of it.
+//! Parser for documentation pages: fenced code blocks, and the comments above them.
 //!
-//! Three comments are known, each right above a fence:
+//! Three comments are recognized, each directly above a fence:
 //!
-//! - `<!-- file: rules.yaml -->`: a reader saves the block under this name, and so do the tests.
+//! - `<!-- file: rules.yaml -->`: the block is saved under this name.
 //! - `<!-- held by: crates/cli/tests/pages/envoy_parts.rs -->`: this test reads the block from the page.
 //! - `<!-- not run: why -->`: no test can cover the block, for this reason.
 
@@ -11,34 +11,34 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a comment says of the block below it.
+/// Comment above a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum BlockNote {
     File(String),
     HeldBy(String),
     NotRun(String),
 }
 
-/// What stands between two fences.
+/// A fenced code block.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The word behind the fence, such as `sh`.
+    /// Language of the fence, such as `sh`.
     pub kind: String,
     pub text: String,
-    pub note: Option<Note>,
-    /// What is said between the block before and this one.
-    pub said: String,
-    /// Where it begins, for messages.
+    pub note: Option<BlockNote>,
+    /// Text between the previous block and this one.
+    pub preceding_text: String,
+    /// Line number, for messages.
     pub line: usize,
 }
 
 impl Block {
     pub fn is_run(&self) -> bool {
-        !matches!(self.note, Some(Note::NotRun(_) | Note::HeldBy(_)))
+        !matches!(self.note, Some(BlockNote::NotRun(_) | BlockNote::HeldBy(_)))
     }
 
-    /// Whether it shows what a command answered.
-    pub fn is_answer(&self) -> bool {
+    /// True if the block shows the output of a command.
+    pub fn is_output(&self) -> bool {
         self.is_run() && matches!(self.kind.as_str(), "http" | "json" | "text")
     }
 }
@@ -51,7 +51,7 @@ pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every page of the manual, by its path from the project's folder; the READMEs, too.
+/// Paths of all pages and READMEs, relative to the repository root.
 pub fn pages() -> Vec<String> {
     let mut pages = vec!["README.md".to_owned(), "README.zh-CN.md".to_owned()];
     for folder in ["docs", "docs/zh"] {
@@ -62,68 +62,73 @@ pub fn pages() -> Vec<String> {
     pages
 }
 
-/// The blocks of a page, in their order.
+/// Blocks of a page, in order.
 pub fn blocks(markdown: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut note = None;
-    let mut said = String::new();
+    let mut preceding = String::new();
     let mut lines = markdown.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         if let Some(remark) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
-            note = remark.strip_prefix("file: ").map(|name| Note::File(name.to_owned()));
-            note = note.or_else(|| remark.strip_prefix("held by: ").map(|test| Note::HeldBy(test.to_owned())));
-            note = note.or_else(|| remark.strip_prefix("not run: ").map(|why| Note::NotRun(why.to_owned())));
+            note = remark.strip_prefix("file: ").map(|name| BlockNote::File(name.to_owned()));
+            note = note.or_else(|| remark.strip_prefix("held by: ").map(|test| BlockNote::HeldBy(test.to_owned())));
+            note = note.or_else(|| remark.strip_prefix("not run: ").map(|why| BlockNote::NotRun(why.to_owned())));
         } else if let Some(kind) = line.strip_prefix("```") {
             let text = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");
             let text = text.flat_map(|line| [line, "\n"]).collect();
-            let said = std::mem::take(&mut said);
-            blocks.push(Block { kind: kind.to_owned(), text, note: note.take(), said, line: number + 1 });
+            let preceding = std::mem::take(&mut preceding);
+            blocks.push(Block {
+                kind: kind.to_owned(),
+                text,
+                note: note.take(),
+                preceding_text: preceding,
+                line: number + 1,
+            });
         } else if !line.is_empty() {
             note = None;
-            said.extend([line, "\n"]);
+            preceding.extend([line, "\n"]);
         }
     }
     blocks
 }
 
-/// Commands with what they are shown to answer, in the order of a page: first what is saved under a name before
-/// them.
-pub struct Step {
-    /// Whether the reader is told to stop what runs, with Ctrl-C, before typing these.
+/// Commands with their expected outputs, and the files saved before them.
+pub struct PageStep {
+    /// True if the page says to stop running programs (Ctrl-C) first.
     pub stops: bool,
     pub files: Vec<(String, String)>,
     pub commands: Vec<String>,
-    /// An answer each, as it is shown.
-    pub answers: Vec<Block>,
+    /// Expected outputs.
+    pub outputs: Vec<Block>,
     pub line: usize,
 }
 
-/// What a reader of the page types.
-pub fn steps(markdown: &str) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+/// The steps that a reader of the page follows.
+pub fn steps(markdown: &str) -> Vec<PageStep> {
+    let mut steps: Vec<PageStep> = Vec::new();
     let mut files = Vec::new();
     let mut answers_belong = false;
     let mut stops = false;
     for block in blocks(markdown) {
-        stops |= block.said.contains("Ctrl-C");
+        stops |= block.preceding_text.contains("Ctrl-C");
         match (&block.note, block.kind.as_str()) {
-            (Some(Note::File(name)), _) => files.push((name.clone(), block.text)),
+            (Some(BlockNote::File(name)), _) => files.push((name.clone(), block.text)),
             (None, "sh") => {
                 answers_belong = true;
                 let commands = commands(&block.text);
                 let (files, stops) = (std::mem::take(&mut files), std::mem::take(&mut stops));
-                steps.push(Step { stops, files, commands, answers: Vec::new(), line: block.line });
+                steps.push(PageStep { stops, files, commands, outputs: Vec::new(), line: block.line });
             }
-            (Some(Note::NotRun(_)), "sh") => answers_belong = false,
-            _ if block.is_answer() && answers_belong => steps.last_mut().unwrap().answers.push(block),
+            (Some(BlockNote::NotRun(_)), "sh") => answers_belong = false,
+            _ if block.is_output() && answers_belong => steps.last_mut().unwrap().outputs.push(block),
             _ => (),
         }
     }
     steps
 }
 
-/// The commands of a block, one line each, without the remarks behind them: lines that end with a backslash go on in
-/// the next. `make test` is what runs this.
+/// Commands of a block, one line each, without comments; a trailing backslash continues the line. `make test` is
+/// skipped, since it runs this test.
 pub fn commands(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let lines = joined.lines().map(|line| line.split("  #").next().unwrap_or(line).trim_end());

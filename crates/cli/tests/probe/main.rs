@@ -1,21 +1,21 @@
-//! `sluicegate probe`, as a user meets it: against servers whose peak is known by how they are made.
+//! `sluicegate probe` against servers with a known peak.
 //!
-//! Other programs may take the processor meanwhile, so bounds are wide where time is measured, requests may leave
-//! later than the program would have it, and what a [`witness`] says was not measured is measured again.
+//! Other programs may use the CPU meanwhile, so time bounds are wide, requests may be sent later than by default,
+//! and a test that fails after a stall ([`stall_monitor`]) is repeated.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "functions that tests share are tests too")]
 
+mod authorization;
+mod docs_page;
 mod files;
-mod found;
+mod interrupt;
 #[path = "../pages/page.rs"]
 mod page;
-mod refused;
+mod peak;
 mod server;
-mod shown;
-mod stopped;
+#[path = "../stall_monitor/mod.rs"]
+mod stall_monitor;
 mod tls;
-#[path = "../witness/mod.rs"]
-mod witness;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -23,18 +23,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Guards against hanging; nothing is ever measured by it.
-const GUARD: Duration = Duration::from_secs(60);
+/// Guards against hanging tests; no measurement uses it.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < GUARD, "in vain: {what}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "timeout: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// `sluicegate probe` with these words, for a machine that has more to do.
+/// `sluicegate probe` with these arguments, with tolerance for a busy machine.
 fn probe(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
     command.arg("probe").args(words).args(["--max-late", "60ms"]).stdin(Stdio::null()).env_remove("SSL_CERT_FILE");
@@ -53,15 +53,15 @@ fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What it tells programs.
+/// JSON output.
 fn document(output: &Output) -> serde_json::Value {
     serde_json::from_str(&out(output)).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
 }
 
-/// A folder that is gone with its owner.
-struct Folder(PathBuf);
+/// Temporary directory, removed on drop.
+struct OutputDir(PathBuf);
 
-impl Folder {
+impl OutputDir {
     fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let nth = MADE.fetch_add(1, Ordering::Relaxed);
@@ -79,9 +79,9 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for OutputDir {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // The system cleans up a directory that cannot be removed here.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

@@ -1,4 +1,4 @@
-//! https: the certificate is checked once more than the load needs it, and connections are kept.
+//! https targets: the certificate is checked once before the load, and connections are reused.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
-use crate::server::{Server, Wrap};
-use crate::witness::undisturbed;
-use crate::{Folder, err, out, probe, run};
+use crate::server::{ConnectionWrapper, ScriptedServer};
+use crate::stall_monitor::retry_on_stall;
+use crate::{OutputDir, err, out, probe, run};
 
 #[derive(Clone)]
 struct Encrypted(TlsAcceptor);
 
-impl Wrap for Encrypted {
+impl ConnectionWrapper for Encrypted {
     type Stream = tokio_rustls::server::TlsStream<tokio::net::TcpStream>;
     async fn wrap(self, stream: tokio::net::TcpStream) -> Option<Self::Stream> {
         self.0.accept(stream).await.ok()
     }
 }
 
-/// A certificate for `localhost` that signs itself, and who speaks for it.
-fn encrypted(folder: &Folder) -> Encrypted {
+/// TLS acceptor with a self-signed certificate for `localhost`.
+fn tls_acceptor(folder: &OutputDir) -> Encrypted {
     let words = "req -x509 -days 2 -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
                  -keyout key.pem -out cert.pem -addext subjectAltName=DNS:localhost \
                  -addext basicConstraints=critical,CA:FALSE";
@@ -42,10 +42,10 @@ fn encrypted(folder: &Folder) -> Encrypted {
 }
 
 #[test]
-fn encrypted_services_are_loaded() {
-    undisturbed(|| {
-        let folder = Folder::new();
-        let server = Server::start_with(encrypted(&folder), |now| (now, 200));
+fn https_targets_are_loaded() {
+    retry_on_stall(|| {
+        let folder = OutputDir::new();
+        let server = ScriptedServer::start_with(tls_acceptor(&folder), |now| (now, 200));
         let url = format!("https://localhost:{}/", server.address.port());
         let words = ["--from", "40", "--to", "40", "--step", "1s", "--p99", "2s", &url];
         let unknown = run(&words);

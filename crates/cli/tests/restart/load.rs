@@ -1,4 +1,4 @@
-//! Clients that never pause.
+//! Closed-loop load for restart tests.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::program::until;
-use crate::talk::Talk;
+use crate::program::wait_until;
+use crate::raw_http::RawHttp;
 
-/// Clients that ask without a pause until told to stop.
+/// Clients that send requests without a pause until stopped.
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
@@ -17,24 +17,24 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Some keep their connection as long as they are let, some make one for each request.
+    /// Starts clients with persistent connections and clients with a new connection per request.
     pub(crate) fn on(at: SocketAddr) -> Self {
-        Self::asking(at, |client| format!("GET /{client} HTTP/1.1\r\nHost: shop"))
+        Self::with_requests(at, |client| format!("GET /{client} HTTP/1.1\r\nHost: shop"))
     }
 
-    /// The same with these heads, each as its client has it.
-    pub(crate) fn asking(at: SocketAddr, head: fn(usize) -> String) -> Self {
+    /// The same with a request head per client.
+    pub(crate) fn with_requests(at: SocketAddr, head: fn(usize) -> String) -> Self {
         let (stop, done): (Arc<AtomicBool>, Arc<AtomicUsize>) = Default::default();
         let client = |number: usize| {
             let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
             thread::spawn(move || {
                 let mut failed = Vec::new();
-                let mut kept: Option<Talk> = None;
+                let mut kept: Option<RawHttp> = None;
                 while !stop.load(Ordering::SeqCst) {
                     let mut talk = match kept.take() {
                         Some(talk) => talk,
                         None => match TcpStream::connect(at) {
-                            Ok(stream) => Talk::over(stream),
+                            Ok(stream) => RawHttp::over(stream),
                             Err(error) => {
                                 failed.push(format!("client {number}: not connected: {error}"));
                                 continue;
@@ -44,12 +44,12 @@ impl Load {
                     let keep = number.is_multiple_of(2);
                     let close = if keep { "" } else { "Connection: close\r\n" };
                     talk.send(format!("{}\r\n{close}\r\n", head(number)));
-                    match talk.answer() {
+                    match talk.read_response() {
                         Some((200, goes_on)) => kept = (keep && goes_on).then_some(talk),
                         other => failed.push(format!("client {number}: {other:?}")),
                     }
                     done.fetch_add(1, Ordering::SeqCst);
-                    // As many as a busy machine can bear beside the other tests.
+                    // Limits the load next to the other tests on a busy machine.
                     thread::sleep(Duration::from_millis(1));
                 }
                 failed
@@ -59,13 +59,13 @@ impl Load {
         Self { stop, done, clients }
     }
 
-    /// Waits for so many more requests.
-    pub(crate) fn go_on(&self, requests: usize) {
+    /// Waits for this many more requests.
+    pub(crate) fn wait_for_requests(&self, requests: usize) {
         let before = self.done.load(Ordering::SeqCst);
-        until("requests go on", || self.done.load(Ordering::SeqCst) >= before + requests);
+        wait_until("requests continue", || self.done.load(Ordering::SeqCst) >= before + requests);
     }
 
-    pub(crate) fn end(self) -> (usize, Vec<String>) {
+    pub(crate) fn stop(self) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::SeqCst);
         let failed = self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
         (self.done.load(Ordering::SeqCst), failed)

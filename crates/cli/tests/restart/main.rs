@@ -1,14 +1,14 @@
-//! The real program under load: restarted, told to stop, given bad rules, new certificates and a new log.
+//! The real program under load: restart, shutdown, invalid rules, certificate reload and log rotation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod certificates;
 mod load;
-mod long;
+mod long_lived;
 #[path = "../pages/page.rs"]
 mod page;
 mod program;
 mod protocols;
+mod raw_http;
 mod rotation;
 mod serving;
-mod talk;
 mod upstream;

@@ -1,4 +1,4 @@
-//! The program, from its start to its end.
+//! The running program and its successors.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
@@ -9,28 +9,28 @@ use std::time::{Duration, Instant};
 
 use crate::upstream::Upstream;
 
-/// Guards against hanging; nothing is ever measured by it.
-pub(crate) const GUARD: Duration = Duration::from_secs(60);
+/// Guards against hanging tests; no measurement uses it.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < GUARD, "in vain: {what}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "timeout: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// The program, and those that took its place.
+/// The program and its successors.
 pub(crate) struct Program {
     pub(crate) at: SocketAddr,
     pub(crate) folder: PathBuf,
     pub(crate) first: Child,
-    /// The one that serves now.
+    /// Process id of the current process.
     pub(crate) now: u32,
 }
 
 impl Program {
-    /// Starts it with this rule file, in which `LISTEN` stands for its address.
+    /// Starts the program with this rule file, in which `LISTEN` is replaced by its address.
     pub(crate) fn start(name: &str, rules: &str, prepare: impl Fn(&Path)) -> Self {
         let folder = std::env::temp_dir().join(format!("sluicegate-run-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -42,7 +42,7 @@ impl Program {
         let first = command.stderr(File::create(folder.join("log")).unwrap()).spawn().unwrap();
         let now = first.id();
         let mut program = Self { at, folder, first, now };
-        until("it listens", || {
+        wait_until("it listens", || {
             assert!(program.first.try_wait().unwrap().is_none(), "it ended: {}", program.log());
             program.log().contains("listening at")
         });
@@ -57,30 +57,30 @@ impl Program {
         signal(self.now, name);
     }
 
-    /// Restarts it, and waits until the old process has ended.
+    /// Restarts the program and waits until the old process has exited.
     pub(crate) fn restart(&mut self) {
         self.restart_by(|program| program.signal("USR2"));
     }
 
-    /// The same, told in another way.
-    pub(crate) fn restart_by(&mut self, tell: impl FnOnce(&Self)) {
-        let old = self.succeed_by(tell);
+    /// The same with another trigger.
+    pub(crate) fn restart_by(&mut self, trigger: impl FnOnce(&Self)) {
+        let old = self.start_successor_by(trigger);
         if old == self.first.id() {
-            assert!(ended(&mut self.first).success());
+            assert!(wait_exit(&mut self.first).success());
         } else {
-            until("the old process ends", || is_gone(old));
+            wait_until("the old process ends", || has_exited(old));
         }
     }
 
-    /// Has another process take over, and answers which was the old one: that may have something left to do.
-    pub(crate) fn succeed(&mut self) -> u32 {
-        self.succeed_by(|program| program.signal("USR2"))
+    /// Starts a successor; returns the process id of the old process, which may still drain.
+    pub(crate) fn start_successor(&mut self) -> u32 {
+        self.start_successor_by(|program| program.signal("USR2"))
     }
 
-    fn succeed_by(&mut self, tell: impl FnOnce(&Self)) -> u32 {
-        let told = self.log().matches("has taken over").count();
-        tell(self);
-        until("another takes over", || self.log().matches("has taken over").count() == told + 1);
+    fn start_successor_by(&mut self, trigger: impl FnOnce(&Self)) -> u32 {
+        let takeovers = self.log().matches("has taken over").count();
+        trigger(self);
+        wait_until("the successor takes over", || self.log().matches("has taken over").count() == takeovers + 1);
         let log = self.log();
         let line = log.lines().rfind(|line| line.contains("has taken over")).unwrap();
         let now = line.split_once("process ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
@@ -93,7 +93,7 @@ impl Drop for Program {
     fn drop(&mut self) {
         drop(self.first.kill());
         drop(self.first.wait());
-        if self.now != self.first.id() && !is_gone(self.now) {
+        if self.now != self.first.id() && !has_exited(self.now) {
             signal(self.now, "KILL");
         }
         drop(fs::remove_dir_all(&self.folder));
@@ -104,22 +104,22 @@ pub(crate) fn signal(process: u32, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &process.to_string()]).status().unwrap().success());
 }
 
-/// Whether a process has ended; the system may still remember it.
-pub(crate) fn is_gone(process: u32) -> bool {
+/// True if a process has exited, even if it is still a zombie.
+pub(crate) fn has_exited(process: u32) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat"))
         .map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
 }
 
-pub(crate) fn ended(process: &mut Child) -> ExitStatus {
+pub(crate) fn wait_exit(process: &mut Child) -> ExitStatus {
     let mut status = None;
-    until("it ends", || {
+    wait_until("it ends", || {
         status = process.try_wait().unwrap();
         status.is_some()
     });
     status.unwrap()
 }
 
-/// The same as [`rules`], with TLS by the certificate that [`certify`](crate::certificates::certify) makes.
+/// Like [`rules`], with TLS by the certificate of [`write_certificate`](crate::certificates::write_certificate).
 pub(crate) fn rules_with_tls(upstream: &Upstream, more: &str) -> String {
     rules(upstream, more)
         .replace("listen: LISTEN", "listen: { address: LISTEN, tls: { certificate: cert.pem, key: key.pem } }")

@@ -1,4 +1,4 @@
-//! Restarts under TLS and HTTP/2, of requests with bodies.
+//! Restarts under TLS and HTTP/2 load, with request bodies.
 
 use std::fs;
 use std::future::Future;
@@ -22,34 +22,34 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::certificates::certify;
-use crate::program::{GUARD, Program, is_gone, rules, rules_with_tls, until};
+use crate::certificates::write_certificate;
+use crate::program::{Program, TEST_TIMEOUT, has_exited, rules, rules_with_tls, wait_until};
 use crate::upstream::Upstream;
 
-/// How a client comes in.
+/// Transport of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum HttpTransport {
     Http1Tls,
-    /// With a new connection, and so a new handshake, for each request.
+    /// A new connection, and so a new handshake, per request.
     Http1TlsOnce,
     Http2Tls,
     Http2,
 }
 
-impl Way {
+impl HttpTransport {
     const fn is_http2(self) -> bool {
         matches!(self, Self::Http2 | Self::Http2Tls)
     }
 }
 
-/// One connection of a client that knows the rules of its protocol.
+/// A client connection that follows the rules of its protocol.
 enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Sender {
-    async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: Way) -> hyper::Result<Self> {
+    async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: HttpTransport) -> hyper::Result<Self> {
         let io = TokioIo::new(io);
         if way.is_http2() {
             let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
@@ -61,7 +61,7 @@ impl Sender {
         Ok(Self::Http1(sender))
     }
 
-    async fn connect(at: SocketAddr, way: Way, trust: &Option<Arc<ClientConfig>>) -> Result<Self, String> {
+    async fn connect(at: SocketAddr, way: HttpTransport, trust: &Option<Arc<ClientConfig>>) -> Result<Self, String> {
         let stream = TcpStream::connect(at).await.map_err(|error| format!("not connected: {error}"))?;
         let Some(trust) = trust else {
             return Self::over(stream, way).await.map_err(|error| format!("no handshake: {error}"));
@@ -93,20 +93,20 @@ impl Sender {
     }
 }
 
-/// Clients that post without a pause until told to stop, and check what comes back.
-pub(crate) struct Modern {
+/// Clients that POST without a pause until stopped, and check the echoed body.
+pub(crate) struct HyperLoad {
     stop: Arc<AtomicBool>,
     done: Vec<Arc<AtomicUsize>>,
     clients: Vec<JoinHandle<Vec<String>>>,
 }
 
-impl Modern {
-    /// One client for each way.
-    pub(crate) fn on(program: &Program, ways: &[Way]) -> Self {
-        let trust = ways.iter().any(|way| *way != Way::Http2).then(|| Arc::new(trust(program)));
+impl HyperLoad {
+    /// Starts one client per transport.
+    pub(crate) fn on(program: &Program, ways: &[HttpTransport]) -> Self {
+        let trust = ways.iter().any(|way| *way != HttpTransport::Http2).then(|| Arc::new(client_config(program)));
         let stop: Arc<AtomicBool> = Arc::default();
         let done: Vec<Arc<AtomicUsize>> = ways.iter().map(|_| Arc::default()).collect();
-        let client = |(way, done): (&Way, &Arc<AtomicUsize>)| {
+        let client = |(way, done): (&HttpTransport, &Arc<AtomicUsize>)| {
             let (way, at, trust) = (*way, program.at, trust.clone());
             let (stop, done) = (Arc::clone(&stop), Arc::clone(done));
             thread::spawn(move || {
@@ -118,23 +118,23 @@ impl Modern {
         Self { stop, done, clients }
     }
 
-    /// Waits for so many more requests of each client.
-    pub(crate) fn go_on(&self, requests: usize) {
+    /// Waits for this many more requests of each client.
+    pub(crate) fn wait_for_requests(&self, requests: usize) {
         let count = |done: &Arc<AtomicUsize>| done.load(Ordering::SeqCst);
         let before: Vec<usize> = self.done.iter().map(count).collect();
-        until("requests go on", || {
+        wait_until("requests continue", || {
             self.done.iter().zip(&before).all(|(done, before)| count(done) >= before + requests)
         });
     }
 
-    pub(crate) fn end(self) -> (usize, Vec<String>) {
+    pub(crate) fn stop(self) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::SeqCst);
         let failed = self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
         (self.done.iter().map(|done| done.load(Ordering::SeqCst)).sum(), failed)
     }
 }
 
-fn trust(program: &Program) -> ClientConfig {
+fn client_config(program: &Program) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let authority = fs::read(program.folder.join("ca.pem")).unwrap();
     roots.add(CertificateDer::from_pem_slice(&authority).unwrap()).unwrap();
@@ -147,39 +147,41 @@ fn trust(program: &Program) -> ClientConfig {
 
 async fn post_on(
     at: SocketAddr,
-    way: Way,
+    way: HttpTransport,
     trust: Option<Arc<ClientConfig>>,
     stop: &AtomicBool,
     done: &AtomicUsize,
 ) -> Vec<String> {
-    let trust = trust.filter(|_| way != Way::Http2);
+    let trust = trust.filter(|_| way != HttpTransport::Http2);
     let mut failed = Vec::new();
     let mut kept: Option<Sender> = None;
     let mut number = 0_usize;
     while !stop.load(Ordering::SeqCst) {
         number += 1;
-        // Some are longer than what is read at once.
+        // Some bodies are longer than one read.
         let body = Bytes::from(format!("{way:?} {number} ").repeat(1 + (number % 7) * 1_000));
-        match guarded(post(at, way, &trust, &mut kept, &body)).await {
+        match with_test_timeout(post(at, way, &trust, &mut kept, &body)).await {
             Ok(echoed) if echoed == body => {}
-            Ok(echoed) => failed.push(format!("{way:?} {number}: sent {} bytes, came {}", body.len(), echoed.len())),
+            Ok(echoed) => {
+                failed.push(format!("{way:?} {number}: sent {} bytes, received {}", body.len(), echoed.len()));
+            }
             Err(error) => failed.push(format!("{way:?} {number}: {error}")),
         }
         done.fetch_add(1, Ordering::SeqCst);
-        // As many as a busy machine can bear beside the other tests.
+        // Limits the load next to the other tests on a busy machine.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     failed
 }
 
-async fn guarded<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    tokio::time::timeout(GUARD, work).await.unwrap_or_else(|_| Err("it hangs".to_owned()))
+async fn with_test_timeout<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::time::timeout(TEST_TIMEOUT, work).await.unwrap_or_else(|_| Err("it hangs".to_owned()))
 }
 
-/// Posts once, and answers what came back. On a connection that the other side is done with nothing is sent.
+/// POSTs once; returns the response. Nothing is sent on a connection that the server is closing.
 async fn post(
     at: SocketAddr,
-    way: Way,
+    way: HttpTransport,
     trust: &Option<Arc<ClientConfig>>,
     kept: &mut Option<Sender>,
     body: &Bytes,
@@ -195,23 +197,23 @@ async fn post(
             None => Sender::connect(at, way, trust).await?,
         };
         if !sender.is_ready().await {
-            // It was told that there is no more to be asked here.
+            // The server announced the end of this connection.
             continue;
         }
-        let answer = match sender.send(request).await {
-            Ok(answer) => answer,
+        let response = match sender.send(request).await {
+            Ok(response) => response,
             Err(mut error) => match error.take_message() {
-                // It was given back as it was: nothing of it was sent.
+                // The request was returned unsent.
                 Some(unsent) => {
                     request = unsent;
                     continue;
                 }
-                None => return Err(format!("no answer: {}", error.into_error())),
+                None => return Err(format!("no response: {}", error.into_error())),
             },
         };
-        let status = answer.status();
-        let echoed = answer.into_body().collect().await.map_err(|error| format!("broken off: {error}"))?.to_bytes();
-        if way != Way::Http1TlsOnce {
+        let status = response.status();
+        let echoed = response.into_body().collect().await.map_err(|error| format!("aborted: {error}"))?.to_bytes();
+        if way != HttpTransport::Http1TlsOnce {
             *kept = Some(sender);
         }
         return if status == 200 { Ok(echoed) } else { Err(format!("{status}: {echoed:?}")) };
@@ -222,31 +224,34 @@ async fn post(
 fn no_upload_is_lost_by_restarts_under_load_with_tls() {
     let upstream = Upstream::start();
     let tls = rules_with_tls(&upstream, "");
-    let mut program = Program::start("tls-restarts", &tls, |folder| certify(folder, "one"));
-    let load = Modern::on(&program, &[Way::Http1Tls, Way::Http1TlsOnce, Way::Http2Tls, Way::Http2Tls]);
-    load.go_on(30);
+    let mut program = Program::start("tls-restarts", &tls, |folder| write_certificate(folder, "one"));
+    let load = HyperLoad::on(
+        &program,
+        &[HttpTransport::Http1Tls, HttpTransport::Http1TlsOnce, HttpTransport::Http2Tls, HttpTransport::Http2Tls],
+    );
+    load.wait_for_requests(30);
     for _ in 0..3 {
         program.restart();
-        load.go_on(30);
+        load.wait_for_requests(30);
     }
-    let (done, failed) = load.end();
+    let (done, failed) = load.stop();
     assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
     program.signal("TERM");
-    until("it ends", || is_gone(program.now));
+    wait_until("it ends", || has_exited(program.now));
 }
 
 #[test]
 fn no_upload_is_lost_by_restarts_under_load_of_http2() {
     let upstream = Upstream::start();
     let mut program = Program::start("h2-restarts", &rules(&upstream, ""), |_| {});
-    let load = Modern::on(&program, &[Way::Http2; 4]);
-    load.go_on(30);
+    let load = HyperLoad::on(&program, &[HttpTransport::Http2; 4]);
+    load.wait_for_requests(30);
     for _ in 0..3 {
         program.restart();
-        load.go_on(30);
+        load.wait_for_requests(30);
     }
-    let (done, failed) = load.end();
+    let (done, failed) = load.stop();
     assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
     program.signal("TERM");
-    until("it ends", || is_gone(program.now));
+    wait_until("it ends", || has_exited(program.now));
 }

@@ -1,4 +1,4 @@
-//! Restarts, stops and bad rules, over plain HTTP/1.
+//! Restart, shutdown and invalid rules over plain HTTP/1.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use crate::load::Load;
 use crate::page::{blocks, read};
-use crate::program::{Program, ended, is_gone, rules, until};
-use crate::talk::{Talk, get};
+use crate::program::{Program, has_exited, rules, wait_exit, wait_until};
+use crate::raw_http::{RawHttp, get};
 use crate::upstream::Upstream;
 
 #[test]
@@ -18,77 +18,79 @@ fn no_request_is_lost_by_restarts_under_load() {
     let more = "rules: [{ name: limited, match: /limited, limits: [3/1h] }]";
     let mut program = Program::start("restarts", &rules(&upstream, more), |_| {});
     let load = Load::on(program.at);
-    load.go_on(100);
+    load.wait_for_requests(100);
     for round in 0..4 {
         program.restart();
-        load.go_on(100);
-        // The new process serves at the same port, by the same rules, and remembers what was taken from them.
+        load.wait_for_requests(100);
+        // The new process serves the same port with the same rules and their state.
         let statuses: Vec<_> = (0..4).map(|_| get(program.at, "/limited").unwrap()).collect();
         assert_eq!(statuses, if round == 0 { [200, 200, 200, 429] } else { [429; 4] });
     }
-    let (done, failed) = load.end();
+    let (done, failed) = load.stop();
     assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
     program.signal("TERM");
-    until("it ends", || is_gone(program.now));
+    wait_until("it ends", || has_exited(program.now));
 }
 
-/// The admin listener is handed over as the others are: whoever carries the pager sees all of a restart.
+/// The admin listener is passed on like the others, so operators can observe the restart.
 #[test]
-fn the_admin_api_answers_throughout_restarts() {
+fn the_admin_api_responds_throughout_restarts() {
     let upstream = Upstream::start();
     let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let more = format!("admin: {{ listen: \"{admin}\" }}");
     let mut program = Program::start("admin", &rules(&upstream, &more), |_| {});
-    until("the dashboard is there", || program.log().contains("dashboard at "));
-    let load = Load::asking(admin, |_| "GET /v1/status HTTP/1.1\r\nHost: localhost".to_owned());
+    wait_until("the dashboard is up", || program.log().contains("dashboard at "));
+    let load = Load::with_requests(admin, |_| "GET /v1/status HTTP/1.1\r\nHost: localhost".to_owned());
     for _ in 0..4 {
-        let mut listener = Talk::over(TcpStream::connect(admin).unwrap());
+        let mut listener = RawHttp::over(TcpStream::connect(admin).unwrap());
         listener.send("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(listener.head().unwrap().starts_with("HTTP/1.1 200 "));
         let event = |bytes: &[u8]| bytes.windows(2).position(|end| end == b"\n\n");
         assert!(String::from_utf8(listener.read_until(event).unwrap()).unwrap().contains("event: tick"));
-        load.go_on(100);
+        load.wait_for_requests(100);
         program.restart();
-        // Who listened is told that there is no more to come, and is welcome again.
+        // The event stream ends cleanly, and the client can reconnect.
         let end = |bytes: &[u8]| bytes.ends_with(b"\r\n0\r\n\r\n").then_some(bytes.len());
         assert!(listener.read_until(end).is_some(), "cut off");
     }
-    load.go_on(100);
-    let (done, failed) = load.end();
+    load.wait_for_requests(100);
+    let (done, failed) = load.stop();
     assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
     program.signal("TERM");
-    until("it ends", || is_gone(program.now));
+    wait_until("it ends", || has_exited(program.now));
 }
 
 #[test]
-fn bad_rules_do_not_end_what_serves() {
+fn invalid_rules_do_not_stop_serving() {
     let upstream = Upstream::start();
-    let mut program = Program::start("bad", &rules(&upstream, ""), |_| {});
+    let mut program = Program::start("invalid", &rules(&upstream, ""), |_| {});
     let load = Load::on(program.at);
-    let good = fs::read_to_string(program.folder.join("rules.yaml")).unwrap();
-    for bad in
-        ["rules: [{ nam: x }]\n", "gateway: { listen: LISTEN, routes: [{ path: /, upstream: nobody }] }\n", "rules: ["]
+    let valid = fs::read_to_string(program.folder.join("rules.yaml")).unwrap();
+    for invalid in
+        ["rules: [{ nam: x }]\n", "gateway: { listen: LISTEN, routes: [{ path: /, upstream: unknown }] }\n", "rules: ["]
     {
-        let told = program.log().matches("the old one goes on").count();
-        fs::write(program.folder.join("rules.yaml"), bad.replace("LISTEN", &program.at.to_string())).unwrap();
+        let failures = program.log().matches("the old process continues to serve").count();
+        fs::write(program.folder.join("rules.yaml"), invalid.replace("LISTEN", &program.at.to_string())).unwrap();
         program.signal("USR2");
-        until("it is told why", || program.log().matches("the old one goes on").count() == told + 1);
-        load.go_on(50);
+        wait_until("the error is logged", || {
+            program.log().matches("the old process continues to serve").count() == failures + 1
+        });
+        load.wait_for_requests(50);
         assert!(program.first.try_wait().unwrap().is_none());
     }
     let log = program.log();
-    assert!(log.contains("nam") && log.contains("nobody"), "{log}");
-    // Mended, it works.
-    fs::write(program.folder.join("rules.yaml"), good).unwrap();
+    assert!(log.contains("nam") && log.contains("unknown"), "{log}");
+    // The corrected file works.
+    fs::write(program.folder.join("rules.yaml"), valid).unwrap();
     program.restart();
-    load.go_on(50);
-    let (done, failed) = load.end();
+    load.wait_for_requests(50);
+    let (done, failed) = load.stop();
     assert!(failed.is_empty(), "of {done}: {failed:?}\n{}", program.log());
 }
 
-/// As the page shows it: a file that cannot be used does not even reach the program.
+/// As documented: an invalid file never reaches the running process.
 #[test]
-fn a_file_is_checked_and_then_taken_up() {
+fn a_file_is_checked_and_then_applied() {
     let blocks = blocks(&read("docs/gateway.md"));
     let shown = &blocks.iter().find(|block| block.text.contains("kill -USR2")).unwrap().text;
     let upstream = Upstream::start();
@@ -101,45 +103,45 @@ fn a_file_is_checked_and_then_taken_up() {
         shell.current_dir(&program.folder).output().unwrap().status.success()
     };
     let file = program.folder.join("rules.yaml");
-    let good = fs::read_to_string(&file).unwrap();
+    let valid = fs::read_to_string(&file).unwrap();
     fs::write(&file, "rules: [").unwrap();
     assert!(!types_it(&program));
-    assert!(!program.log().contains("the old one goes on"), "{}", program.log());
-    fs::write(&file, good + "rules: [{ name: one, match: /one, limits: [1/1h] }]\n").unwrap();
+    assert!(!program.log().contains("the old process continues to serve"), "{}", program.log());
+    fs::write(&file, valid + "rules: [{ name: one, match: /one, limits: [1/1h] }]\n").unwrap();
     program.restart_by(|program| assert!(types_it(program)));
     assert_eq!([get(program.at, "/one"), get(program.at, "/one")], [Some(200), Some(429)]);
 }
 
 #[test]
-fn told_to_stop_it_answers_what_is_under_way() {
+fn sigterm_drains_in_flight_requests() {
     let upstream = Upstream::start();
     let mut program = Program::start("stop", &rules(&upstream, ""), |_| {});
-    let mut slow: Vec<Talk> = (0..5).map(|_| Talk::over(TcpStream::connect(program.at).unwrap())).collect();
+    let mut slow: Vec<RawHttp> = (0..5).map(|_| RawHttp::over(TcpStream::connect(program.at).unwrap())).collect();
     slow.iter_mut().for_each(|talk| talk.send("GET /slow HTTP/1.1\r\nHost: shop\r\n\r\n"));
-    until("all are under way", || upstream.slow.load(Ordering::SeqCst) == 5);
+    wait_until("all are in flight", || upstream.slow.load(Ordering::SeqCst) == 5);
     program.signal("TERM");
-    until("it has heard", || program.log().contains("told to stop"));
-    until("nobody new is let in", || get(program.at, "/").is_none_or(|status| status == 503));
+    wait_until("the signal is logged", || program.log().contains("SIGTERM received"));
+    wait_until("no new connection is accepted", || get(program.at, "/").is_none_or(|status| status == 503));
     upstream.release.store(true, Ordering::SeqCst);
     for talk in &mut slow {
-        assert_eq!(talk.answer(), Some((200, false)));
+        assert_eq!(talk.read_response(), Some((200, false)));
     }
-    assert_eq!(ended(&mut program.first).code(), Some(0));
-    assert!(!program.log().contains("cut off"), "{}", program.log());
+    assert_eq!(wait_exit(&mut program.first).code(), Some(0));
+    assert!(!program.log().contains("aborted"), "{}", program.log());
 }
 
 #[test]
-fn what_is_under_way_at_a_restart_is_answered_by_the_old_process() {
+fn in_flight_requests_are_finished_by_the_old_process() {
     let upstream = Upstream::start();
     let mut program = Program::start("handed", &rules(&upstream, ""), |_| {});
-    let mut slow = Talk::over(TcpStream::connect(program.at).unwrap());
+    let mut slow = RawHttp::over(TcpStream::connect(program.at).unwrap());
     slow.send("GET /slow HTTP/1.1\r\nHost: shop\r\n\r\n");
-    until("it is under way", || upstream.slow.load(Ordering::SeqCst) == 1);
-    program.succeed();
+    wait_until("it is in flight", || upstream.slow.load(Ordering::SeqCst) == 1);
+    program.start_successor();
     assert_eq!(get(program.at, "/"), Some(200));
     assert!(program.first.try_wait().unwrap().is_none(), "the old one is still at it");
     upstream.release.store(true, Ordering::SeqCst);
-    assert_eq!(slow.answer(), Some((200, false)));
-    assert!(ended(&mut program.first).success());
+    assert_eq!(slow.read_response(), Some((200, false)));
+    assert!(wait_exit(&mut program.first).success());
     assert_eq!(get(program.at, "/"), Some(200));
 }

@@ -1,18 +1,18 @@
-//! A program behind the gateway.
+//! Upstream server behind the gateway.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use crate::program::until;
-use crate::talk::{Talk, length};
+use crate::program::wait_until;
+use crate::raw_http::{RawHttp, length};
 
-/// How much of a download comes before and after it is told to go on.
-pub(crate) const HALF: usize = 300_000;
+/// Size of each half of a download, before and after the release.
+pub(crate) const HALF_BYTES: usize = 300_000;
 
-/// It answers at once, and to POST with what it was sent; `/slow` only when it is told, and of `/download` the second
-/// half. Whoever asks for another protocol hears what it says.
+/// Responds immediately, and echoes the body of a POST. `/slow` and the second half of `/download` wait for a
+/// release. Upgraded connections echo.
 pub(crate) struct Upstream {
     pub(crate) at: SocketAddr,
     pub(crate) slow: Arc<AtomicUsize>,
@@ -24,22 +24,22 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let upstream = Self { at: listener.local_addr().unwrap(), slow: Arc::default(), release: Arc::default() };
         let (slow, release) = (Arc::clone(&upstream.slow), Arc::clone(&upstream.release));
-        // It ends with the test's process.
+        // The thread ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (slow, release) = (Arc::clone(&slow), Arc::clone(&release));
                 let hold = move || {
                     slow.fetch_add(1, Ordering::SeqCst);
-                    until("the slow one may go on", || release.load(Ordering::SeqCst));
+                    wait_until("the slow response is released", || release.load(Ordering::SeqCst));
                 };
-                thread::spawn(move || converse(&mut Talk::over(stream.unwrap()), hold));
+                thread::spawn(move || serve_connection(&mut RawHttp::over(stream.unwrap()), hold));
             }
         });
         upstream
     }
 }
 
-fn converse(talk: &mut Talk, hold: impl Fn()) {
+fn serve_connection(talk: &mut RawHttp, hold: impl Fn()) {
     while let Some(head) = talk.head() {
         let length = length(&head);
         let Some(body) = talk.exactly(length) else { return };
@@ -54,10 +54,10 @@ fn converse(talk: &mut Talk, hold: impl Fn()) {
             hold();
         }
         if head.starts_with("GET /download") {
-            talk.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 2 * HALF));
-            talk.send(vec![b'a'; HALF]);
+            talk.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 2 * HALF_BYTES));
+            talk.send(vec![b'a'; HALF_BYTES]);
             hold();
-            talk.send(vec![b'b'; HALF]);
+            talk.send(vec![b'b'; HALF_BYTES]);
             continue;
         }
         let body = if head.starts_with("POST") { body } else { b"hello".to_vec() };

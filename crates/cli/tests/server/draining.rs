@@ -1,25 +1,24 @@
-//! Told to stop, the program gives load balancers a while to notice; told once more, it does not.
+//! After a stop signal the program waits for load balancers to notice; a second signal skips the wait.
 
 use crate::program::Program;
-use crate::support::folder::Folder;
-use crate::support::place::Place;
-use crate::support::until;
-use crate::support::web::Web;
+use crate::support::endpoint::TestEndpoint;
+use crate::support::http_client::TestHttpClient;
+use crate::support::temp_dir::TempDir;
+use crate::support::wait_until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_cannot_wait_says_so_twice() {
-    let rules = "server: { http: { unix: http.sock }, threads: 1, drain: 10m }\n";
-    let mut program = Program::start(Folder::new(), rules).await;
-    let place = Place::Unix(program.folder.at("http.sock"));
+async fn a_second_signal_skips_draining() {
+    let rules = "server: { http: { unix: http.sock }, threads: 1, shutdown_delay: 10m }\n";
+    let mut program = Program::start(TempDir::new(), rules).await;
+    let endpoint = TestEndpoint::Unix(program.folder.file_path("http.sock"));
     program.signal("TERM");
-    until("it says so", async || Web::to(&place).await.unwrap().get("/healthcheck").await.unwrap().status == 500).await;
-    assert_eq!(Web::to(&place).await.unwrap().post("/v1/check", "{}").await.unwrap().status, 200);
-    assert!(
-        program.log().contains("told to stop: whoever asks for the server's health is told so"),
-        "{}",
-        program.log()
-    );
-    assert!(!program.log().contains("no more connections are taken"), "{}", program.log());
+    wait_until("health reports the shutdown", async || {
+        TestHttpClient::connect(&endpoint).await.unwrap().get("/healthcheck").await.unwrap().status == 500
+    })
+    .await;
+    assert_eq!(TestHttpClient::connect(&endpoint).await.unwrap().post("/v1/check", "{}").await.unwrap().status, 200);
+    assert!(program.log().contains("SIGTERM received: health checks report the shutdown"), "{}", program.log());
+    assert!(!program.log().contains("no new connections are accepted"), "{}", program.log());
     program.stop().await;
-    assert!(program.log().contains("no more connections are taken"), "{}", program.log());
+    assert!(program.log().contains("no new connections are accepted"), "{}", program.log());
 }

@@ -1,19 +1,19 @@
-//! A real Envoy that asks the real program: over TLS with certificates on both sides, over a Unix socket, with a secret,
-//! and while the program is killed and started again.
+//! A real Envoy with the real program: over mutual TLS, over a Unix socket, with a secret, and while the program
+//! is killed and restarted.
 
 use std::path::PathBuf;
 
-use sluicegate_testkit::servers::{Asking, Envoy, Service};
+use sluicegate_testkit::servers::{Envoy, EnvoyConfig, RateLimitEndpoint};
 
 use crate::program::Program;
-use crate::support::folder::Folder;
-use crate::support::made::{authority, signed};
-use crate::support::place::Place;
-use crate::support::until;
+use crate::support::endpoint::TestEndpoint;
+use crate::support::http_client::TestHttpClient;
+use crate::support::temp_dir::TempDir;
+use crate::support::test_certs::{create_ca, create_signed};
 use crate::support::upstream::Upstream;
-use crate::support::web::Web;
+use crate::support::wait_until;
 
-const RULES: &str = "rules: [{ name: per-path, side: descriptor, match: service edge, key: \"descriptor['path']\", \
+const RULES: &str = "rules: [{ name: per-path, direction: descriptor, match: service edge, key: \"descriptor['path']\", \
                      limits: [{ token_bucket: 3/1d, burst: 3 }] }]\n";
 
 const SECRET: &str = "open-sesame-0123456789abcdef";
@@ -22,46 +22,54 @@ fn rules(rls: &str) -> String {
     format!("server: {{ rls: {rls}, threads: 1 }}\n{RULES}")
 }
 
-/// An Envoy that asks there, and refuses what it cannot ask about.
-fn asking(upstream: &Upstream, service: Service) -> Asking {
-    Asking { upstream: upstream.address, domain: "edge", service, secret: None, deny: true, more: "" }
+/// An Envoy that calls this service and refuses requests if the call fails.
+fn envoy_config(upstream: &Upstream, service: RateLimitEndpoint) -> EnvoyConfig {
+    EnvoyConfig {
+        upstream: upstream.address,
+        domain: "edge",
+        service,
+        secret: None,
+        failure_mode_deny: true,
+        extra_yaml: "",
+    }
 }
 
-/// The statuses that clients of this Envoy are answered with, one after the other.
+/// Statuses of consecutive requests through this Envoy.
 async fn statuses(envoy: &Envoy, path: &str, times: usize) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..times {
-        let mut web = Web::to(&Place::Tcp(envoy.address())).await.unwrap();
+        let mut web = TestHttpClient::connect(&TestEndpoint::Tcp(envoy.address())).await.unwrap();
         statuses.push(web.get(path).await.unwrap().status);
     }
     statuses
 }
 
 fn address(program: &Program) -> std::net::SocketAddr {
-    match program.place("Envoy's rate limit service") {
-        Place::Tcp(at) => at,
+    match program.address("RLS") {
+        TestEndpoint::Tcp(at) => at,
         _ => panic!("no address: {}", program.log()),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_asks_over_tls_with_a_certificate_and_a_secret() {
-    let folder = Folder::new();
+async fn envoy_calls_over_tls_with_a_certificate_and_a_secret() {
+    let folder = TempDir::new();
     for name in ["ours", "theirs"] {
-        authority(folder.path(), name);
+        create_ca(folder.path(), name);
     }
-    signed(folder.path(), "server", "ours");
-    signed(folder.path(), "envoy", "theirs");
+    create_signed(folder.path(), "server", "ours");
+    create_signed(folder.path(), "envoy", "theirs");
     folder.write("secret", SECRET);
     let tls = "{ certificate: server.pem, key: server.key, client_ca: theirs.pem }";
-    let rls = format!("{{ address: \"127.0.0.1:0\", tls: {tls}, secret: secret }}");
+    let rls = format!("{{ address: \"127.0.0.1:0\", tls: {tls}, secret_file: secret }}");
     let mut program = Program::start(folder, &rules(&rls)).await;
     let at = address(&program);
-    let file = |name: &str| program.folder.at(name);
+    let file = |name: &str| program.folder.file_path(name);
     let shown = || Some((file("envoy.pem"), file("envoy.key")));
-    let tls = |authority: PathBuf, shows| Service::Tls { at, authority, shows };
+    let tls =
+        |authority: PathBuf, shows| RateLimitEndpoint::Tls { address: at, ca: authority, client_certificate: shows };
     let upstream = Upstream::start().await;
-    let with = |secret, service| Asking { secret, ..asking(&upstream, service) };
+    let with = |secret, service| EnvoyConfig { secret, ..envoy_config(&upstream, service) };
 
     let trusted = Envoy::start(&with(Some(SECRET), tls(file("ours.pem"), shown()))).unwrap();
     assert_eq!(statuses(&trusted, "/a", 4).await, [200, 200, 200, 429]);
@@ -70,7 +78,7 @@ async fn it_asks_over_tls_with_a_certificate_and_a_secret() {
         ("knows no secret", with(None, tls(file("ours.pem"), shown()))),
         ("knows another secret", with(Some("open-sesame-0123456789abcdee"), tls(file("ours.pem"), shown()))),
         ("trusts another authority", with(Some(SECRET), tls(file("theirs.pem"), shown()))),
-        ("speaks no TLS", with(Some(SECRET), Service::Tcp(at))),
+        ("speaks no TLS", with(Some(SECRET), RateLimitEndpoint::Tcp(at))),
     ] {
         let stranger = Envoy::start(&stranger).unwrap();
         assert_eq!(statuses(&stranger, "/b", 2).await, [500, 500], "{what}");
@@ -81,25 +89,27 @@ async fn it_asks_over_tls_with_a_certificate_and_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_asks_over_a_unix_socket() {
-    let mut program = Program::start(Folder::new(), &rules("{ unix: rls.sock }")).await;
+async fn envoy_calls_over_a_unix_socket() {
+    let mut program = Program::start(TempDir::new(), &rules("{ unix: rls.sock }")).await;
     let upstream = Upstream::start().await;
-    let envoy = Envoy::start(&asking(&upstream, Service::Unix(program.folder.at("rls.sock")))).unwrap();
+    let envoy =
+        Envoy::start(&envoy_config(&upstream, RateLimitEndpoint::Unix(program.folder.file_path("rls.sock")))).unwrap();
     assert_eq!(statuses(&envoy, "/a", 4).await, [200, 200, 200, 429]);
     assert_eq!(statuses(&envoy, "/b", 1).await, [200]);
     drop(envoy);
     program.stop().await;
 }
 
-/// Killed, it can say goodbye to nobody. Envoy does as it was told, and asks again once there is somebody to ask.
+/// A killed server cannot close its connections cleanly. Envoy applies its failure mode and reconnects once the
+/// server is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_lives_through_our_being_killed() {
-    // Nobody else in these tests connects from here: the port stays free until it is wanted again.
-    let mut program = Program::start(Folder::new(), &rules("127.0.0.2:0")).await;
+async fn envoy_survives_a_server_crash() {
+    // No other test connects from this address: the port stays free until it is needed again.
+    let mut program = Program::start(TempDir::new(), &rules("127.0.0.2:0")).await;
     let at = address(&program);
     let upstream = Upstream::start().await;
-    let closed = asking(&upstream, Service::Tcp(at));
-    let open = Envoy::start(&Asking { deny: false, ..closed.clone() }).unwrap();
+    let closed = envoy_config(&upstream, RateLimitEndpoint::Tcp(at));
+    let open = Envoy::start(&EnvoyConfig { failure_mode_deny: false, ..closed.clone() }).unwrap();
     let closed = Envoy::start(&closed).unwrap();
     for path in ["/a", "/b"] {
         assert_eq!(statuses(&open, path, 2).await, [200, 200]);
@@ -109,11 +119,11 @@ async fn it_lives_through_our_being_killed() {
     assert_eq!(statuses(&open, "/a", 5).await, [200; 5]);
     assert_eq!(statuses(&closed, "/a", 5).await, [500; 5]);
 
-    let mut program = Program::start(Folder::new(), &rules(&format!("\"{at}\""))).await;
-    // What it had counted is gone with it. Each Envoy needs a moment to notice that it is back.
-    until("the closed one asks again", async || statuses(&closed, "/else", 1).await != [500]).await;
+    let mut program = Program::start(TempDir::new(), &rules(&format!("\"{at}\""))).await;
+    // The counts are lost with the process. Each Envoy needs a moment to notice that it is back.
+    wait_until("the fail-closed Envoy checks again", async || statuses(&closed, "/else", 1).await != [500]).await;
     assert_eq!(statuses(&closed, "/a", 4).await, [200, 200, 200, 429]);
-    until("the open one asks again", async || statuses(&open, "/a", 1).await == [429]).await;
+    wait_until("the fail-open Envoy checks again", async || statuses(&open, "/a", 1).await == [429]).await;
     assert_eq!(statuses(&open, "/b", 4).await, [200, 200, 200, 429]);
     drop((open, closed));
     program.stop().await;

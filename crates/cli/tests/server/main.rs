@@ -1,16 +1,16 @@
-//! The real program with a decision server: restarted and stopped under load, killed, given bad files,
-//! asked by a real Envoy.
+//! The real program with a decision server: restart and shutdown under load, crash, invalid files, and a real
+//! Envoy.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 #[path = "../../../server/tests/support/mod.rs"]
 mod support;
 
-mod bad_files;
+mod crash;
 mod draining;
 mod envoy;
-mod killed;
+mod invalid_files;
 mod load;
 mod program;
 mod restarts;
-mod together;
+mod shared_rules;
 mod unix_sockets;

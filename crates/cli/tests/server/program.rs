@@ -1,4 +1,4 @@
-//! The program, and those that took its place.
+//! The running program and its successors.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -6,39 +6,39 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::folder::Folder;
-use crate::support::place::Place;
-use crate::support::{GUARD, until};
+use crate::support::endpoint::TestEndpoint;
+use crate::support::temp_dir::TempDir;
+use crate::support::{TEST_TIMEOUT, wait_until};
 
 pub(crate) struct Program {
-    pub(crate) folder: Folder,
+    pub(crate) folder: TempDir,
     first: Child,
-    /// The one that serves now.
-    now: u32,
+    /// Process id of the current process.
+    current_pid: u32,
 }
 
-/// The program with a rule file of this text in the folder; what it says goes to `log` there.
-fn command(folder: &Folder, rules: &str) -> Command {
+/// Command that runs the program with this rule file in the folder; it logs to `log` there.
+fn command(folder: &TempDir, rules: &str) -> Command {
     let file = folder.write("rules.yaml", rules);
     let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate"));
     command.arg("run").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(File::create(folder.at("log")).unwrap());
+    command.stderr(File::create(folder.file_path("log")).unwrap());
     command
 }
 
-/// Runs the program with a rule file that it cannot serve by, and answers what it says. It must end with 1.
-pub(crate) async fn refused(folder: &Folder, rules: &str) -> String {
-    let log = || fs::read_to_string(folder.at("log")).unwrap();
+/// Runs the program with an invalid rule file; returns its error output. The exit code must be 1.
+pub(crate) async fn startup_failure(folder: &TempDir, rules: &str) -> String {
+    let log = || fs::read_to_string(folder.file_path("log")).unwrap();
     let mut child = command(folder, rules).spawn().unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if begun.elapsed() > GUARD || log().contains("decisions by") {
+        if start.elapsed() > TEST_TIMEOUT || is_serving(&log()) {
             drop(child.kill());
             drop(child.wait());
-            panic!("it runs by {rules}: {}", log());
+            panic!("it runs with {rules}: {}", log());
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     };
@@ -48,65 +48,69 @@ pub(crate) async fn refused(folder: &Folder, rules: &str) -> String {
 }
 
 impl Program {
-    /// Starts it, and waits until it serves.
-    pub(crate) async fn start(folder: Folder, rules: &str) -> Self {
+    /// Starts the program and waits until it serves.
+    pub(crate) async fn start(folder: TempDir, rules: &str) -> Self {
         let first = command(&folder, rules).spawn().unwrap();
         let now = first.id();
-        let mut program = Self { folder, first, now };
-        until("it serves", async || {
+        let mut program = Self { folder, first, current_pid: now };
+        wait_until("it serves", async || {
             assert!(program.first.try_wait().unwrap().is_none(), "it ended: {}", program.log());
-            program.log().contains("decisions by")
+            is_serving(&program.log())
         })
         .await;
         program
     }
 
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.folder.at("log")).unwrap()
+        fs::read_to_string(self.folder.file_path("log")).unwrap()
     }
 
-    /// Where a protocol is spoken over the network, as the greeting says.
-    pub(crate) fn place(&self, protocol: &str) -> Place {
+    /// Network address of a protocol, from the banner.
+    pub(crate) fn address(&self, protocol: &str) -> TestEndpoint {
         let log = self.log();
-        let line = log.lines().find_map(|line| line.strip_prefix(&format!("decisions by {protocol} at ")));
+        let service = match protocol {
+            "RLS" => "Envoy rate limit service at ".to_owned(),
+            _ => format!("{protocol} decision server at "),
+        };
+        let line = log.lines().find_map(|line| line.strip_prefix(&service));
         let address = line.unwrap_or_else(|| panic!("no {protocol}: {log}")).split(' ').next().unwrap();
-        Place::Tcp(address.parse().unwrap())
+        TestEndpoint::Tcp(address.parse().unwrap())
     }
 
-    /// Where its gateway listens.
-    pub(crate) fn gateway(&self) -> Place {
+    /// Address of the gateway.
+    pub(crate) fn gateway(&self) -> TestEndpoint {
         let log = self.log();
         let line = log.lines().find_map(|line| line.strip_prefix("listening at ")).unwrap();
-        Place::Tcp(line.parse::<SocketAddr>().unwrap())
+        TestEndpoint::Tcp(line.parse::<SocketAddr>().unwrap())
     }
 
     pub(crate) fn signal(&self, name: &str) {
         let mut kill = Command::new("kill");
-        assert!(kill.args(["-s", name, &self.now.to_string()]).status().unwrap().success());
+        assert!(kill.args(["-s", name, &self.current_pid.to_string()]).status().unwrap().success());
     }
 
-    /// Restarts it, and waits until the old process has ended.
+    /// Restarts the program and waits until the old process has exited.
     pub(crate) async fn restart(&mut self) {
-        let (told, old) = (self.log().matches("has taken over").count(), self.now);
+        let (takeovers, old) = (self.log().matches("has taken over").count(), self.current_pid);
         self.signal("USR2");
-        until("another takes over", async || {
-            assert!(!self.log().contains("the old one goes on"), "{}", self.log());
-            self.log().matches("has taken over").count() == told + 1
+        wait_until("the successor takes over", async || {
+            assert!(!self.log().contains("the old process continues to serve"), "{}", self.log());
+            self.log().matches("has taken over").count() == takeovers + 1
         })
         .await;
         let log = self.log();
         let line = log.lines().rfind(|line| line.contains("has taken over")).unwrap();
-        self.now = line.split_once("process ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+        self.current_pid = line.split_once("process ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
         if old == self.first.id() {
-            assert!(self.first_ended().await.success());
+            assert!(self.wait_first_exit().await.success());
         } else {
-            until("the old process ends", async || is_gone(old)).await;
+            wait_until("the old process ends", async || has_exited(old)).await;
         }
     }
 
-    async fn first_ended(&mut self) -> ExitStatus {
+    async fn wait_first_exit(&mut self) -> ExitStatus {
         let mut status = None;
-        until("it ends", async || {
+        wait_until("it ends", async || {
             status = self.first.try_wait().unwrap();
             status.is_some()
         })
@@ -114,36 +118,36 @@ impl Program {
         status.unwrap()
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Stops the program and waits for its exit.
     pub(crate) async fn stop(&mut self) {
         self.signal("TERM");
-        if self.now == self.first.id() {
-            assert_eq!(self.first_ended().await.code(), Some(0), "{}", self.log());
+        if self.current_pid == self.first.id() {
+            assert_eq!(self.wait_first_exit().await.code(), Some(0), "{}", self.log());
         } else {
-            until("it ends", async || is_gone(self.now)).await;
+            wait_until("it ends", async || has_exited(self.current_pid)).await;
         }
-        assert!(!self.log().contains("were cut off"), "{}", self.log());
+        assert!(!self.log().contains("were aborted"), "{}", self.log());
     }
 
-    /// Ends it as a crash would.
+    /// Kills the program, like a crash.
     pub(crate) async fn kill(&mut self) {
         self.signal("KILL");
-        if self.now == self.first.id() {
-            self.first_ended().await;
+        if self.current_pid == self.first.id() {
+            self.wait_first_exit().await;
         } else {
-            until("it is gone", async || is_gone(self.now)).await;
+            wait_until("the process exits", async || has_exited(self.current_pid)).await;
         }
     }
 
-    /// How many files the process has open.
-    pub(crate) fn files(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.now)).unwrap().count()
+    /// Number of open file descriptors.
+    pub(crate) fn open_files(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.current_pid)).unwrap().count()
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        if !is_gone(self.now) && self.now != self.first.id() {
+        if !has_exited(self.current_pid) && self.current_pid != self.first.id() {
             self.signal("KILL");
         }
         drop(self.first.kill());
@@ -151,8 +155,13 @@ impl Drop for Program {
     }
 }
 
-/// Whether a process has ended; the system may still remember it.
-fn is_gone(process: u32) -> bool {
+/// True if the log contains the banner of the decision server.
+fn is_serving(log: &str) -> bool {
+    log.contains(" decision server at ") || log.contains("Envoy rate limit service at ")
+}
+
+/// True if a process has exited, even if it is still a zombie.
+fn has_exited(process: u32) -> bool {
     fs::read_to_string(Path::new("/proc").join(process.to_string()).join("stat"))
         .map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
 }

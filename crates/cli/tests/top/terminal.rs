@@ -1,4 +1,4 @@
-//! The program in a terminal of its own: what it draws is read, keys are typed.
+//! The program in a pseudo-terminal: reads its screen and types keys.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::until;
+use crate::wait_until;
 
-/// The lines of a screen that was sent this. Only what has changed is sent, with where it belongs: all other
-/// commands are about how it looks.
-fn drawn(sent: &str) -> Vec<String> {
+/// Screen lines from the terminal output. Only changes are sent, with their position; all other sequences are
+/// styles.
+fn screen_lines(sent: &str) -> Vec<String> {
     let mut lines = vec![vec![' '; 80]; 24];
     let (mut row, mut column) = (0, 0);
     let mut rest = sent.chars();
@@ -27,9 +27,9 @@ fn drawn(sent: &str) -> Vec<String> {
                     end.is_ascii_alphabetic()
                 });
                 if end == Some('H') {
-                    let place = |text: Option<&str>| text.and_then(|text| text.parse().ok()).unwrap_or(1) - 1;
+                    let position = |text: Option<&str>| text.and_then(|text| text.parse().ok()).unwrap_or(1) - 1;
                     let mut parts = numbers[..numbers.len() - 1].split(';');
-                    (row, column) = (place(parts.next()), place(parts.next()));
+                    (row, column) = (position(parts.next()), position(parts.next()));
                 } else if end == Some('J') {
                     lines = vec![vec![' '; 80]; 24];
                 }
@@ -47,40 +47,40 @@ fn drawn(sent: &str) -> Vec<String> {
     lines.into_iter().map(|line| line.into_iter().collect()).collect()
 }
 
-/// A folder that is gone with its owner.
-pub(crate) struct Folder {
+/// Temporary directory, removed on drop.
+pub(crate) struct TerminalDir {
     pub(crate) path: PathBuf,
 }
 
-pub(crate) fn folder() -> Folder {
+pub(crate) fn new_dir() -> TerminalDir {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let nth = MADE.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("sluicegate-top-{}-{nth}", std::process::id()));
     fs::create_dir_all(&path).unwrap();
-    Folder { path }
+    TerminalDir { path }
 }
 
-impl Drop for Folder {
+impl Drop for TerminalDir {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // The system cleans up a directory that cannot be removed here.
         drop(fs::remove_dir_all(&self.path));
     }
 }
 
 pub(crate) struct Terminal {
-    folder: Folder,
+    folder: TerminalDir,
     child: Child,
     keys: ChildStdin,
 }
 
 impl Terminal {
-    /// Runs `sluicegate top` with these words on a screen of 80 columns and 24 lines.
+    /// Runs `sluicegate top` with these arguments on a screen of 80 columns and 24 lines.
     pub(crate) fn run(words: &str, variables: &[(&str, &str)]) -> Self {
-        let folder = folder();
-        let (program, place) = (env!("CARGO_BIN_EXE_sluicegate"), folder.path.display());
+        let folder = new_dir();
+        let (program, folder_path) = (env!("CARGO_BIN_EXE_sluicegate"), folder.path.display());
         let inside = format!(
-            "stty rows 24 cols 80; stty -g > '{place}/before'; echo $$ > '{place}/id'; '{program}' top {words}; \
-             echo $? > '{place}/code'; stty -g > '{place}/after'"
+            "stty rows 24 cols 80; stty -g > '{folder_path}/before'; echo $$ > '{folder_path}/id'; '{program}' top {words}; \
+             echo $? > '{folder_path}/code'; stty -g > '{folder_path}/after'"
         );
         let mut command = Command::new("script");
         command
@@ -94,14 +94,14 @@ impl Terminal {
         Self { folder, child, keys }
     }
 
-    /// Everything that was sent to the screen.
-    pub(crate) fn sent(&self) -> String {
+    /// Everything sent to the screen so far.
+    pub(crate) fn output(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.folder.path.join("screen")).unwrap()).into_owned()
     }
 
-    /// Waits until the screen has this in one of its lines.
-    pub(crate) fn shows(&self, text: &str) {
-        until(text, || drawn(&self.sent()).iter().any(|line| line.contains(text)));
+    /// Waits until a line of the screen contains this text.
+    pub(crate) fn wait_for_line(&self, text: &str) {
+        wait_until(text, || screen_lines(&self.output()).iter().any(|line| line.contains(text)));
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {
@@ -117,15 +117,15 @@ impl Terminal {
         assert!(Command::new("kill").args(["-s", name, &program]).status().unwrap().success());
     }
 
-    /// Waits for the program's end. Its exit code, and whether the terminal is as it was.
-    pub(crate) fn ended(&mut self) -> (String, bool) {
+    /// Waits for the program's exit. Returns its exit code, and true if the terminal was restored.
+    pub(crate) fn wait_exit(&mut self) -> (String, bool) {
         let mut status: Option<ExitStatus> = None;
-        until("it ends", || {
+        wait_until("it ends", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
         let read = |name: &str| fs::read_to_string(self.folder.path.join(name)).unwrap();
-        let sent = self.sent();
+        let sent = self.output();
         let left = sent.rfind("\u{1b}[?1049l");
         let is_as_before = left > sent.rfind("\u{1b}[?1049h") && read("before") == read("after");
         (read("code").trim().to_owned(), is_as_before)

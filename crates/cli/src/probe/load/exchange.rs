@@ -1,7 +1,7 @@
-//! One request and its answer, on a connection that is kept or a new one.
+//! One request and its response, on an idle or a new connection.
 //!
-//! The time it may take begins when it is due. So does its latency: with the wait for a connection, and with what the
-//! load generator itself was late.
+//! Timeout and latency are measured from the scheduled send time. They include the wait for a connection and the
+//! delay of the load generator itself.
 
 use std::io;
 use std::time::Instant;
@@ -13,98 +13,106 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout_at;
 
-use super::super::settings::Question;
-use super::super::step::Fate;
+use super::super::settings::ProbeRequest;
+use super::super::step::RequestResult;
 use crate::connect::Connector;
 
-/// The system's numbers for "too many open files", of the process and of the machine.
-const NO_FILES: [i32; 2] = [24, 23];
+/// Error numbers for "too many open files", of the process and of the machine.
+const FD_EXHAUSTED_ERRNOS: [i32; 2] = [24, 23];
 
-/// What is asked, and where.
-pub(in crate::probe) struct Target {
-    question: Question,
+/// Request to send, and its connector.
+pub(in crate::probe) struct LoadTarget {
+    request_spec: ProbeRequest,
     connector: Connector,
 }
 
-/// A connection between two requests.
-pub(super) struct Connection(SendRequest<Full<Bytes>>);
+/// An idle connection.
+pub(super) struct IdleConnection(SendRequest<Full<Bytes>>);
 
-impl Connection {
+impl IdleConnection {
     pub(super) fn is_ready(&self) -> bool {
         self.0.is_ready()
     }
 }
 
-/// A request that has ended.
-pub(super) struct Done {
+/// A completed request.
+pub(super) struct CompletedRequest {
     pub(super) due: Instant,
     pub(super) ended: Instant,
-    pub(super) fate: Fate,
-    /// Its connection, if it can be used again.
-    pub(super) kept: Option<Connection>,
+    pub(super) result: RequestResult,
+    /// Its connection, if it is reusable.
+    pub(super) connection: Option<IdleConnection>,
 }
 
-/// What keeps an answer from coming.
-enum Trouble {
-    Connecting(io::Error),
-    Talking(hyper::Error),
+/// Error that prevents a response.
+enum ExchangeError {
+    Connect(io::Error),
+    Http(hyper::Error),
 }
 
-impl Target {
-    pub(in crate::probe) fn new(question: Question, connector: Connector) -> Self {
-        Self { question, connector }
+impl LoadTarget {
+    pub(in crate::probe) fn new(request_spec: ProbeRequest, connector: Connector) -> Self {
+        Self { request_spec, connector }
     }
 
-    /// Asks once, to see whether there is anybody. The status, or why not.
-    pub(in crate::probe) async fn knock(&self) -> Result<u16, String> {
-        let deadline = Instant::now() + self.question.timeout;
-        match timeout_at(deadline.into(), self.ask(None)).await {
+    /// Sends one request to check that the target is reachable. Returns the status, or the error.
+    pub(in crate::probe) async fn check_reachable(&self) -> Result<u16, String> {
+        let deadline = Instant::now() + self.request_spec.timeout;
+        match timeout_at(deadline.into(), self.send(None)).await {
             Ok(Ok((status, _))) => Ok(status),
-            Ok(Err(Trouble::Connecting(error))) => Err(crate::connect::described(&error)),
-            Ok(Err(Trouble::Talking(error))) => Err(format!("it does not speak HTTP/1.1: {error}")),
-            Err(_) => Err(format!("no answer in {}", super::super::figures::latency(self.question.timeout))),
+            Ok(Err(ExchangeError::Connect(error))) => Err(crate::connect::error_text(&error)),
+            Ok(Err(ExchangeError::Http(error))) => Err(format!("not an HTTP/1.1 server: {error}")),
+            Err(_) => Err(format!("no response within {}", super::super::format::latency(self.request_spec.timeout))),
         }
     }
 
-    /// Sends the request that is due, and takes the whole answer.
-    pub(super) async fn exchange(&self, kept: Option<Connection>, due: Instant) -> Done {
-        let deadline = (due + self.question.timeout).into();
-        let asked = timeout_at(deadline, self.ask(kept)).await;
+    /// Sends the request that is due and reads the complete response.
+    pub(super) async fn exchange(&self, idle_connection: Option<IdleConnection>, due: Instant) -> CompletedRequest {
+        let deadline = (due + self.request_spec.timeout).into();
+        let result = timeout_at(deadline, self.send(idle_connection)).await;
         let ended = Instant::now();
-        match asked {
+        match result {
             Ok(Ok((status, mut sender))) => {
-                // It can be used again as soon as hyper has seen the answer's end too.
+                // The connection is reusable once hyper has seen the end of the response too.
                 let is_ready = matches!(timeout_at(deadline, sender.ready()).await, Ok(Ok(())));
-                let kept = is_ready.then_some(Connection(sender));
-                Done { due, ended, fate: Fate::Answered(status), kept }
+                let idle_connection = is_ready.then_some(IdleConnection(sender));
+                CompletedRequest { due, ended, result: RequestResult::Responded(status), connection: idle_connection }
             }
-            Ok(Err(trouble)) => Done { due, ended, fate: trouble.fate(), kept: None },
-            Err(_) => Done { due, ended: ended.max(due + self.question.timeout), fate: Fate::TimedOut, kept: None },
+            Ok(Err(error)) => CompletedRequest { due, ended, result: error.result(), connection: None },
+            Err(_) => CompletedRequest {
+                due,
+                ended: ended.max(due + self.request_spec.timeout),
+                result: RequestResult::TimedOut,
+                connection: None,
+            },
         }
     }
 
-    async fn ask(&self, kept: Option<Connection>) -> Result<(u16, SendRequest<Full<Bytes>>), Trouble> {
+    async fn send(
+        &self,
+        idle_connection: Option<IdleConnection>,
+    ) -> Result<(u16, SendRequest<Full<Bytes>>), ExchangeError> {
         let mut request = self.request();
-        if let Some(Connection(mut sender)) = kept {
+        if let Some(IdleConnection(mut sender)) = idle_connection {
             match sender.try_send_request(request).await {
-                Ok(response) => return whole(response, sender).await,
-                // The server closed it while it was idle, and nothing was sent: that is no failure.
+                Ok(response) => return read_response(response, sender).await,
+                // The server closed the idle connection and nothing was sent: this is not a failure.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Err(Trouble::Talking(error.into_error())),
+                    None => return Err(ExchangeError::Http(error.into_error())),
                 },
             }
         }
-        let stream = self.connector.connect().await.map_err(Trouble::Connecting)?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Trouble::Talking)?;
-        // How it ends is heard by who waits for an answer.
+        let stream = self.connector.connect().await.map_err(ExchangeError::Connect)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(ExchangeError::Http)?;
+        // Connection errors reach the task that awaits the response.
         tokio::spawn(async move { drop(connection.await) });
-        let response = sender.send_request(request).await.map_err(Trouble::Talking)?;
-        whole(response, sender).await
+        let response = sender.send_request(request).await.map_err(ExchangeError::Http)?;
+        read_response(response, sender).await
     }
 
     fn request(&self) -> Request<Full<Bytes>> {
-        let Question { method, uri, headers, body, .. } = &self.question;
+        let ProbeRequest { method, uri, headers, body, .. } = &self.request_spec;
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = method.clone();
         *request.uri_mut() = uri.clone();
@@ -113,31 +121,32 @@ impl Target {
     }
 }
 
-/// Reads an answer to its end; only its status is of interest.
-async fn whole(
+/// Reads a response to its end; only the status is used.
+async fn read_response(
     response: http::Response<hyper::body::Incoming>,
     sender: SendRequest<Full<Bytes>>,
-) -> Result<(u16, SendRequest<Full<Bytes>>), Trouble> {
+) -> Result<(u16, SendRequest<Full<Bytes>>), ExchangeError> {
     let status = response.status().as_u16();
     let mut body = response.into_body();
     while let Some(frame) = body.frame().await {
-        drop(frame.map_err(Trouble::Talking)?);
+        drop(frame.map_err(ExchangeError::Http)?);
     }
     Ok((status, sender))
 }
 
-impl Trouble {
-    fn fate(&self) -> Fate {
+impl ExchangeError {
+    fn result(&self) -> RequestResult {
         match self {
-            Self::Connecting(error) if is_exhausted(error) => Fate::Exhausted,
-            Self::Connecting(error) if error.kind() == io::ErrorKind::TimedOut => Fate::TimedOut,
-            Self::Connecting(_) => Fate::Unconnected,
-            Self::Talking(_) => Fate::Broken,
+            Self::Connect(error) if is_exhausted(error) => RequestResult::Exhausted,
+            Self::Connect(error) if error.kind() == io::ErrorKind::TimedOut => RequestResult::TimedOut,
+            Self::Connect(_) => RequestResult::ConnectFailed,
+            Self::Http(_) => RequestResult::Aborted,
         }
     }
 }
 
-/// Whether it is this machine that has no more to give.
+/// True if this machine has run out of file descriptors or ports.
 fn is_exhausted(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error().is_some_and(|code| NO_FILES.contains(&code))
+    error.kind() == io::ErrorKind::AddrNotAvailable
+        || error.raw_os_error().is_some_and(|code| FD_EXHAUSTED_ERRNOS.contains(&code))
 }

@@ -1,14 +1,14 @@
-//! The load generator: what leaves when it is due, and what comes back.
+//! Open-loop load generator.
 //!
 //! ```text
-//!  pacer (a thread)  --due-->  worker 1..n (a thread and its runtime each)  --tally-->  one step
-//!  sleeps to the next            a pool of kept connections,
-//!  request's time                a task for every request under way
+//!  pacer (a thread)  --due-->  worker 1..n (a thread and its runtime each)  --counts-->  one step
+//!  sleeps until the next         a pool of idle connections,
+//!  send time                     one task per request in flight
 //! ```
 //!
-//! The pacer does nothing but keep time: timers of a runtime are late by up to a millisecond, and by more while it
-//! works. It waits for nobody. Should more requests be under way than may be, it holds the next ones back and counts
-//! them, so that a service that stands still is not buried.
+//! The pacer only keeps time: timers of a runtime are late by up to a millisecond, and by more under load. It
+//! never blocks on a worker. If too many requests are in flight, it skips the next ones and counts them, so that
+//! a stalled service is not flooded.
 
 mod exchange;
 mod pacer;
@@ -23,100 +23,101 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-pub(super) use self::exchange::Target;
+pub(super) use self::exchange::LoadTarget;
 use self::pacer::Pacer;
-use self::worker::{Order, Worker};
+use self::worker::{LoadWorker, WorkerCommand};
 use super::schedule::Schedule;
-use super::step::{Step, Tally};
+use super::step::{StepCounts, StepResult};
 
-/// More threads than this only stand in each other's way.
-const MOST_WORKERS: usize = 8;
-/// How long after being told a step begins, so that everybody is ready.
-const LEAD: Duration = Duration::from_millis(5);
+/// Maximum number of workers; more threads only contend with each other.
+const MAX_WORKERS: usize = 8;
+/// Delay before a step begins, so that all workers are ready.
+const START_DELAY: Duration = Duration::from_millis(5);
 
-/// The workers, ready for a step.
-pub(super) struct Load {
-    workers: Vec<mpsc::UnboundedSender<Order>>,
+/// The workers of the load generator.
+pub(super) struct LoadGenerator {
+    workers: Vec<mpsc::UnboundedSender<WorkerCommand>>,
     threads: Vec<JoinHandle<()>>,
-    under_way: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
     max_in_flight: usize,
 }
 
-impl Load {
-    /// Fails if the system has no threads to give.
-    pub(super) fn start(target: &Arc<Target>, max_in_flight: usize) -> io::Result<Self> {
-        let count = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
-        let under_way = Arc::new(AtomicUsize::new(0));
-        let mut load = Self { workers: Vec::new(), threads: Vec::new(), under_way, max_in_flight };
-        for nth in 1..=count {
-            let (orders, taken) = mpsc::unbounded_channel();
-            let worker = Worker::new(target.clone(), load.under_way.clone());
+impl LoadGenerator {
+    /// Fails if threads cannot be started.
+    pub(super) fn start(target: &Arc<LoadTarget>, max_in_flight: usize) -> io::Result<Self> {
+        let count = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
+        let in_flight = Arc::new(AtomicUsize::new(0));
+        let mut load = Self { workers: Vec::new(), threads: Vec::new(), in_flight, max_in_flight };
+        for number in 1..=count {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            let worker = LoadWorker::new(target.clone(), load.in_flight.clone());
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let work = move || runtime.block_on(worker.work(taken));
-            load.threads.push(thread::Builder::new().name(format!("load {nth}")).spawn(work)?);
-            load.workers.push(orders);
+            let work = move || runtime.block_on(worker.run(receiver));
+            load.threads.push(thread::Builder::new().name(format!("load {number}")).spawn(work)?);
+            load.workers.push(sender);
         }
         Ok(load)
     }
 
-    /// Runs a step to its end, including the answers that are still to come. Dropped, it sends no more.
-    pub(super) async fn run(&self, schedule: Schedule) -> io::Result<Step> {
-        let begin = Instant::now() + LEAD;
-        let measured = schedule.measured();
+    /// Runs a step and waits for all its responses. Dropping the future stops sending.
+    pub(super) async fn run(&self, schedule: Schedule) -> io::Result<StepResult> {
+        let begin = Instant::now() + START_DELAY;
+        let measured = schedule.measured_window();
         let window = begin + measured.start..begin + measured.end;
-        self.tell(|| Order::Begin(window.clone()))?;
-        let (paced, pacing) = oneshot::channel();
+        self.broadcast(|| WorkerCommand::Begin(window.clone()))?;
+        let (pacer_done, pacer_result) = oneshot::channel();
         let is_over = Arc::new(AtomicBool::new(false));
-        let _stop = Stop(is_over.clone());
+        let _stop = StopOnDrop(is_over.clone());
         let pacer = Pacer {
             schedule,
             begin,
             workers: self.workers.clone(),
-            under_way: self.under_way.clone(),
+            in_flight: self.in_flight.clone(),
             max_in_flight: self.max_in_flight,
             is_over,
         };
-        // Whoever does not wait for it has no use for it.
-        let pace = move || _ = paced.send(pacer.pace());
+        // The receiver may have been dropped.
+        let pace = move || _ = pacer_done.send(pacer.run());
         thread::Builder::new().name("pacer".to_owned()).spawn(pace)?;
-        let gone = |_| io::Error::other("the load generator broke down");
+        let stopped = |_| io::Error::other("the load generator stopped unexpectedly");
         tokio::time::sleep_until(window.start.into()).await;
-        let before = processor::used();
-        let mut tally = Tally { held_back: pacing.await.map_err(gone)?, ..Tally::default() };
-        let processor = processor::share(before, processor::used(), window.start.elapsed(), self.workers.len());
-        tally.due += tally.held_back;
+        let before = processor::cpu_time();
+        let mut counts = StepCounts { not_sent: pacer_result.await.map_err(stopped)?, ..StepCounts::default() };
+        let cpu_utilization =
+            processor::utilization(before, processor::cpu_time(), window.start.elapsed(), self.workers.len());
+        counts.due += counts.not_sent;
         let mut ends = Vec::new();
-        self.tell(|| {
+        self.broadcast(|| {
             let (end, ended) = oneshot::channel();
             ends.push(ended);
-            Order::End(end)
+            WorkerCommand::End(end)
         })?;
         for end in ends {
-            tally.add(end.await.map_err(gone)?);
+            counts.add(end.await.map_err(stopped)?);
         }
-        Ok(Step::new(schedule.rate, measured.end - measured.start, processor, tally))
+        Ok(StepResult::new(schedule.rate, measured.end - measured.start, cpu_utilization, counts))
     }
 
-    fn tell(&self, mut order: impl FnMut() -> Order) -> io::Result<()> {
-        let gone = |_| io::Error::other("the load generator broke down");
-        self.workers.iter().try_for_each(|worker| worker.send(order()).map_err(gone))
+    fn broadcast(&self, mut command: impl FnMut() -> WorkerCommand) -> io::Result<()> {
+        let stopped = |_| io::Error::other("the load generator stopped unexpectedly");
+        self.workers.iter().try_for_each(|worker| worker.send(command()).map_err(stopped))
     }
 }
 
-impl Drop for Load {
+impl Drop for LoadGenerator {
     fn drop(&mut self) {
         self.workers.clear();
         for thread in self.threads.drain(..) {
-            // A worker that broke down has been told of already.
+            // A panic of a worker has already been reported.
             drop(thread.join());
         }
     }
 }
 
-/// Tells the pacer when nobody waits for it any more.
-struct Stop(Arc<AtomicBool>);
+/// Stops the pacer on drop.
+struct StopOnDrop(Arc<AtomicBool>);
 
-impl Drop for Stop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Keeps time: hands every request over when it is due.
+//! Pacer: hands each request to a worker at its send time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,43 +8,43 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::super::schedule::Schedule;
-use super::worker::Order;
+use super::worker::WorkerCommand;
 
-/// How long it sleeps at most before it looks whether it should stop.
-const NAP: Duration = Duration::from_millis(50);
+/// Maximum sleep between checks of the stop flag.
+const MAX_SLEEP: Duration = Duration::from_millis(50);
 
 pub(super) struct Pacer {
     pub(super) schedule: Schedule,
     pub(super) begin: Instant,
-    pub(super) workers: Vec<UnboundedSender<Order>>,
-    pub(super) under_way: Arc<AtomicUsize>,
+    pub(super) workers: Vec<UnboundedSender<WorkerCommand>>,
+    pub(super) in_flight: Arc<AtomicUsize>,
     pub(super) max_in_flight: usize,
     pub(super) is_over: Arc<AtomicBool>,
 }
 
 impl Pacer {
-    /// Runs the step. How many that count were held back.
-    pub(super) fn pace(self) -> u64 {
-        let measured = self.schedule.measured();
-        let mut held_back = 0;
-        for (nth, worker) in (0..).zip(self.workers.iter().cycle()) {
-            let Some(due) = self.schedule.due(nth) else { break };
+    /// Runs the step. Returns the number of measured requests that were not sent.
+    pub(super) fn run(self) -> u64 {
+        let measured = self.schedule.measured_window();
+        let mut not_sent = 0;
+        for (index, worker) in (0..).zip(self.workers.iter().cycle()) {
+            let Some(due) = self.schedule.due(index) else { break };
             if !self.wait_until(self.begin + due) {
                 break;
             }
-            if self.under_way.fetch_add(1, Ordering::Relaxed) >= self.max_in_flight {
-                self.under_way.fetch_sub(1, Ordering::Relaxed);
-                held_back += u64::from(measured.contains(&due));
-            } else if worker.send(Order::Send(self.begin + due)).is_err() {
+            if self.in_flight.fetch_add(1, Ordering::Relaxed) >= self.max_in_flight {
+                self.in_flight.fetch_sub(1, Ordering::Relaxed);
+                not_sent += u64::from(measured.contains(&due));
+            } else if worker.send(WorkerCommand::Send(self.begin + due)).is_err() {
                 break;
             }
         }
-        // The step has its whole length, also after its last request.
+        // The step has its full length, also after its last request.
         self.wait_until(self.begin + self.schedule.length);
-        held_back
+        not_sent
     }
 
-    /// Whether to go on.
+    /// Sleeps until `time`. False if the pacer should stop.
     fn wait_until(&self, time: Instant) -> bool {
         loop {
             if self.is_over.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ impl Pacer {
             if left.is_zero() {
                 return true;
             }
-            thread::sleep(left.min(NAP));
+            thread::sleep(left.min(MAX_SLEEP));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One thread's part: requests under way, connections that are kept, and the counts of the step.
+//! Worker thread: its requests in flight, its idle connections and its counts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,79 +9,79 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::super::step::Tally;
-use super::exchange::{Connection, Done, Target};
+use super::super::step::StepCounts;
+use super::exchange::{CompletedRequest, IdleConnection, LoadTarget};
 
-/// What a worker is told.
-pub(super) enum Order {
-    /// A step begins; this is when it is measured.
+/// Command to a worker.
+pub(super) enum WorkerCommand {
+    /// Begin a step with this measured window.
     Begin(Range<Instant>),
-    /// A request that is due now.
+    /// Send a request that is due at this time.
     Send(Instant),
-    /// The step is over. The counts are wanted when the last answer has come.
-    End(oneshot::Sender<Tally>),
+    /// End the step. The counts are sent after the last response.
+    End(oneshot::Sender<StepCounts>),
 }
 
-pub(super) struct Worker {
-    target: Arc<Target>,
-    /// How many are under way, by all workers.
-    under_way: Arc<AtomicUsize>,
-    /// The one used last is used next: the others may rest, and be closed by the server.
-    kept: Vec<Connection>,
-    requests: JoinSet<Done>,
+pub(super) struct LoadWorker {
+    target: Arc<LoadTarget>,
+    /// Requests in flight of all workers.
+    in_flight: Arc<AtomicUsize>,
+    /// Idle connections. The last used one is used next: the others may be closed by the server.
+    idle: Vec<IdleConnection>,
+    requests: JoinSet<CompletedRequest>,
     window: Option<Range<Instant>>,
-    tally: Tally,
+    counts: StepCounts,
 }
 
-impl Worker {
-    pub(super) fn new(target: Arc<Target>, under_way: Arc<AtomicUsize>) -> Self {
-        let (kept, requests) = (Vec::new(), JoinSet::new());
-        Self { target, under_way, kept, requests, window: None, tally: Tally::default() }
+impl LoadWorker {
+    pub(super) fn new(target: Arc<LoadTarget>, in_flight: Arc<AtomicUsize>) -> Self {
+        let (idle, requests) = (Vec::new(), JoinSet::new());
+        Self { target, in_flight, idle, requests, window: None, counts: StepCounts::default() }
     }
 
-    /// Works until nobody gives orders any more. What is under way then is given up.
-    pub(super) async fn work(mut self, mut orders: UnboundedReceiver<Order>) {
-        let mut asking: Option<oneshot::Sender<Tally>> = None;
+    /// Runs until the command channel closes. Requests in flight are then dropped.
+    pub(super) async fn run(mut self, mut commands: UnboundedReceiver<WorkerCommand>) {
+        let mut result_sender: Option<oneshot::Sender<StepCounts>> = None;
         loop {
             tokio::select! {
-                order = orders.recv() => match order {
+                command = commands.recv() => match command {
                     None => return,
-                    Some(Order::Begin(window)) => self.window = Some(window),
-                    Some(Order::Send(due)) => self.send(due),
-                    Some(Order::End(asked)) => asking = Some(asked),
+                    Some(WorkerCommand::Begin(window)) => self.window = Some(window),
+                    Some(WorkerCommand::Send(due)) => self.send(due),
+                    Some(WorkerCommand::End(sender)) => result_sender = Some(sender),
                 },
-                Some(done) = self.requests.join_next() => self.take(done.ok()),
+                Some(done) = self.requests.join_next() => self.record(done.ok()),
             }
             if self.requests.is_empty()
-                && let Some(asked) = asking.take()
+                && let Some(sender) = result_sender.take()
             {
-                // Whoever does not wait for it has no use for it.
-                drop(asked.send(std::mem::take(&mut self.tally)));
+                // The receiver may have been dropped.
+                drop(sender.send(std::mem::take(&mut self.counts)));
             }
         }
     }
 
     fn send(&mut self, due: Instant) {
-        if self.is_counted(due) {
-            self.tally.due += 1;
-            self.tally.lateness.push(due.elapsed());
+        if self.is_measured(due) {
+            self.counts.due += 1;
+            self.counts.lateness.push(due.elapsed());
         }
-        let kept = std::iter::from_fn(|| self.kept.pop()).find(Connection::is_ready);
+        let idle = std::iter::from_fn(|| self.idle.pop()).find(IdleConnection::is_ready);
         let target = self.target.clone();
-        self.requests.spawn(async move { target.exchange(kept, due).await });
+        self.requests.spawn(async move { target.exchange(idle, due).await });
     }
 
-    fn take(&mut self, done: Option<Done>) {
-        self.under_way.fetch_sub(1, Ordering::Relaxed);
-        let Some(Done { due, ended, fate, kept }) = done else { return };
-        self.kept.extend(kept);
-        self.tally.good += u64::from(fate.is_good() && self.is_counted(ended));
-        if self.is_counted(due) {
-            self.tally.ended(fate, ended.saturating_duration_since(due));
+    fn record(&mut self, done: Option<CompletedRequest>) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let Some(CompletedRequest { due, ended, result, connection }) = done else { return };
+        self.idle.extend(connection);
+        self.counts.good += u64::from(result.is_good() && self.is_measured(ended));
+        if self.is_measured(due) {
+            self.counts.record(result, ended.saturating_duration_since(due));
         }
     }
 
-    fn is_counted(&self, time: Instant) -> bool {
+    fn is_measured(&self, time: Instant) -> bool {
         self.window.as_ref().is_some_and(|window| window.contains(&time))
     }
 }

@@ -1,30 +1,30 @@
-//! The plot in letters, for terminals.
+//! Text plot for terminals.
 
 use std::time::Duration;
 
-use super::super::verdict::Judged;
-use super::plot::{Kind, Panel, panels};
+use super::super::criteria::JudgedStep;
+use super::plot::{DotKind, Panel, panels};
 
-/// Room for what stands left of an axis.
-const LABELS: usize = 8;
-/// The narrowest that is worth drawing.
-const NARROWEST: usize = 12;
+/// Width of the axis labels.
+const LABEL_WIDTH: usize = 8;
+/// Minimum width of a plot.
+const MIN_WIDTH: usize = 12;
 
-/// Both panels in so many columns, with these many lines for the dots of each. Empty without a step.
-pub(in crate::probe) fn chart(steps: &[Judged], most_p99: Duration, columns: usize, heights: [usize; 2]) -> String {
-    let width = columns.saturating_sub(LABELS + 2);
-    if steps.is_empty() || width < NARROWEST {
+/// Draws both panels with this width and these heights. Empty without steps.
+pub(in crate::probe) fn chart(steps: &[JudgedStep], max_p99: Duration, columns: usize, heights: [usize; 2]) -> String {
+    let width = columns.saturating_sub(LABEL_WIDTH + 2);
+    if steps.is_empty() || width < MIN_WIDTH {
         return String::new();
     }
-    let panels = panels(steps, most_p99);
-    let drawn = panels.iter().zip(heights).map(|(panel, height)| draw(panel, width, height));
-    let legend = format!("{:LABELS$}  ● good  × not good  ? unclear  · what it should be\n", "");
-    drawn.collect::<String>() + &legend
+    let panels = panels(steps, max_p99);
+    let plots = panels.iter().zip(heights).map(|(panel, height)| draw(panel, width, height));
+    let legend = format!("{:LABEL_WIDTH$}  ● good  × not good  ? unclear  · expected\n", "");
+    plots.collect::<String>() + &legend
 }
 
 fn draw(panel: &Panel, width: usize, height: usize) -> String {
     let column = |x: f64| (x * (width - 1) as f64).round() as usize;
-    // The first line is the top.
+    // Line 0 is the top.
     let row = |y: f64| ((1.0 - y) * (height - 1) as f64).round() as usize;
     let mut cells = vec![vec![' '; width]; height];
     let mut put = |x: usize, y: usize, mark: char| {
@@ -40,37 +40,38 @@ fn draw(panel: &Panel, width: usize, height: usize) -> String {
     }
     for dot in &panel.dots {
         let mark = match dot.kind {
-            Kind::Good => '●',
-            Kind::Bad => '×',
-            Kind::Unclear => '?',
+            DotKind::Good => '●',
+            DotKind::Bad => '×',
+            DotKind::Unclear => '?',
         };
         put(column(dot.x), row(dot.y), mark);
     }
     let mut labels = vec![String::new(); height];
-    for mark in panel.y.marks() {
-        labels[row(panel.y.at(mark))] = (panel.write)(mark);
+    for mark in panel.y.ticks() {
+        labels[row(panel.y.position(mark))] = (panel.format)(mark);
     }
-    let mut text = format!("{:LABELS$}  {}\n", "", panel.title);
+    let mut text = format!("{:LABEL_WIDTH$}  {}\n", "", panel.title);
     for (label, line) in labels.iter().zip(&cells) {
         let line: String = line.iter().collect();
-        text.push_str(format!("{label:>LABELS$} │{line}").trim_end());
+        text.push_str(format!("{label:>LABEL_WIDTH$} │{line}").trim_end());
         text.push('\n');
     }
-    text.push_str(&format!("{:LABELS$} └{}\n", "", "─".repeat(width)));
-    text.push_str(&foot(panel, width, column));
+    text.push_str(&format!("{:LABEL_WIDTH$} └{}\n", "", "─".repeat(width)));
+    text.push_str(&x_axis(panel, width, column));
     text
 }
 
-/// The marks of the axis below, as many as have room.
-fn foot(panel: &Panel, width: usize, column: impl Fn(f64) -> usize) -> String {
+/// Labels of the x axis, as many as fit.
+fn x_axis(panel: &Panel, width: usize, column: impl Fn(f64) -> usize) -> String {
     let mut line = String::new();
-    for mark in panel.x.marks() {
-        let label = super::super::figures::rate(mark);
-        let begin = column(panel.x.at(mark)).saturating_sub(label.len() / 2).min(width.saturating_sub(label.len()));
+    for mark in panel.x.ticks() {
+        let label = super::super::format::rate(mark);
+        let begin =
+            column(panel.x.position(mark)).saturating_sub(label.len() / 2).min(width.saturating_sub(label.len()));
         if begin >= line.len() + usize::from(!line.is_empty()) {
             line.push_str(&" ".repeat(begin - line.len()));
             line.push_str(&label);
         }
     }
-    format!("{:LABELS$}  {line}\n", "")
+    format!("{:LABEL_WIDTH$}  {line}\n", "")
 }

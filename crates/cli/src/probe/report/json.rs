@@ -1,36 +1,36 @@
-//! Everything that was measured, for programs. Rates are per second, times in milliseconds, shares of one.
+//! JSON report with all measurements. Rates are per second, times in milliseconds, shares between 0 and 1.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::super::search::End;
-use super::super::verdict::{Blame, Cause, Judged, Verdict};
+use super::super::criteria::{Bottleneck, FailedCriterion, JudgedStep, StepVerdict};
+use super::super::search::SearchEnd;
 use super::{Findings, rule};
 
-/// The whole document.
-pub(in crate::probe) fn everything(findings: &Findings) -> Value {
+/// Builds the document.
+pub(in crate::probe) fn document(findings: &Findings) -> Value {
     let proposal = findings.proposal();
     json!({
         "target": findings.target,
         "method": findings.method,
-        "ended": ended(findings.end),
+        "ended": end_name(findings.end),
         "took_ms": ms(findings.took),
-        "most_p99_ms": ms(findings.most_p99),
+        "max_p99_ms": ms(findings.max_p99),
         "peak": findings.peak().map(|peak| json!({
             "rate": peak.step.offered,
-            "is_lower_bound": findings.end != End::Found,
+            "is_lower_bound": findings.end != SearchEnd::Found,
             "p50_ms": peak.step.p50.map(ms),
             "p99_ms": peak.step.p99.map(ms),
         })),
-        "beyond": findings.beyond().map(|beyond| json!({
-            "rate": beyond.step.offered,
-            "found": found(&beyond.verdict),
+        "above_peak": findings.above_peak().map(|judged| json!({
+            "rate": judged.step.offered,
+            "verdict": verdict_name(&judged.verdict),
         })),
-        "limit_in_force": findings.limit_in_force(),
+        "existing_limit": findings.existing_limit(),
         "proposal": proposal.map(|proposal| json!({
             "limit": proposal.limit(),
-            "concurrency": proposal.at_once,
+            "concurrency": proposal.concurrency,
             "buffer": findings.buffer,
             "rule": rule(findings),
         })),
@@ -38,10 +38,10 @@ pub(in crate::probe) fn everything(findings: &Findings) -> Value {
     })
 }
 
-fn step(judged: &Judged) -> Value {
+fn step(judged: &JudgedStep) -> Value {
     let (step, failures) = (&judged.step, &judged.step.failures);
     let statuses: Map<String, Value> =
-        step.statuses.iter().map(|(status, many)| (status.to_string(), json!(many))).collect();
+        step.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
     json!({
         "offered": step.offered,
         "goodput": step.goodput,
@@ -49,50 +49,50 @@ fn step(judged: &Judged) -> Value {
         "good": step.good,
         "p50_ms": step.p50.map(ms),
         "p99_ms": step.p99.map(ms),
-        "late_p99_ms": ms(step.late),
-        "processor": step.processor,
+        "send_delay_p99_ms": ms(step.lateness_p99),
+        "cpu": step.cpu_utilization,
         "statuses": statuses,
         "failures": {
             "limited": failures.limited,
             "unavailable": failures.unavailable,
             "server_errors": failures.server_errors,
             "timed_out": failures.timed_out,
-            "unconnected": failures.unconnected,
-            "broken": failures.broken,
-            "held_back": failures.held_back,
+            "connect_failed": failures.connect_failed,
+            "aborted": failures.aborted,
+            "not_sent": failures.not_sent,
             "exhausted": failures.exhausted,
         },
-        "found": found(&judged.verdict),
-        "said": judged.verdict.to_string(),
+        "verdict": verdict_name(&judged.verdict),
+        "verdict_text": judged.verdict.to_string(),
     })
 }
 
-fn found(verdict: &Verdict) -> &'static str {
+fn verdict_name(verdict: &StepVerdict) -> &'static str {
     match verdict {
-        Verdict::Good => "good",
-        Verdict::Bad(Cause::Limited { .. }) => "limited",
-        Verdict::Bad(Cause::Failures { .. }) => "failures",
-        Verdict::Bad(Cause::Goodput { .. }) => "goodput",
-        Verdict::Bad(Cause::Latency { .. }) => "latency",
-        Verdict::Unclear(Blame::Late(_)) => "generator_late",
-        Verdict::Unclear(Blame::Processor(_)) => "generator_busy",
-        Verdict::Unclear(Blame::Exhausted) => "generator_exhausted",
+        StepVerdict::Good => "good",
+        StepVerdict::Bad(FailedCriterion::Limited { .. }) => "limited",
+        StepVerdict::Bad(FailedCriterion::Failures { .. }) => "failures",
+        StepVerdict::Bad(FailedCriterion::Goodput { .. }) => "goodput",
+        StepVerdict::Bad(FailedCriterion::Latency { .. }) => "latency",
+        StepVerdict::Unclear(Bottleneck::SentLate(_)) => "generator_late",
+        StepVerdict::Unclear(Bottleneck::Cpu(_)) => "generator_busy",
+        StepVerdict::Unclear(Bottleneck::Exhausted) => "generator_exhausted",
     }
 }
 
-fn ended(end: End) -> &'static str {
+fn end_name(end: SearchEnd) -> &'static str {
     match end {
-        End::Found => "found",
-        End::Top => "top",
-        End::Generator => "generator",
-        End::Distress => "distress",
-        End::NoneGood => "none_good",
-        End::Time => "time",
-        End::Interrupted => "interrupted",
+        SearchEnd::Found => "found",
+        SearchEnd::Top => "max_rate",
+        SearchEnd::Generator => "generator",
+        SearchEnd::Distress => "distress",
+        SearchEnd::NoneGood => "none_good",
+        SearchEnd::Time => "max_time",
+        SearchEnd::Interrupted => "interrupted",
     }
 }
 
-/// To the microsecond.
+/// Milliseconds, exact to the microsecond.
 fn ms(time: Duration) -> f64 {
     time.as_micros() as f64 / 1e3
 }

@@ -1,26 +1,29 @@
-//! The proposed limit as a rule file.
+//! Proposed limit as a rule file.
 
 use std::fmt::Write;
 
-use super::super::figures::{latency_or_none, percent, rate};
+use super::super::format::{latency_or_none, percent, rate};
 use super::Findings;
 
-/// A rule for the path that was loaded; `None` without a peak. `sluicegate check` takes it as it is.
+/// A rule for the loaded path; `None` without a peak. It passes `sluicegate check` as it is.
 pub(in crate::probe) fn rule(findings: &Findings) -> Option<String> {
     let (peak, proposal) = (&findings.peak()?.step, findings.proposal()?);
     let pattern = pattern(&findings.path);
     let limit = proposal.limit();
     let mut text = String::new();
-    // Writing to a text does not fail.
+    // Writing to a string does not fail.
     let _ = writeln!(
         text,
-        "# Proposed by `sluicegate probe`: {} below a peak of {}/s, where p99 was {}.",
+        "# Proposed by `sluicegate probe`: {} below the peak of {}/s (p99 {}).",
         percent(findings.buffer),
         rate(peak.offered),
         latency_or_none(peak.p99)
     );
-    if pattern.is_wider {
-        let _ = writeln!(text, "# `*` stands for what a pattern cannot say: look whether it matches too much.");
+    if pattern.matches_more {
+        let _ = writeln!(
+            text,
+            "# `*` replaces segments that a pattern cannot express: check that it matches no other paths."
+        );
     }
     let _ = writeln!(text, "rules:");
     let _ = writeln!(text, "  - name: {}", name(&findings.path));
@@ -28,35 +31,35 @@ pub(in crate::probe) fn rule(findings: &Findings) -> Option<String> {
     let _ = writeln!(text, "    limits: [{limit}]");
     let _ = writeln!(
         text,
-        "    # By Little's law, {limit} that take {} each (p99) are {} under way at once. To refuse also when the",
+        "    # Little's law: {limit} with a latency of {} (p99) means a concurrency of {}. To refuse requests also if",
         latency_or_none(peak.p99),
-        proposal.at_once
+        proposal.concurrency
     );
-    let _ = writeln!(text, "    # service has become slower than that: limits: [{limit}, {{ concurrency: {} }}]", {
-        proposal.at_once
+    let _ = writeln!(text, "    # the latency increases: limits: [{limit}, {{ concurrency: {} }}]", {
+        proposal.concurrency
     });
     Some(text)
 }
 
 struct Pattern {
     text: String,
-    /// It matches other paths too.
-    is_wider: bool,
+    /// True if the pattern also matches other paths.
+    matches_more: bool,
 }
 
-/// The path as a pattern. Segments that a pattern would read as something else become `*`.
+/// The path as a pattern. Segments with pattern syntax become `*`.
 fn pattern(path: &str) -> Pattern {
     let is_plain = |segment: &str| {
-        let is_fit = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
-        is_fit && !segment.bytes().all(|byte| byte == b'.')
+        let is_valid = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
+        is_valid && !segment.bytes().all(|byte| byte == b'.')
     };
     let body = path.trim_matches('/');
-    let mut is_wider = false;
+    let mut matches_more = false;
     let segments = body.split('/').filter(|segment| !segment.is_empty()).map(|segment| {
         if is_plain(segment) {
             segment
         } else {
-            is_wider = true;
+            matches_more = true;
             "*"
         }
     });
@@ -64,10 +67,10 @@ fn pattern(path: &str) -> Pattern {
     if text.is_empty() || path.ends_with('/') {
         text.push('/');
     }
-    Pattern { text, is_wider }
+    Pattern { text, matches_more }
 }
 
-/// A name that tells which path it is for.
+/// A rule name derived from the path.
 fn name(path: &str) -> String {
     let words = path.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.take(4).fold("peak".to_owned(), |name, word| name + "-" + &word.to_ascii_lowercase())
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rule_is_one_that_is_taken() {
+    fn the_rule_passes_check() {
         let paths = [
             "/",
             "/api/orders",
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_taken_too() {
+    fn wildcard_patterns_pass_check() {
         let text = rule(&findings()).unwrap();
         let both = text.split_once("limits: [").unwrap().0.to_owned() + text.rsplit_once("limits: ").unwrap().1;
         let both = both.replace("    [", "    limits: [");

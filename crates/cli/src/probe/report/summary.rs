@@ -1,22 +1,22 @@
-//! What it comes to, in a few sentences, and the whole report for people.
+//! Text report with its summary.
 
-use super::super::figures::{latency_or_none, percent, rate};
-use super::super::search::End;
-use super::super::step::Step;
-use super::super::verdict::{Blame, Verdict};
+use super::super::criteria::{Bottleneck, StepVerdict};
+use super::super::format::{latency_or_none, percent, rate};
+use super::super::search::SearchEnd;
+use super::super::step::StepResult;
 use super::{Findings, chart, rule, table};
 
-/// How wide and high the plot of a report is.
-const COLUMNS: usize = 78;
-const HEIGHTS: [usize; 2] = [10, 7];
+/// Width and heights of the plot.
+const PLOT_COLUMNS: usize = 78;
+const PLOT_LINES: [usize; 2] = [10, 7];
 
-/// The report: steps, plot, sentences, rule.
+/// Renders the report: steps, plot, summary, rule.
 pub(in crate::probe) fn report(findings: &Findings) -> String {
     let mut text = format!("{} {}\n\n", findings.method, findings.target);
     if !findings.steps.is_empty() {
         text.push_str(&table(&findings.steps));
         text.push('\n');
-        text.push_str(&chart(&findings.steps, findings.most_p99, COLUMNS, HEIGHTS));
+        text.push_str(&chart(&findings.steps, findings.max_p99, PLOT_COLUMNS, PLOT_LINES));
         text.push('\n');
     }
     for line in lines(findings) {
@@ -30,79 +30,83 @@ pub(in crate::probe) fn report(findings: &Findings) -> String {
     text
 }
 
-/// The sentences.
+/// Sentences of the summary.
 pub(super) fn lines(findings: &Findings) -> Vec<String> {
-    let mut lines = vec![peak(findings), why(findings)];
-    if let Some(limit) = findings.limit_in_force() {
+    let mut lines = vec![peak(findings), end_reason(findings)];
+    if let Some(limit) = findings.existing_limit() {
         lines.push(format!(
-            "A limit of about {}/s is already in force: it answers 429. What the service itself can do lies behind it.",
+            "A limit of about {}/s is already in force (status 429): the capacity of the service itself was not measured.",
             rate(limit)
         ));
     }
-    if let Some(status) = findings.odd_status() {
-        lines.push(format!("Most answers had status {status}: is this the request that was meant?"));
+    if let Some(status) = findings.unexpected_status() {
+        lines.push(format!("Most responses had status {status}: check the request."));
     }
     if let Some(proposal) = findings.proposal() {
         lines.push(format!(
-            "Proposed limit, {} below: {}, which is about {} under way at once.",
+            "Proposed limit, {} below: {}, with a concurrency of about {}.",
             percent(findings.buffer),
             proposal.limit(),
-            proposal.at_once
+            proposal.concurrency
         ));
     }
-    if findings.is_here() {
-        lines.push("The target is this machine, so it shared the processor with the load generator.".to_owned());
+    if findings.is_local() {
+        lines.push("The target is on this machine and shared the CPU with the load generator.".to_owned());
     }
     lines
 }
 
 fn peak(findings: &Findings) -> String {
     let Some(peak) = findings.peak() else {
-        return "No peak: there is no rate that was borne.".to_owned();
+        return "No peak: no rate was sustained.".to_owned();
     };
-    let Step { offered, p50, p99, .. } = &peak.step;
-    let least = if findings.end == End::Found { "" } else { "at least " };
-    format!("Peak: {least}{}/s, with p50 {}, p99 {}.", rate(*offered), latency_or_none(*p50), latency_or_none(*p99))
+    let StepResult { offered, p50, p99, .. } = &peak.step;
+    let prefix = if findings.end == SearchEnd::Found { "" } else { "at least " };
+    format!("Peak: {prefix}{}/s, with p50 {}, p99 {}.", rate(*offered), latency_or_none(*p50), latency_or_none(*p99))
 }
 
-fn why(findings: &Findings) -> String {
-    let beyond = findings.beyond();
-    let at = |told: &str| match beyond {
-        Some(beyond) => format!("At {}/s: {}{told}", rate(beyond.step.offered), said(&beyond.verdict, &beyond.step)),
-        None => told.trim_start_matches([';', ' ']).to_owned(),
+fn end_reason(findings: &Findings) -> String {
+    let above_peak = findings.above_peak();
+    let at = |suffix: &str| match above_peak {
+        Some(judged) => {
+            format!("At {}/s: {}{suffix}", rate(judged.step.offered), verdict_text(&judged.verdict, &judged.step))
+        }
+        None => suffix.trim_start_matches([';', ' ']).to_owned(),
     };
     match findings.end {
-        End::Found => at("; not good twice."),
-        End::Top => "That is the highest rate that was to be tried (--to); the service may do more.".to_owned(),
-        End::Generator => {
-            at(". The load generator could not keep up, so this is no peak of the service: load it from elsewhere.")
+        SearchEnd::Found => at("; not good twice."),
+        SearchEnd::Top => {
+            "This is the maximum rate of the test (--to); the capacity of the service may be higher.".to_owned()
         }
-        End::Distress => at(". More than half of the requests failed, so the service was left alone."),
-        End::NoneGood => at("."),
-        End::Time => match beyond {
-            Some(_) => at("; then the time was up (--max-time)."),
-            None => "The time was up (--max-time) before anything gave.".to_owned(),
+        SearchEnd::Generator => {
+            at(". The load generator could not keep up, so this is not the peak of the service: use another machine.")
+        }
+        SearchEnd::Distress => at(". More than half of the requests failed, so the test was stopped."),
+        SearchEnd::NoneGood => at("."),
+        SearchEnd::Time => match above_peak {
+            Some(_) => at("; the test then reached --max-time."),
+            None => "The test reached --max-time before a rate failed.".to_owned(),
         },
-        End::Interrupted => match beyond {
-            Some(_) => at("; then it was interrupted."),
-            None => "It was interrupted before anything gave.".to_owned(),
+        SearchEnd::Interrupted => match above_peak {
+            Some(_) => at("; the test was then interrupted."),
+            None => "The test was interrupted before a rate failed.".to_owned(),
         },
     }
 }
 
-/// A verdict with everything that failed.
-fn said(verdict: &Verdict, step: &Step) -> String {
+/// A verdict with all failure counts.
+fn verdict_text(verdict: &StepVerdict, step: &StepResult) -> String {
     let failed: Vec<String> = step
         .failures
-        .named()
+        .by_name()
         .iter()
-        .filter(|(_, many)| *many > 0)
-        .map(|(name, many)| format!("{many} {name}"))
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{count} {name}"))
         .collect();
     let verdict = match verdict {
-        Verdict::Unclear(blame @ Blame::Late(_)) => format!("{blame} (p99)"),
-        Verdict::Unclear(blame) => blame.to_string(),
-        Verdict::Good | Verdict::Bad(_) => verdict.to_string(),
+        StepVerdict::Unclear(bottleneck @ Bottleneck::SentLate(_)) => format!("{bottleneck} (p99)"),
+        StepVerdict::Unclear(bottleneck) => bottleneck.to_string(),
+        StepVerdict::Good | StepVerdict::Bad(_) => verdict.to_string(),
     };
     if failed.is_empty() { verdict } else { format!("{verdict} ({})", failed.join(", ")) }
 }

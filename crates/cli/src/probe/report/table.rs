@@ -1,33 +1,33 @@
-//! The steps as rows.
+//! Table of the steps.
 
-use super::super::figures::{latency, latency_or_none, percent, rate};
-use super::super::verdict::Judged;
-use crate::table::{self, Rows};
+use super::super::criteria::JudgedStep;
+use super::super::format::{latency, latency_or_none, percent, rate};
+use crate::table::{self, RowStyle};
 
-pub(super) const COLUMNS: [&str; 7] = ["offered/s", "good/s", "p50", "p99", "failed", "left late", "found"];
+pub(super) const COLUMNS: [&str; 7] = ["offered/s", "good/s", "p50", "p99", "failed", "send delay", "verdict"];
 
-/// The cells of a step.
-pub(super) fn cells(judged: &Judged) -> [String; 7] {
+/// Cells of a step.
+pub(super) fn cells(judged: &JudgedStep) -> [String; 7] {
     let step = &judged.step;
-    let failed = step.failures.of_service() + step.failures.limited + step.failures.exhausted;
+    let failed = step.failures.service_failures() + step.failures.limited + step.failures.exhausted;
     [
         rate(step.offered),
         rate(step.goodput),
         latency_or_none(step.p50),
         latency_or_none(step.p99),
-        percent(step.share(failed)),
-        latency(step.late),
+        percent(step.fraction_of_due(failed)),
+        latency(step.lateness_p99),
         judged.verdict.to_string(),
     ]
 }
 
-/// All of these steps.
-pub(in crate::probe) fn table(steps: &[Judged]) -> String {
-    table::draw(Rows::Plain, COLUMNS, steps.iter().map(cells).collect())
+/// Table of these steps.
+pub(in crate::probe) fn table(steps: &[JudgedStep]) -> String {
+    table::draw(RowStyle::Plain, COLUMNS, steps.iter().map(cells).collect())
 }
 
-/// A step in one line, for where there is no terminal.
-pub(in crate::probe) fn line(judged: &Judged) -> String {
-    let [offered, good, p50, p99, failed, late, found] = cells(judged);
-    format!("offered {offered}/s, good {good}/s, p50 {p50}, p99 {p99}, failed {failed}, left {late} late: {found}")
+/// A step as one line, for output without a terminal.
+pub(in crate::probe) fn line(judged: &JudgedStep) -> String {
+    let [offered, good, p50, p99, failed, delay, verdict] = cells(judged);
+    format!("offered {offered}/s, good {good}/s, p50 {p50}, p99 {p99}, failed {failed}, send delay {delay}: {verdict}")
 }

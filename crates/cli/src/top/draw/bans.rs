@@ -1,33 +1,39 @@
-//! The bans in force.
+//! View of the active bans.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Rect};
 use ratatui::text::Text as Drawn;
 use ratatui::widgets::{Cell, Row};
 
-use super::figures;
+use super::format;
 use super::palette::Palette;
+use crate::top::api_types::Ban;
 use crate::top::model::Model;
-use crate::top::text::fitted;
-use crate::top::wire::Ban;
+use crate::top::sanitize::truncate;
 
-/// How wide the time left is.
-const TIME: u16 = 9;
+/// Width of the remaining time.
+const TIME_WIDTH: u16 = 9;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette) {
-    let rule = area.width.saturating_sub(TIME + 2) / 3;
-    let key = area.width.saturating_sub(TIME + 2 + rule);
-    let widths = [Constraint::Length(rule), Constraint::Length(key), Constraint::Length(TIME)];
+    let rule = area.width.saturating_sub(TIME_WIDTH + 2) / 3;
+    let key = area.width.saturating_sub(TIME_WIDTH + 2 + rule);
+    let widths = [Constraint::Length(rule), Constraint::Length(key), Constraint::Length(TIME_WIDTH)];
     let right = |text: String| Cell::from(Drawn::from(text).alignment(Alignment::Right));
-    let titles = Row::new([Cell::from("RULE"), Cell::from("KEY"), right("TIME LEFT".to_owned())]);
+    let titles = Row::new([Cell::from("RULE"), Cell::from("KEY"), right("REMAINING".to_owned())]);
     let row = |ban: &Ban| {
-        let fit = |text: String, width: u16| Cell::from(fitted(&text, usize::from(width)));
-        Row::new([fit(ban.rule.to_string(), rule), fit(ban.key.to_string(), key), right(figures::time(ban.remaining))])
+        let fit = |text: String, width: u16| Cell::from(truncate(&text, usize::from(width)));
+        Row::new([fit(ban.rule.to_string(), rule), fit(ban.key.to_string(), key), right(format::time(ban.remaining))])
     };
     let rows = model.bans().into_iter().map(row).collect();
-    let empty = match &model.seen().bans {
-        None => "not heard yet",
-        Some(_) => "nobody is banned",
+    let empty = match &model.displayed().bans {
+        None => "no data yet",
+        Some(_) => "no bans",
     };
-    super::table(frame, area, model, palette, super::Rows { widths: widths.to_vec(), header: titles, rows, empty });
+    super::table(
+        frame,
+        area,
+        model,
+        palette,
+        super::TableContent { widths: widths.to_vec(), header: titles, rows, empty },
+    );
 }

@@ -1,10 +1,10 @@
-//! Draws a [`Model`]: a line of state, the views to choose from, the chosen one, and what can be done.
+//! Draws a [`Model`]: status line, tabs, the selected view, and a footer with the available keys.
 //!
-//! The same model on a screen of the same size is always the same picture. What does not fit is left out, the
-//! least needed first; no screen is too small to draw on.
+//! Drawing is a pure function of the model and the screen size. Content that does not fit is dropped, the least
+//! important first; any screen size works.
 
 mod bans;
-pub(super) mod figures;
+pub(super) mod format;
 mod help;
 mod keys;
 mod palette;
@@ -19,16 +19,16 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Table, TableState, Wrap};
 
 pub(super) use self::palette::Palette;
-use super::client::Trouble;
-use super::model::{Column, Connection, Mode, Model, Sort, View};
-use super::text::{Text, fitted};
+use super::client::ClientError;
+use super::model::{Column, ConnectionState, InputMode, Model, Sort, View};
+use super::sanitize::{UntrustedText, truncate};
 
-/// Draws everything.
+/// Draws the complete screen.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, palette: Palette, now: Instant) {
     let [head, views, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
             .areas(frame.area());
-    frame.render_widget(state(model, palette, now, head.width), head);
+    frame.render_widget(status_line(model, palette, now, head.width), head);
     frame.render_widget(tabs(model, palette, views.width), views);
     match model.view {
         View::Rules => rules::draw(frame, body, model, palette),
@@ -38,49 +38,49 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, palette: Palette, now: 
         View::Help => help::draw(frame, body, model, palette),
     }
     frame.render_widget(footer(model, palette, foot.width), foot);
-    if let Mode::Confirm(ban) = &model.mode {
-        let text = format!("Lift the ban of {} by {}?", ban.key, ban.rule);
+    if let InputMode::Confirm(ban) = &model.mode {
+        let text = format!("Remove the ban of {} (rule {})?", ban.key, ban.rule);
         confirm(frame, palette, &text);
     }
 }
 
-/// How the connection stands, what is watched, and what it says of itself.
-fn state(model: &Model, palette: Palette, now: Instant, width: u16) -> Line<'static> {
+/// Status line: connection state, endpoint and process status.
+fn status_line(model: &Model, palette: Palette, now: Instant, width: u16) -> Line<'static> {
     let (word, style) = match &model.connection {
-        Connection::Connecting => ("connecting".to_owned(), palette.warning()),
-        Connection::Live => ("live".to_owned(), palette.good()),
-        Connection::Lost { why: Trouble::TokenNeeded | Trouble::TokenUnknown, .. } => {
-            ("token needed".to_owned(), palette.bad())
+        ConnectionState::Connecting => ("connecting".to_owned(), palette.warning()),
+        ConnectionState::Live => ("live".to_owned(), palette.good()),
+        ConnectionState::Lost { error: ClientError::TokenNeeded | ClientError::TokenRejected, .. } => {
+            ("token required".to_owned(), palette.bad())
         }
-        Connection::Lost { since, .. } => {
-            (format!("reconnecting, {}", figures::time(now.saturating_duration_since(*since))), palette.warning())
+        ConnectionState::Lost { since, .. } => {
+            (format!("reconnecting, {}", format::time(now.saturating_duration_since(*since))), palette.warning())
         }
     };
     let mut parts = vec![Span::styled(format!("● {word}"), style)];
     if model.is_paused() {
         parts.push(Span::styled("  paused", palette.warning()));
     }
-    let mut said = vec![model.place.clone()];
-    let seen = model.seen();
-    if let Some(tick) = &seen.tick {
-        said.push(format!("{} rules", seen.rules.len()));
-        said.push(format!("{} bans", tick.bans));
+    let mut parts_text = vec![model.endpoint.clone()];
+    let state = model.displayed();
+    if let Some(tick) = &state.tick {
+        parts_text.push(format!("{} rules", state.rules.len()));
+        parts_text.push(format!("{} bans", tick.bans));
         if let Some(store) = &tick.store {
-            said.push(format!("store {store}"));
+            parts_text.push(format!("store {store}"));
         }
         if let Some(in_flight) = tick.in_flight {
-            said.push(format!("{in_flight} in flight"));
+            parts_text.push(format!("{in_flight} in flight"));
         }
     }
-    if let Some(status) = &seen.status {
-        said.push(format!("up {}", figures::time(status.uptime)));
+    if let Some(status) = &state.status {
+        parts_text.push(format!("up {}", format::time(status.uptime)));
     }
     let used: usize = parts.iter().map(Span::width).sum();
-    let mut left = usize::from(width).saturating_sub(used);
-    for text in said {
+    let mut available = usize::from(width).saturating_sub(used);
+    for text in parts_text {
         let part = format!("  {text}");
-        let part = fitted(&part, left);
-        left = left.saturating_sub(Span::raw(part.as_str()).width());
+        let part = truncate(&part, available);
+        available = available.saturating_sub(Span::raw(part.as_str()).width());
         parts.push(Span::raw(part));
     }
     Line::from(parts)
@@ -92,82 +92,82 @@ fn tabs(model: &Model, palette: Palette, width: u16) -> Line<'static> {
     for (nth, view) in View::ALL.into_iter().enumerate() {
         let name = if is_narrow { view.short_name() } else { view.name() };
         let text = if is_narrow { format!("{}{name}", nth + 1) } else { format!(" {} {name} ", nth + 1) };
-        let style = if view == model.view { palette.chosen() } else { palette.quiet() };
+        let style = if view == model.view { palette.selected() } else { palette.dim() };
         parts.extend([Span::styled(text, style), Span::raw(" ")]);
     }
     Line::from(parts)
 }
 
-/// What went wrong or was done, what is being typed, or which keys do what.
+/// Footer: the last message, the filter being typed, or the available keys.
 fn footer(model: &Model, palette: Palette, width: u16) -> Line<'static> {
     let columns = usize::from(width);
-    if model.mode == Mode::Filter {
+    if model.mode == InputMode::Filter {
         return Line::styled(
-            fitted(&format!("/{}▏ Enter keeps it, Esc clears it", model.filter), columns),
+            truncate(&format!("/{}▏ Enter applies, Esc clears", model.filter), columns),
             palette.plain(),
         );
     }
-    if let Some(remark) = &model.remark {
-        return Line::styled(fitted(remark, columns), palette.warning());
+    if let Some(message) = &model.message {
+        return Line::styled(truncate(message, columns), palette.warning());
     }
-    if let Connection::Lost { why, .. } = &model.connection {
-        let why = Text::from(why.to_string().as_str()).to_string();
-        return Line::styled(fitted(&why, columns), palette.bad());
+    if let ConnectionState::Lost { error, .. } = &model.connection {
+        let error = UntrustedText::from(error.to_string().as_str()).to_string();
+        return Line::styled(truncate(&error, columns), palette.bad());
     }
-    let told = model.seen().status.as_ref().and_then(|status| status.last_error.as_ref());
-    if let Some(error) = model.seen().tick.as_ref().and_then(|tick| tick.last_error.as_ref()).or(told) {
-        return Line::styled(fitted(&format!("rules not taken up: {error}"), columns), palette.bad());
+    let status_error = model.displayed().status.as_ref().and_then(|status| status.last_error.as_ref());
+    if let Some(error) = model.displayed().tick.as_ref().and_then(|tick| tick.last_error.as_ref()).or(status_error) {
+        return Line::styled(truncate(&format!("rules not applied: {error}"), columns), palette.bad());
     }
     let mut keys = match model.view {
-        View::Rules => format!("q end  ? help  / filter  p pause  s sort: {}", sorted(model.rule_sort)),
-        View::Keys => format!("q end  ? help  / filter  p pause  s sort: {}", sorted(model.key_sort)),
-        View::Bans => format!("q end  ? help  x lift  / filter  s sort: {}", sorted(model.ban_sort)),
-        View::Store | View::Help => "q end  Tab next view".to_owned(),
+        View::Rules => format!("q quit  ? help  / filter  p pause  s sort: {}", sort_label(model.rule_sort)),
+        View::Keys => format!("q quit  ? help  / filter  p pause  s sort: {}", sort_label(model.key_sort)),
+        View::Bans => format!("q quit  ? help  x remove  / filter  s sort: {}", sort_label(model.ban_sort)),
+        View::Store | View::Help => "q quit  Tab next view".to_owned(),
     };
     if !model.filter.is_empty() {
-        keys = format!("filter: {} (Esc clears it)  {keys}", model.filter);
+        keys = format!("filter: {} (Esc clears)  {keys}", model.filter);
     }
-    Line::styled(fitted(&keys, columns), palette.quiet())
+    Line::styled(truncate(&keys, columns), palette.dim())
 }
 
-fn sorted<C: Column>(sort: Sort<C>) -> String {
+fn sort_label<C: Column>(sort: Sort<C>) -> String {
     format!("{}{}", sort.column.name(), if sort.is_reversed { " (reversed)" } else { "" })
 }
 
-/// What a table has in it.
-struct Rows<'a> {
+/// Content of a table.
+struct TableContent<'a> {
     widths: Vec<Constraint>,
     header: Row<'a>,
     rows: Vec<Row<'a>>,
-    /// What to say where there are none.
+    /// Text shown if there are no rows.
     empty: &'a str,
 }
 
-/// A table with the cursor on one of its rows, or a word where there is none.
-fn table(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette, rows: Rows<'_>) {
-    let Rows { widths, header, rows, empty } = rows;
+/// Draws a table with a cursor, or a text if it is empty.
+fn table(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette, rows: TableContent<'_>) {
+    let TableContent { widths, header, rows, empty } = rows;
     let is_empty = rows.is_empty();
     let table = Table::new(rows, widths)
         .header(header.style(palette.header()))
         .column_spacing(1)
-        .row_highlight_style(palette.chosen());
+        .row_highlight_style(palette.selected());
     let mut state = TableState::new().with_selected((!is_empty).then(|| model.cursor()));
     frame.render_stateful_widget(table, area, &mut state);
     if is_empty {
         let below = Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(1), ..area };
-        let said = if model.filter.is_empty() { empty } else { "nothing passes the filter" };
-        frame.render_widget(Paragraph::new(said).style(palette.quiet()).wrap(Wrap { trim: true }), below);
+        let text = if model.filter.is_empty() { empty } else { "no row matches the filter" };
+        frame.render_widget(Paragraph::new(text).style(palette.dim()).wrap(Wrap { trim: true }), below);
     }
 }
 
 fn confirm(frame: &mut Frame<'_>, palette: Palette, text: &str) {
-    let whole = frame.area();
-    let (width, height) = (whole.width.min(60), whole.height.min(6));
-    let area = Rect { x: (whole.width - width) / 2, y: (whole.height - height) / 2, width, height };
+    let screen = frame.area();
+    let (width, height) = (screen.width.min(60), screen.height.min(6));
+    let area = Rect { x: (screen.width - width) / 2, y: (screen.height - height) / 2, width, height };
     let inner = usize::from(width.saturating_sub(2));
-    // Long keys are shown in part: two lines and the keys to press.
+    // Long keys are truncated: two lines and the keys to press.
     let lines =
-        vec![Line::raw(fitted(text, inner * 2)), Line::styled("y lifts it, any other key does not", palette.quiet())];
+        vec![Line::raw(truncate(text, inner * 2)), Line::styled("y: remove, any other key: cancel", palette.dim())];
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(Block::bordered()), area);
 }

@@ -1,8 +1,8 @@
-//! What things look like. Without colours, by weight alone.
+//! Styles; without colours, only by weight.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// Styles of everything drawn.
+/// Styles of all elements.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::top) struct Palette {
     is_coloured: bool,
@@ -33,12 +33,12 @@ impl Palette {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// Figures in the background: traffic, bars.
+    /// Secondary figures: traffic, bars.
     pub(super) const fn figure(self) -> Style {
         self.colour(Color::Cyan)
     }
 
-    pub(super) const fn quiet(self) -> Style {
+    pub(super) const fn dim(self) -> Style {
         self.colour(Color::DarkGray)
     }
 
@@ -46,7 +46,7 @@ impl Palette {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    pub(super) const fn chosen(self) -> Style {
+    pub(super) const fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 }

@@ -1,29 +1,29 @@
-//! Everything that is known and chosen at a moment; what is drawn follows from it alone.
+//! Application state: all data and user choices. The screen is a pure function of it.
 //!
 //! ```text
-//!  news of the process --> hear  --\
-//!                                   Model --> draw
-//!  keys that are typed --> press --/   \----> a wish: lift this ban, end
+//!  updates from the process --> apply --\
+//!                                        Model --> draw
+//!  keys typed               --> press --/   \----> an action: remove a ban, quit
 //! ```
 //!
-//! Nothing here waits, asks or draws. Time comes with the news.
+//! Nothing here waits, sends requests or draws. Time comes with the updates.
 
 mod keys;
 mod order;
 mod rule;
-mod seen;
+mod state;
 
 use std::time::{Duration, Instant};
 
 pub(super) use self::order::{BanColumn, Column, KeyColumn, RuleColumn, Sort};
 pub(super) use self::rule::RuleRow;
-pub(super) use self::seen::{KeyRow, Seen};
-use super::client::Trouble;
-use super::text::Text;
-use super::watch::News;
-use super::wire::Ban;
+pub(super) use self::state::{KeyRow, ProcessState};
+use super::api_types::Ban;
+use super::client::ClientError;
+use super::poll::Update;
+use super::sanitize::UntrustedText;
 
-/// What can be looked at.
+/// Views of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     Rules,
@@ -46,7 +46,7 @@ impl View {
         }
     }
 
-    /// Where there is little room.
+    /// Name for narrow screens.
     pub(super) const fn short_name(self) -> &'static str {
         match self {
             Self::Keys => "Keys",
@@ -55,168 +55,169 @@ impl View {
     }
 }
 
-/// How the connection to the process stands.
+/// State of the connection to the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Connection {
-    /// Nothing has been heard yet.
+pub(super) enum ConnectionState {
+    /// No data received yet.
     Connecting,
-    /// Figures come.
+    /// Ticks arrive.
     Live,
-    /// They do not, since then; another attempt follows.
-    Lost { why: Trouble, since: Instant },
+    /// Lost since then; another attempt follows.
+    Lost { error: ClientError, since: Instant },
 }
 
-/// What the keys that are typed mean now.
+/// Input mode of the keyboard.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum InputMode {
     /// Commands.
     Commands,
-    /// The filter's text.
+    /// Text of the filter.
     Filter,
-    /// Whether to lift this ban.
+    /// Confirmation to remove this ban.
     Confirm(Ban),
 }
 
-/// What is to be done outside.
+/// Action to run outside the model.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wish {
+pub(super) enum Action {
     Quit,
-    Lift(Ban),
+    RemoveBan(Ban),
 }
 
-/// The state of the program.
+/// State of the program.
 #[derive(Debug)]
 pub(super) struct Model {
-    /// What is watched, as people write it.
-    pub(super) place: String,
+    /// Watched endpoint, for display.
+    pub(super) endpoint: String,
     pub(super) view: View,
-    pub(super) mode: Mode,
-    pub(super) connection: Connection,
+    pub(super) mode: InputMode,
+    pub(super) connection: ConnectionState,
     pub(super) filter: String,
     pub(super) rule_sort: Sort<RuleColumn>,
     pub(super) key_sort: Sort<KeyColumn>,
     pub(super) ban_sort: Sort<BanColumn>,
-    /// What came of the last command, until the next.
-    pub(super) remark: Option<String>,
+    /// Result of the last command, until the next one.
+    pub(super) message: Option<String>,
     cursors: [usize; View::ALL.len()],
     interval: Duration,
-    seen: Seen,
-    /// What stays on the screen while it is paused.
-    frozen: Option<Box<Seen>>,
+    current: ProcessState,
+    /// Data on the screen while paused.
+    frozen: Option<Box<ProcessState>>,
 }
 
 impl Model {
-    /// One that takes up new figures no more often than this.
-    pub(super) fn new(place: String, interval: Duration) -> Self {
+    /// Creates a model that accepts ticks at most once per interval.
+    pub(super) fn new(endpoint: String, interval: Duration) -> Self {
         Self {
-            place,
+            endpoint,
             view: View::Rules,
-            mode: Mode::Commands,
-            connection: Connection::Connecting,
+            mode: InputMode::Commands,
+            connection: ConnectionState::Connecting,
             filter: String::new(),
-            rule_sort: Sort::by(RuleColumn::Limited),
+            rule_sort: Sort::by(RuleColumn::Refused),
             key_sort: Sort::by(KeyColumn::Refused),
             ban_sort: Sort::by(BanColumn::Remaining),
-            remark: None,
+            message: None,
             cursors: [0; View::ALL.len()],
             interval,
-            seen: Seen::default(),
+            current: ProcessState::default(),
             frozen: None,
         }
     }
 
-    /// Takes up what was heard.
-    pub(super) fn hear(&mut self, news: News, now: Instant) {
-        match news {
-            News::Tick(tick) => {
-                self.connection = Connection::Live;
-                self.seen.tick(tick, self.interval);
+    /// Applies an update.
+    pub(super) fn apply(&mut self, update: Update, now: Instant) {
+        match update {
+            Update::Tick(tick) => {
+                self.connection = ConnectionState::Live;
+                self.current.tick(tick, self.interval);
             }
-            News::Status(status) => self.seen.status = Some(status),
-            News::Top(top) => self.seen.top = Some(top),
-            News::Bans(bans) => self.seen.bans = Some(bans),
-            News::Store(store) => self.seen.store = Some(store),
-            News::Lost(why) => {
+            Update::Status(status) => self.current.status = Some(status),
+            Update::Top(top) => self.current.top = Some(top),
+            Update::Bans(bans) => self.current.bans = Some(bans),
+            Update::Store(store) => self.current.store = Some(store),
+            Update::Lost(error) => {
                 let since = match self.connection {
-                    Connection::Lost { since, .. } => since,
-                    Connection::Connecting | Connection::Live => now,
+                    ConnectionState::Lost { since, .. } => since,
+                    ConnectionState::Connecting | ConnectionState::Live => now,
                 };
-                self.connection = Connection::Lost { why, since };
+                self.connection = ConnectionState::Lost { error, since };
             }
-            News::Lifted(ban, end) => {
+            Update::BanRemoved(ban, result) => {
                 let Ban { rule, key, .. } = &ban;
-                self.remark = Some(match end {
-                    Ok(true) => format!("lifted: {key} by {rule}"),
-                    Ok(false) => format!("there was no ban of {key} by {rule} any more"),
-                    Err(trouble) => format!("not lifted: {}", Text::from(trouble.to_string().as_str())),
+                self.message = Some(match &result {
+                    Ok(true) => format!("ban removed: {key} (rule {rule})"),
+                    Ok(false) => format!("no such ban: {key} (rule {rule})"),
+                    Err(error) => format!("ban not removed: {}", UntrustedText::from(error.to_string().as_str())),
                 });
-                if self.remark.as_ref().is_some_and(|remark| !remark.starts_with("not")) {
-                    self.seen.forget_ban(&ban);
+                if result.is_ok() {
+                    self.current.remove_ban(&ban);
                 }
             }
         }
-        self.stay_within();
+        self.clamp_cursor();
     }
 
-    /// What is on the screen.
-    pub(super) fn seen(&self) -> &Seen {
-        self.frozen.as_deref().unwrap_or(&self.seen)
+    /// Data on the screen.
+    pub(super) fn displayed(&self) -> &ProcessState {
+        self.frozen.as_deref().unwrap_or(&self.current)
     }
 
     pub(super) const fn is_paused(&self) -> bool {
         self.frozen.is_some()
     }
 
-    /// Whether the token may change anything, as far as is known.
+    /// True if the token may write, if known.
     pub(super) fn may_write(&self) -> bool {
-        self.seen.status.as_ref().is_some_and(|status| status.may_write)
+        self.current.status.as_ref().is_some_and(|status| status.may_write)
     }
 
-    /// Where the cursor stands in the present view.
+    /// Cursor position in the current view.
     pub(super) const fn cursor(&self) -> usize {
         self.cursors[self.view as usize]
     }
 
-    /// The rules that pass the filter, in their order.
+    /// Rules that match the filter, sorted.
     pub(super) fn rules(&self) -> Vec<&RuleRow> {
-        let mut rows: Vec<&RuleRow> = self.seen().rules.iter().filter(|row| self.passes([&row.figures.name])).collect();
+        let mut rows: Vec<&RuleRow> =
+            self.displayed().rules.iter().filter(|row| self.matches_filter([&row.figures.name])).collect();
         self.rule_sort.apply(&mut rows, |column, one, other| column.compare(one, other));
         rows
     }
 
-    /// The keys that pass the filter, in their order.
+    /// Keys that match the filter, sorted.
     pub(super) fn keys(&self) -> Vec<KeyRow<'_>> {
-        let mut rows: Vec<_> = self.seen().keys().filter(|row| self.passes([row.rule, row.key])).collect();
+        let mut rows: Vec<_> = self.displayed().keys().filter(|row| self.matches_filter([row.rule, row.key])).collect();
         self.key_sort.apply(&mut rows, |column, one, other| column.compare(one, other));
         rows
     }
 
-    /// The bans that pass the filter, in their order.
+    /// Bans that match the filter, sorted.
     pub(super) fn bans(&self) -> Vec<&Ban> {
-        let bans = self.seen().bans.iter().flatten();
-        let mut rows: Vec<&Ban> = bans.filter(|ban| self.passes([&ban.rule, &ban.key])).collect();
+        let bans = self.displayed().bans.iter().flatten();
+        let mut rows: Vec<&Ban> = bans.filter(|ban| self.matches_filter([&ban.rule, &ban.key])).collect();
         self.ban_sort.apply(&mut rows, |column, one, other| column.compare(one, other));
         rows
     }
 
-    fn passes<'a>(&self, texts: impl IntoIterator<Item = &'a Text>) -> bool {
-        let wanted = self.filter.to_lowercase();
-        wanted.is_empty() || texts.into_iter().any(|text| text.to_string().to_lowercase().contains(&wanted))
+    fn matches_filter<'a>(&self, texts: impl IntoIterator<Item = &'a UntrustedText>) -> bool {
+        let pattern = self.filter.to_lowercase();
+        pattern.is_empty() || texts.into_iter().any(|text| text.to_string().to_lowercase().contains(&pattern))
     }
 
-    /// How many rows the present view has to walk through.
-    fn length(&self) -> usize {
+    /// Number of rows in the current view.
+    fn row_count(&self) -> usize {
         match self.view {
             View::Rules => self.rules().len(),
             View::Keys => self.keys().len(),
             View::Bans => self.bans().len(),
-            // Texts: as far as anybody would scroll.
+            // Scroll limit of text views.
             View::Store | View::Help => 100,
         }
     }
 
-    fn stay_within(&mut self) {
-        let last = self.length().saturating_sub(1);
+    fn clamp_cursor(&mut self) {
+        let last = self.row_count().saturating_sub(1);
         let cursor = &mut self.cursors[self.view as usize];
         *cursor = (*cursor).min(last);
     }

@@ -1,18 +1,18 @@
-//! Orders of rows, chosen by column.
+//! Sort orders of the tables.
 
 use std::cmp::Ordering;
 
 use super::{KeyRow, RuleRow};
-use crate::top::wire::Ban;
+use crate::top::api_types::Ban;
 
-/// A column that rows can be ordered by.
+/// A column that rows can be sorted by.
 pub(in crate::top) trait Column: Copy + PartialEq + 'static {
     const ALL: &'static [Self];
 
     fn name(self) -> &'static str;
 }
 
-/// The order of a table.
+/// Sort order of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::top) struct Sort<C> {
     pub(in crate::top) column: C,
@@ -24,7 +24,7 @@ impl<C: Column> Sort<C> {
         Self { column, is_reversed: false }
     }
 
-    /// By the next column.
+    /// Switches to the next column.
     pub(super) fn advance(&mut self) {
         let at = C::ALL.iter().position(|column| *column == self.column).unwrap_or(0);
         *self = Self::by(C::ALL[(at + 1) % C::ALL.len()]);
@@ -34,7 +34,7 @@ impl<C: Column> Sort<C> {
         self.is_reversed = !self.is_reversed;
     }
 
-    /// Rows that are equal stay as they were.
+    /// Sorts the rows; the sort is stable.
     pub(super) fn apply<R>(self, rows: &mut [R], compare: impl Fn(C, &R, &R) -> Ordering) {
         rows.sort_by(|one, other| {
             let order = compare(self.column, one, other);
@@ -45,24 +45,24 @@ impl<C: Column> Sort<C> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::top) enum RuleColumn {
-    Limited,
-    Passed,
+    Refused,
+    Admitted,
     Banned,
     Waiting,
     Used,
     Name,
-    /// As in the rule file.
+    /// Order of the rule file.
     File,
 }
 
 impl Column for RuleColumn {
     const ALL: &'static [Self] =
-        &[Self::Limited, Self::Passed, Self::Banned, Self::Waiting, Self::Used, Self::Name, Self::File];
+        &[Self::Refused, Self::Admitted, Self::Banned, Self::Waiting, Self::Used, Self::Name, Self::File];
 
     fn name(self) -> &'static str {
         match self {
-            Self::Limited => "limited",
-            Self::Passed => "passed",
+            Self::Refused => "refused",
+            Self::Admitted => "admitted",
             Self::Banned => "banned",
             Self::Waiting => "waiting",
             Self::Used => "used",
@@ -73,13 +73,13 @@ impl Column for RuleColumn {
 }
 
 impl RuleColumn {
-    /// The most first, where it is a figure.
+    /// Compares two rows; numbers are in descending order.
     pub(super) fn compare(self, one: &RuleRow, other: &RuleRow) -> Ordering {
         let rate = |row: &RuleRow| row.rates.map_or(0.0, |rates| self.rate(rates));
         match self {
-            Self::Limited | Self::Passed | Self::Banned => rate(other)
+            Self::Refused | Self::Admitted | Self::Banned => rate(other)
                 .total_cmp(&rate(one))
-                // Without rates yet, or at rest: by what was counted.
+                // Without rates, or if all rates are zero: by total counts.
                 .then_with(|| self.total(other).cmp(&self.total(one))),
             Self::Waiting => other.figures.waiting.cmp(&one.figures.waiting),
             Self::Used => other.figures.used.unwrap_or(-1.0).total_cmp(&one.figures.used.unwrap_or(-1.0)),
@@ -90,15 +90,15 @@ impl RuleColumn {
 
     const fn rate(self, rates: super::rule::Rates) -> f64 {
         match self {
-            Self::Passed => rates.passed,
+            Self::Admitted => rates.admitted,
             Self::Banned => rates.banned,
-            _ => rates.limited,
+            _ => rates.refused,
         }
     }
 
     const fn total(self, row: &RuleRow) -> u64 {
         match self {
-            Self::Passed => row.figures.admitted,
+            Self::Admitted => row.figures.admitted,
             Self::Banned => row.figures.banned,
             _ => row.figures.refused,
         }
@@ -108,18 +108,18 @@ impl RuleColumn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::top) enum KeyColumn {
     Refused,
-    Asked,
+    Checked,
     Rule,
     Key,
 }
 
 impl Column for KeyColumn {
-    const ALL: &'static [Self] = &[Self::Refused, Self::Asked, Self::Rule, Self::Key];
+    const ALL: &'static [Self] = &[Self::Refused, Self::Checked, Self::Rule, Self::Key];
 
     fn name(self) -> &'static str {
         match self {
-            Self::Refused => "limited",
-            Self::Asked => "asked",
+            Self::Refused => "refused",
+            Self::Checked => "checked",
             Self::Rule => "rule",
             Self::Key => "key",
         }
@@ -129,8 +129,8 @@ impl Column for KeyColumn {
 impl KeyColumn {
     pub(super) fn compare(self, one: &KeyRow<'_>, other: &KeyRow<'_>) -> Ordering {
         match self {
-            Self::Refused => other.refused.cmp(&one.refused).then(other.asked.cmp(&one.asked)),
-            Self::Asked => other.asked.cmp(&one.asked),
+            Self::Refused => other.refused.cmp(&one.refused).then(other.checked.cmp(&one.checked)),
+            Self::Checked => other.checked.cmp(&one.checked),
             Self::Rule => one.rule.cmp(other.rule),
             Self::Key => one.key.cmp(other.key),
         }
@@ -149,7 +149,7 @@ impl Column for BanColumn {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Remaining => "time left",
+            Self::Remaining => "remaining",
             Self::Rule => "rule",
             Self::Key => "key",
         }
