@@ -1,4 +1,4 @@
-//! The proxy does what networks do, and stops.
+//! Tests of the fault proxy: delay, blackhole, refusal, disconnection and shutdown.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use sluicegate_testkit::fault_proxy::FaultProxy;
 
-/// Long enough for a busy machine.
-const GUARD: Duration = Duration::from_secs(30);
+/// Test timeout, long enough for a busy machine.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server that sends back what it gets.
+/// Starts an echo server and returns its port.
 fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -32,7 +32,7 @@ fn echo() -> u16 {
 
 fn connect(proxy: &FaultProxy) -> TcpStream {
     let stream = TcpStream::connect(proxy.address()).unwrap();
-    stream.set_read_timeout(Some(GUARD)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 
@@ -50,19 +50,19 @@ fn bytes_pass_and_are_delayed_each_way() {
     let mut stream = connect(&proxy);
     exchange(&mut stream).unwrap();
     proxy.delay(Duration::from_millis(30));
-    let begun = Instant::now();
+    let start = Instant::now();
     exchange(&mut stream).unwrap();
-    assert!(begun.elapsed() >= Duration::from_millis(60));
+    assert!(start.elapsed() >= Duration::from_millis(60));
     proxy.pass();
     exchange(&mut stream).unwrap();
 }
 
 #[test]
-fn what_is_swallowed_does_not_come() {
+fn blackholed_bytes_do_not_arrive() {
     let proxy = FaultProxy::start(echo()).unwrap();
     let mut stream = connect(&proxy);
     exchange(&mut stream).unwrap();
-    proxy.swallow();
+    proxy.blackhole();
     stream.write_all(b"hello").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let error = stream.read(&mut [0; 5]).unwrap_err();
@@ -72,14 +72,14 @@ fn what_is_swallowed_does_not_come() {
 }
 
 #[test]
-fn connections_are_cut_refused_and_gone_with_the_proxy() {
+fn connections_are_closed_refused_and_dropped_with_the_proxy() {
     let proxy = FaultProxy::start(echo()).unwrap();
     let mut stream = connect(&proxy);
     exchange(&mut stream).unwrap();
     proxy.refuse();
     exchange(&mut stream).unwrap();
     assert!(exchange(&mut connect(&proxy)).is_err());
-    proxy.cut();
+    proxy.disconnect_all();
     assert!(exchange(&mut stream).is_err());
     proxy.pass();
     let mut stream = connect(&proxy);
@@ -87,9 +87,9 @@ fn connections_are_cut_refused_and_gone_with_the_proxy() {
     let address = proxy.address();
     drop(proxy);
     assert!(exchange(&mut stream).is_err());
-    let begun = Instant::now();
+    let start = Instant::now();
     while TcpStream::connect(&address).is_ok() {
-        assert!(begun.elapsed() < GUARD);
+        assert!(start.elapsed() < TEST_TIMEOUT);
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Servers start, answer, and leave nothing behind.
+//! Tests that servers start, respond and leave no process or directory behind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::fs;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use sluicegate_testkit::servers::{RabbitMq, RedisServer};
 
-/// Processes that were started with this folder for their home.
-fn at_home_in(folder: &Path) -> Vec<PathBuf> {
-    let home = folder.to_string_lossy().into_owned();
+/// Processes started with this directory in their environment.
+fn processes_with_home(home_dir: &Path) -> Vec<PathBuf> {
+    let home = home_dir.to_string_lossy().into_owned();
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
     let mentions = |path: &PathBuf| {
         let environ = fs::read(path.join("environ")).unwrap_or_default();
@@ -25,7 +25,7 @@ fn is_running(process: u32) -> bool {
 }
 
 #[test]
-fn every_redis_is_its_own_and_is_gone_with_its_owner() {
+fn redis_instances_are_isolated_and_stop_on_drop() {
     let [one, other] = [RedisServer::start().unwrap(), RedisServer::start_with(&["--maxclients", "50"]).unwrap()];
     assert_ne!(one.port(), other.port());
     let (process, port) = (one.process_id(), one.port());
@@ -37,34 +37,34 @@ fn every_redis_is_its_own_and_is_gone_with_its_owner() {
 }
 
 #[test]
-fn a_test_that_panics_leaves_no_server() {
-    let left = catch_unwind(|| {
+fn a_panicking_test_stops_its_server() {
+    let panicked = catch_unwind(|| {
         let redis = RedisServer::start().unwrap();
         std::panic::panic_any(redis.process_id());
     });
-    let process = *left.unwrap_err().downcast::<u32>().unwrap();
+    let process = *panicked.unwrap_err().downcast::<u32>().unwrap();
     assert!(!is_running(process));
 }
 
 #[test]
-fn a_server_that_cannot_start_says_why() {
+fn a_failed_start_reports_the_server_output() {
     let error = RedisServer::start_with(&["--no-such-option", "1"]).unwrap_err().to_string();
-    assert!(error.starts_with("redis-server stopped") && error.contains("no-such-option"), "{error}");
+    assert!(error.starts_with("redis-server exited") && error.contains("no-such-option"), "{error}");
 }
 
 #[test]
-fn rabbitmq_leaves_no_process_and_no_folder() {
+fn rabbitmq_leaves_no_process_and_no_directory() {
     let rabbit = RabbitMq::start().unwrap();
-    let (processes, folder) = (rabbit.process_ids(), rabbit.folder().to_owned());
-    assert!(processes.iter().all(|process| is_running(*process)) && folder.exists());
-    assert!(!at_home_in(&folder).is_empty());
+    let (processes, home_dir) = (rabbit.process_ids(), rabbit.home_dir().to_owned());
+    assert!(processes.iter().all(|process| is_running(*process)) && home_dir.exists());
+    assert!(!processes_with_home(&home_dir).is_empty());
     drop(rabbit);
     assert!(!processes.iter().any(|process| is_running(*process)));
-    // Its own helpers go when they find it gone.
-    let begun = Instant::now();
-    while !at_home_in(&folder).is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "still there: {:?}", at_home_in(&folder));
+    // Helper processes exit after they notice that the server is gone.
+    let start = Instant::now();
+    while !processes_with_home(&home_dir).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(60), "still running: {:?}", processes_with_home(&home_dir));
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(!folder.exists());
+    assert!(!home_dir.exists());
 }

@@ -1,74 +1,74 @@
-//! Who comes when, and how much they want.
+//! Arrival sequences: request times and costs for limiter tests.
 //!
-//! The same arrivals come in two forms. [`Stream`] is an endless seeded iterator, for long runs and
-//! fixed cases. [`strategy::arrivals`] is a proptest strategy, for properties: it shrinks to the few
-//! arrivals that break one.
+//! The same arrivals come in two forms. [`ArrivalStream`] is an endless seeded iterator, for long runs and
+//! fixed cases. [`strategy::arrivals`] is a proptest strategy: it shrinks a failure to the few arrivals
+//! that cause it.
 //!
-//! Times are nanoseconds as *read from a clock*, so they may stand still or run backwards. A [`Scale`]
-//! tells how long a window is, because the interesting moments are around its edges.
+//! Times are nanoseconds as *read from a clock*, so they may stand still or run backwards. An
+//! [`ArrivalScale`] sets the window length, because the interesting times are around window edges.
 
 pub mod strategy;
 mod stream;
 
-pub use stream::{Pattern, Random, Stream};
+pub use stream::{ArrivalStream, Pattern, SplitMix64};
 
-/// One caller.
+/// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// What the clock shows, in nanoseconds.
+    /// Clock reading, in nanoseconds.
     pub at: u64,
-    /// How much is wanted.
+    /// Requested cost.
     pub cost: u64,
 }
 
-/// What "long" and "much" mean for the limit under test.
+/// Time and cost scale of generated arrivals, matched to the limit under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
-    /// When the clock starts.
+pub struct ArrivalScale {
+    /// First clock reading.
     pub start: u64,
-    /// The length of a window, or of what the limit has instead of one, in nanoseconds.
+    /// Window length in nanoseconds, or the equivalent period of a limit without windows.
     pub window: u64,
-    /// The highest ordinary cost; now and then one beyond it comes too.
-    pub cost: u64,
-    /// How many arrive per window on average.
+    /// Highest ordinary cost; a higher one is generated occasionally.
+    pub max_cost: u64,
+    /// Average number of arrivals per window.
     pub per_window: u64,
 }
 
-impl Scale {
-    /// Costs of one, twenty per window, from a start that lies on no round number.
+impl ArrivalScale {
+    /// Scale with cost 1 and 20 arrivals per window, starting at a time that is not a round number.
     pub const fn window(window: u64) -> Self {
-        Self { start: 86_400_000_000_123, window, cost: 1, per_window: 20 }
+        Self { start: 86_400_000_000_123, window, max_cost: 1, per_window: 20 }
     }
 
-    /// The same with costs up to `cost`.
+    /// Sets the highest ordinary cost.
     #[must_use]
-    pub const fn costing(mut self, cost: u64) -> Self {
-        self.cost = cost;
+    pub const fn with_max_cost(mut self, max_cost: u64) -> Self {
+        self.max_cost = max_cost;
         self
     }
 
-    /// The same with so many arrivals per window.
+    /// Sets the average number of arrivals per window.
     #[must_use]
-    pub const fn crowded(mut self, per_window: u64) -> Self {
+    pub const fn with_per_window(mut self, per_window: u64) -> Self {
         self.per_window = per_window;
         self
     }
 
-    /// The same from another start.
+    /// Sets the first clock reading.
     #[must_use]
-    pub const fn starting(mut self, start: u64) -> Self {
+    pub const fn starting_at(mut self, start: u64) -> Self {
         self.start = start;
         self
     }
 
-    /// The mean time between arrivals, at least a nanosecond.
+    /// Mean time between arrivals, at least one nanosecond.
     pub(crate) const fn gap(&self) -> u64 {
         let per_window = if self.per_window == 0 { 1 } else { self.per_window };
         let gap = self.window / per_window;
         if gap == 0 { 1 } else { gap }
     }
 
-    /// The first window edge after `at`.
+    /// First window edge after `at`.
     pub(crate) const fn edge_after(&self, at: u64) -> u64 {
         at.saturating_add(self.window - at % self.window)
     }

@@ -1,13 +1,13 @@
-//! Endless seeded arrivals.
+//! Endless seeded arrival streams.
 
-use super::{Arrival, Scale};
+use super::{Arrival, ArrivalScale};
 
-/// A small random number generator (splitmix64): seeded, portable, the same on every machine.
+/// SplitMix64 random number generator: seeded, portable, identical on every machine.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct SplitMix64(u64);
 
-impl Random {
-    /// The sequence that belongs to `seed`.
+impl SplitMix64 {
+    /// Generator for this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -20,18 +20,18 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, evenly; 0 if `end` is 0.
+    /// Uniform number below `end`; 0 if `end` is 0.
     pub const fn below(&mut self, end: u64) -> u64 {
         ((self.bits() as u128 * end as u128) >> 64) as u64
     }
 
-    /// A waiting time with this mean, as between independent arrivals: mostly short, sometimes long.
+    /// Approximately exponential waiting time with this mean, as between independent arrivals.
     ///
-    /// Integers only, so that every machine agrees: the leading zeros of random bits are geometric,
-    /// and halving the remainder evenly in between comes within a few percent of the exponential.
+    /// Uses integers only, so every machine agrees. The leading zeros of random bits are geometric;
+    /// interpolating uniformly between halvings comes within a few percent of the exponential.
     pub const fn gap(&mut self, mean: u64) -> u64 {
         let halvings = self.bits().leading_zeros() as u64;
-        // ln 2 = 0.693: each halving of the chance to be still waiting takes that part of the mean.
+        // ln 2 = 0.693: each halving of the survival probability takes this share of the mean.
         let half_life = mean as u128 * 693 / 1_000;
         let within = self.below(1_000) as u128;
         let gap = half_life * (halvings as u128 * 1_000 + within) / 1_000;
@@ -39,42 +39,42 @@ impl Random {
     }
 }
 
-/// How arrivals are spread.
+/// Distribution of arrival times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One after the other at an even pace.
+    /// Equal gaps.
     Steady,
-    /// Independently of each other.
+    /// Independent arrivals (Poisson process).
     Poisson,
-    /// Crowds just before and just after every window edge: the fixed window's weak spot.
+    /// Bursts just before and just after every window edge: the weak spot of the fixed window.
     Edges,
-    /// Everything at a few single instants, long pauses in between.
+    /// Bursts at single instants with long pauses in between.
     Bursts,
-    /// Random, with a clock that stalls, jumps ahead for windows and steps back.
-    WildClock,
+    /// Random, on a clock that stalls, jumps ahead by whole windows and steps back.
+    UnsteadyClock,
 }
 
 impl Pattern {
-    /// Every pattern, for tests that try them all.
-    pub const ALL: [Self; 5] = [Self::Steady, Self::Poisson, Self::Edges, Self::Bursts, Self::WildClock];
+    /// All patterns.
+    pub const ALL: [Self; 5] = [Self::Steady, Self::Poisson, Self::Edges, Self::Bursts, Self::UnsteadyClock];
 }
 
-/// Arrivals without end. See the [module's head](super).
+/// Endless arrival iterator. See the [module documentation](super).
 #[derive(Clone, Debug)]
-pub struct Stream {
-    random: Random,
+pub struct ArrivalStream {
+    random: SplitMix64,
     pattern: Pattern,
-    scale: Scale,
+    scale: ArrivalScale,
     now: u64,
 }
 
-impl Stream {
-    /// The arrivals that belong to `seed`.
-    pub const fn new(seed: u64, pattern: Pattern, scale: Scale) -> Self {
-        Self { random: Random::new(seed), pattern, scale, now: scale.start }
+impl ArrivalStream {
+    /// Arrivals for this seed.
+    pub const fn new(seed: u64, pattern: Pattern, scale: ArrivalScale) -> Self {
+        Self { random: SplitMix64::new(seed), pattern, scale, now: scale.start }
     }
 
-    fn next_moment(&mut self) -> u64 {
+    fn next_time(&mut self) -> u64 {
         let (now, gap, window) = (self.now, self.scale.gap(), self.scale.window);
         match self.pattern {
             Pattern::Steady => now.saturating_add(gap),
@@ -88,7 +88,7 @@ impl Stream {
                 0 => now.saturating_add(self.random.gap(window)),
                 _ => now,
             },
-            Pattern::WildClock => match self.random.below(16) {
+            Pattern::UnsteadyClock => match self.random.below(16) {
                 0..=3 => now,
                 4 => now.saturating_add(self.random.below(window.saturating_mul(4))),
                 5 => now.saturating_sub(self.random.below(gap.saturating_mul(4))),
@@ -100,7 +100,7 @@ impl Stream {
     }
 
     fn next_cost(&mut self) -> u64 {
-        let cost = self.scale.cost.max(1);
+        let cost = self.scale.max_cost.max(1);
         match self.random.below(32) {
             0 => 0,
             1 => cost.saturating_mul(2).saturating_add(1),
@@ -110,11 +110,11 @@ impl Stream {
     }
 }
 
-impl Iterator for Stream {
+impl Iterator for ArrivalStream {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
-        self.now = self.next_moment();
+        self.now = self.next_time();
         Some(Arrival { at: self.now, cost: self.next_cost() })
     }
 }
@@ -126,27 +126,28 @@ mod tests {
     #[test]
     fn a_seed_always_gives_the_same_arrivals() {
         for pattern in Pattern::ALL {
-            let scale = Scale::window(1_000_000).costing(5);
-            let first: Vec<_> = Stream::new(42, pattern, scale).take(1_000).collect();
-            let again: Vec<_> = Stream::new(42, pattern, scale).take(1_000).collect();
-            let other: Vec<_> = Stream::new(43, pattern, scale).take(1_000).collect();
+            let scale = ArrivalScale::window(1_000_000).with_max_cost(5);
+            let first: Vec<_> = ArrivalStream::new(42, pattern, scale).take(1_000).collect();
+            let again: Vec<_> = ArrivalStream::new(42, pattern, scale).take(1_000).collect();
+            let other: Vec<_> = ArrivalStream::new(43, pattern, scale).take(1_000).collect();
             assert_eq!(first, again);
             assert_ne!(first, other);
         }
     }
 
     #[test]
-    fn gaps_have_their_mean() {
-        let mut random = Random::new(1);
+    fn random_gaps_have_the_requested_mean() {
+        let mut random = SplitMix64::new(1);
         let total: u64 = (0..100_000).map(|_| random.gap(1_000)).sum();
         assert!((900..1_100).contains(&(total / 100_000)), "{}", total / 100_000);
     }
 
     #[test]
-    fn only_the_wild_clock_steps_back() {
+    fn only_the_unsteady_clock_steps_back() {
         for pattern in Pattern::ALL {
-            let times: Vec<_> = Stream::new(3, pattern, Scale::window(1_000_000)).map(|a| a.at).take(2_000).collect();
-            assert_eq!(times.is_sorted(), pattern != Pattern::WildClock, "{pattern:?}");
+            let times: Vec<_> =
+                ArrivalStream::new(3, pattern, ArrivalScale::window(1_000_000)).map(|a| a.at).take(2_000).collect();
+            assert_eq!(times.is_sorted(), pattern != Pattern::UnsteadyClock, "{pattern:?}");
         }
     }
 }

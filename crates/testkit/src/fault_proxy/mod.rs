@@ -1,4 +1,4 @@
-//! A TCP proxy that does what networks do: delay, swallow, refuse, cut.
+//! TCP proxy that injects network faults: delay, blackhole, refused and closed connections.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -11,10 +11,10 @@
 //! let proxy = FaultProxy::start(server.local_addr()?.port())?;
 //! proxy.delay(Duration::from_millis(20));
 //! let mut client = TcpStream::connect(proxy.address())?;
-//! let begun = Instant::now();
+//! let start = Instant::now();
 //! client.write_all(b"hello")?;
 //! server.accept()?.0.read_exact(&mut [0; 5])?;
-//! assert!(begun.elapsed() >= Duration::from_millis(20));
+//! assert!(start.elapsed() >= Duration::from_millis(20));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -27,49 +27,49 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// A proxy in front of one port of loopback. Gone when it is dropped, with all connections through it.
+/// Proxy in front of one loopback port. Dropping it stops it and closes all its connections.
 #[derive(Debug)]
 pub struct FaultProxy {
-    state: Arc<State>,
+    state: Arc<ProxyState>,
     port: u16,
 }
 
-/// What the proxy's threads share.
+/// State shared by the proxy's threads.
 #[derive(Debug)]
-struct State {
+struct ProxyState {
     target: u16,
     mode: AtomicU8,
     delay_nanos: AtomicU64,
-    /// Both ends of all connections, to cut them.
-    open: Mutex<Vec<TcpStream>>,
+    /// Both ends of all connections, kept to close them.
+    streams: Mutex<Vec<TcpStream>>,
 }
 
-/// Bytes pass.
+/// Mode: bytes are forwarded.
 const PASS: u8 = 0;
-/// Connections are accepted, and nothing that is sent arrives.
-const SWALLOW: u8 = 1;
-/// Connections are closed as soon as they are made.
+/// Mode: connections are accepted, but no bytes are forwarded.
+const BLACKHOLE: u8 = 1;
+/// Mode: new connections are closed immediately.
 const REFUSE: u8 = 2;
-/// The proxy is gone.
-const ENDED: u8 = 3;
+/// Mode: the proxy has stopped.
+const STOPPED: u8 = 3;
 
 impl FaultProxy {
-    /// Starts one in front of `target` on 127.0.0.1. All passes at first.
+    /// Starts a proxy in front of `target` on 127.0.0.1. It forwards everything until a fault is set.
     pub fn start(target: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
-        let state = Arc::new(State {
+        let state = Arc::new(ProxyState {
             target,
             mode: AtomicU8::new(PASS),
             delay_nanos: AtomicU64::new(0),
-            open: Mutex::default(),
+            streams: Mutex::default(),
         });
-        let accepting = state.clone();
-        thread::spawn(move || accepting.accept(&listener));
+        let acceptor = state.clone();
+        thread::spawn(move || acceptor.accept(&listener));
         Ok(Self { state, port })
     }
 
-    /// Where it listens, on 127.0.0.1.
+    /// Listening port on 127.0.0.1.
     pub const fn port(&self) -> u16 {
         self.port
     }
@@ -79,53 +79,53 @@ impl FaultProxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Lets everything pass, at once.
+    /// Forwards everything without delay.
     pub fn pass(&self) {
         self.delay(Duration::ZERO);
         self.state.mode.store(PASS, Ordering::SeqCst);
     }
 
-    /// Delays what is sent from now on, each way.
+    /// Delays all bytes sent from now on, in each direction.
     pub fn delay(&self, delay: Duration) {
         self.state.delay_nanos.store(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Swallows everything: connections stay open and new ones are accepted, but nothing arrives. A connection
-    /// that lost something so stays silent until it is closed, whatever passes later.
-    pub fn swallow(&self) {
-        self.state.mode.store(SWALLOW, Ordering::SeqCst);
+    /// Drops all bytes: connections stay open and new ones are accepted, but nothing arrives. A connection
+    /// that lost bytes stays silent until it is closed, even after [`pass`](Self::pass).
+    pub fn blackhole(&self) {
+        self.state.mode.store(BLACKHOLE, Ordering::SeqCst);
     }
 
-    /// Refuses new connections. Those there are go on; [`cut`](Self::cut) ends them.
+    /// Refuses new connections. Existing ones continue; [`disconnect_all`](Self::disconnect_all) closes them.
     pub fn refuse(&self) {
         self.state.mode.store(REFUSE, Ordering::SeqCst);
     }
 
-    /// Cuts all connections there are.
-    pub fn cut(&self) {
-        self.state.cut();
+    /// Closes all existing connections.
+    pub fn disconnect_all(&self) {
+        self.state.disconnect_all();
     }
 }
 
 impl Drop for FaultProxy {
     fn drop(&mut self) {
-        self.state.mode.store(ENDED, Ordering::SeqCst);
-        self.state.cut();
-        // Wakes the thread that accepts, so that it sees the end.
+        self.state.mode.store(STOPPED, Ordering::SeqCst);
+        self.state.disconnect_all();
+        // Wakes the accepting thread so that it observes the mode.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
     }
 }
 
-impl State {
+impl ProxyState {
     fn accept(self: Arc<Self>, listener: &TcpListener) {
         for client in listener.incoming() {
             match self.mode.load(Ordering::SeqCst) {
-                ENDED => return,
+                STOPPED => return,
                 REFUSE => continue,
                 _ => {}
             }
             if let Ok(client) = client {
-                // A target that is gone ends the connection, as it would without a proxy.
+                // An unreachable target closes the client's connection, as it would without a proxy.
                 drop(self.relay(client));
             }
         }
@@ -135,23 +135,23 @@ impl State {
         let server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.target))?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).extend([client.try_clone()?, server.try_clone()?]);
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).extend([client.try_clone()?, server.try_clone()?]);
         relay::start(self.clone(), client.try_clone()?, server.try_clone()?);
         relay::start(self.clone(), server, client);
         Ok(())
     }
 
-    fn swallows(&self) -> bool {
-        self.mode.load(Ordering::SeqCst) == SWALLOW
+    fn is_blackholed(&self) -> bool {
+        self.mode.load(Ordering::SeqCst) == BLACKHOLE
     }
 
     fn delay(&self) -> Duration {
         Duration::from_nanos(self.delay_nanos.load(Ordering::SeqCst))
     }
 
-    fn cut(&self) {
-        for stream in self.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // It may be closed already.
+    fn disconnect_all(&self) {
+        for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // The stream may be closed already.
             drop(stream.shutdown(Shutdown::Both));
         }
     }

@@ -1,60 +1,61 @@
-//! What must have happened within a span, whatever the moments were.
+//! Lower bounds on the admitted cost of a span, independent of the exact decision times.
 //!
-//! An admission whose whole interval lies within a span certainly fell into it. If these alone come to
-//! more than the span allows, no choice of moments can explain the history. It is enough to look at
-//! spans that begin where some interval begins and end where some interval ends.
+//! An admission with an interval inside a span certainly fell into the span. If these admissions alone
+//! exceed the allowance of the span, no choice of decision times can explain the history. It is enough to
+//! check spans that begin at the start of an interval and end at the end of an interval.
 
 use super::Interval;
-use crate::bound::{Pace, Violation};
+use crate::bound::{ExactRate, Violation};
 
-/// Token bucket: `certain(a, b) <= burst + pace × (b - a)` for every span from a to b.
+/// Token bucket: `certain(a, b) <= burst + rate × (b - a)` for every span from a to b.
 ///
-/// Swept over b in order of the intervals' ends. For every a, a tree keeps what certainly fell into
-/// the span from a to b, plus the refill that a's earliness takes away; its highest value decides.
-pub(super) fn token_bucket(intervals: &[Interval], pace: Pace, burst: u64) -> Result<(), Violation> {
-    let mut starts: Vec<u64> = intervals.iter().map(|one| one.from).collect();
+/// Sweeps b over the interval ends in order. For every a, a tree holds the cost that certainly fell into
+/// the span from a to b plus the refill offset of a; its maximum decides.
+pub(super) fn token_bucket(intervals: &[Interval], rate: ExactRate, burst: u64) -> Result<(), Violation> {
+    let mut starts: Vec<u64> = intervals.iter().map(|interval| interval.from).collect();
     starts.sort_unstable();
     starts.dedup();
     let Some(&origin) = starts.first() else { return Ok(()) };
-    let offset = |at: u64| (i128::from(at) - i128::from(origin)) * pace.count();
+    let offset = |at: u64| (i128::from(at) - i128::from(origin)) * rate.count();
     let mut certain = PrefixMax::new(starts.len());
-    let mut begun = vec![false; starts.len()];
+    let mut active = vec![false; starts.len()];
 
     let mut by_end: Vec<&Interval> = intervals.iter().collect();
-    by_end.sort_unstable_by_key(|one| one.to);
-    for one in by_end {
-        let after = starts.partition_point(|&start| start <= one.from);
-        certain.add_to_first(after, i128::from(one.cost) * pace.nanos());
-        // A start counts once something that begins there has ended: before, a later one is as good.
-        if !std::mem::replace(&mut begun[after - 1], true) {
-            certain.raise(after - 1, offset(one.from));
+    by_end.sort_unstable_by_key(|interval| interval.to);
+    for interval in by_end {
+        let after = starts.partition_point(|&start| start <= interval.from);
+        certain.add_to_first(after, i128::from(interval.cost) * rate.nanos());
+        // A start counts once an interval that begins there has ended: until then a later start is at least as
+        // strict.
+        if !std::mem::replace(&mut active[after - 1], true) {
+            certain.activate(after - 1, offset(interval.from));
         }
         let (worst, highest) = certain.highest();
-        if highest - offset(one.to) > i128::from(burst) * pace.nanos() {
-            let (from, to) = (starts[worst], one.to);
+        if highest - offset(interval.to) > i128::from(burst) * rate.nanos() {
+            let (from, to) = (starts[worst], interval.to);
             let inside = intervals.iter().filter(|other| other.from >= from && other.to <= to);
             return Err(Violation {
                 from,
                 to,
                 admitted: inside.map(|other| u128::from(other.cost)).sum(),
-                allowed: u128::from(burst) + pace.whole_in(to.saturating_sub(from)),
+                allowed: u128::from(burst) + rate.whole_units_in(to.saturating_sub(from)),
             });
         }
     }
     Ok(())
 }
 
-/// Any window: what certainly fell into `[a, a + window)` is at most `limit`, for every a.
+/// Any window: the cost that certainly fell into `[a, a + window)` is at most `limit`, for every a.
 ///
-/// An interval certainly falls into it for every a after `to - window` and up to `from`; so each
-/// interval is a stretch of a's, and the question is where the stretches pile up highest.
+/// An interval certainly falls into the window for every a after `to - window` and up to `from`. Each
+/// interval is therefore a range of a, and the sweep finds the maximum overlap of these ranges.
 pub(super) fn any_window(intervals: &[Interval], limit: u64, window: u64) -> Result<(), Violation> {
     let mut changes: Vec<(i128, bool, u64)> = Vec::with_capacity(intervals.len() * 2);
-    for one in intervals {
-        let (first, last) = (i128::from(one.to) - i128::from(window) + 1, i128::from(one.from));
+    for interval in intervals {
+        let (first, last) = (i128::from(interval.to) - i128::from(window) + 1, i128::from(interval.from));
         if first <= last {
-            changes.push((first, true, one.cost));
-            changes.push((last + 1, false, one.cost));
+            changes.push((first, true, interval.cost));
+            changes.push((last + 1, false, interval.cost));
         }
     }
     changes.sort_unstable();
@@ -66,7 +67,7 @@ pub(super) fn any_window(intervals: &[Interval], limit: u64, window: u64) -> Res
             inside -= u128::from(cost);
         }
         if inside > u128::from(limit) {
-            // Starts before the clock's zero stand for spans that are cut off there.
+            // Starts before clock zero represent spans truncated at zero.
             let from = u64::try_from(start).unwrap_or(0);
             let to = u64::try_from(start + i128::from(window) - 1).unwrap_or(u64::MAX);
             return Err(Violation { from, to, admitted: inside, allowed: u128::from(limit) });
@@ -75,17 +76,17 @@ pub(super) fn any_window(intervals: &[Interval], limit: u64, window: u64) -> Res
     Ok(())
 }
 
-/// Numbers in a row: add to the first so many of them, ask for the highest. Both in O(log n).
+/// Segment tree over a row of numbers: add to a prefix, query the maximum. Both take O(log n).
 struct PrefixMax {
     leaves: usize,
-    /// A node's highest value below it, without what was added above it.
+    /// Maximum below each node, without the additions at its ancestors.
     highest: Vec<i128>,
-    /// What was added to everything below a node.
+    /// Value added to everything below a node.
     added: Vec<i128>,
 }
 
 impl PrefixMax {
-    /// Far below anything real, yet far from overflowing: a number that does not count yet.
+    /// Value of an inactive number: far below any real value, and far from overflow.
     const NONE: i128 = i128::MIN / 4;
 
     fn new(count: usize) -> Self {
@@ -93,14 +94,14 @@ impl PrefixMax {
         Self { leaves, highest: vec![Self::NONE; 2 * leaves], added: vec![0; 2 * leaves] }
     }
 
-    /// Makes a number count that did not: `value`, and what was added to its place so far.
-    fn raise(&mut self, place: usize, value: i128) {
-        self.add_to_first(place + 1, value - Self::NONE);
-        self.add_to_first(place, Self::NONE - value);
+    /// Activates a number: it becomes `value` plus everything added at its index so far.
+    fn activate(&mut self, index: usize, value: i128) {
+        self.add_to_first(index + 1, value - Self::NONE);
+        self.add_to_first(index, Self::NONE - value);
     }
 
     fn add_to_first(&mut self, count: usize, value: i128) {
-        // Walk down to the first leaf that is not meant; everything left of the path is.
+        // Walk up from the first leaf outside the prefix; everything left of the path is inside.
         if count >= self.leaves {
             return self.add_below(1, value);
         }
@@ -124,7 +125,7 @@ impl PrefixMax {
         self.added[node] += value;
     }
 
-    /// The highest number and where it stands.
+    /// Maximum and its index.
     fn highest(&self) -> (usize, i128) {
         let mut node = 1;
         while node < self.leaves {
@@ -142,28 +143,28 @@ mod tests {
     use super::*;
 
     fn intervals() -> impl Strategy<Value = Vec<Interval>> {
-        let one = (0u64..3_000, 0u64..800, 1u64..5);
-        vec(one.prop_map(|(from, length, cost)| Interval { from, to: from + length, cost }), 0..40)
+        let interval = (0u64..3_000, 0u64..800, 1u64..5);
+        vec(interval.prop_map(|(from, length, cost)| Interval { from, to: from + length, cost }), 0..40)
     }
 
     fn certain(intervals: &[Interval], from: u64, to: u64) -> i128 {
-        let inside = intervals.iter().filter(|one| one.from >= from && one.to <= to);
-        inside.map(|one| i128::from(one.cost)).sum()
+        let inside = intervals.iter().filter(|interval| interval.from >= from && interval.to <= to);
+        inside.map(|interval| i128::from(interval.cost)).sum()
     }
 
     proptest! {
         #[test]
-        fn the_sweep_agrees_with_trying_every_span(intervals in intervals(), count in 1u64..60, burst in 1u64..30) {
+        fn token_bucket_sweep_agrees_with_brute_force(intervals in intervals(), count in 1u64..60, burst in 1u64..30) {
             let spans = || intervals.iter().flat_map(|a| intervals.iter().map(move |b| (a.from, b.to)));
             let naive = spans().filter(|(from, to)| from <= to).all(|(from, to)| {
-                let spare = certain(&intervals, from, to) - i128::from(burst);
-                spare * 1_000 <= i128::from(count) * i128::from(to - from)
+                let excess = certain(&intervals, from, to) - i128::from(burst);
+                excess * 1_000 <= i128::from(count) * i128::from(to - from)
             });
-            prop_assert_eq!(token_bucket(&intervals, Pace::new(count, 1_000), burst).is_ok(), naive);
+            prop_assert_eq!(token_bucket(&intervals, ExactRate::new(count, 1_000), burst).is_ok(), naive);
         }
 
         #[test]
-        fn the_stretches_agree_with_trying_every_start(intervals in intervals(), limit in 1u64..30) {
+        fn window_sweep_agrees_with_brute_force(intervals in intervals(), limit in 1u64..30) {
             let naive = intervals.iter().all(|a| certain(&intervals, a.from, a.from + 999) <= i128::from(limit));
             prop_assert_eq!(any_window(&intervals, limit, 1_000).is_ok(), naive);
         }

@@ -1,32 +1,32 @@
-//! Was the promise kept by many callers at once?
+//! Limit checkers for concurrent histories.
 //!
-//! Seen from outside, a decision has no moment: it fell somewhere between the call and its return.
-//! So a history of [`Call`]s can be judged in two ways.
+//! An outside observer does not know the time of a decision, only that it lies between the call and its
+//! return. A history of [`Call`]s can therefore be checked in two ways.
 //!
-//! * [`Judge::Proof`] reports a violation only if *no* choice of moments within the intervals could
-//!   keep the promise. What it reports is over-admission beyond doubt, whatever the scheduler did.
-//!   It finds what must lie inside a span (called after its start, returned before its end) and
-//!   compares that with what the span allows.
-//! * [`Judge::At`] takes each decision at one [`Moment`]. Sharper, and right where the intervals are
-//!   points anyway: virtual time, or a store that answers with its own clock.
+//! * [`CheckMode::Proof`] reports a violation only if *no* choice of decision times within the intervals
+//!   satisfies the guarantee. A reported violation is proven over-admission, independent of scheduling.
+//!   It sums the admissions that lie inside a span (called after its start, returned before its end) and
+//!   compares the sum with the span's allowance.
+//! * [`CheckMode::AssumeAt`] places each decision at one [`CallEdge`]. It is stricter, and correct if
+//!   intervals are points: in virtual time, or with a store that reports its own clock.
 //!
-//! Keys are judged apart, nodes together: that is what "the cluster shares one threshold" means.
-//! Everything is O(n log n); millions of calls are fine.
+//! Keys are checked separately and nodes combined: a cluster shares one limit.
+//! All checks are O(n log n) and handle millions of calls.
 //!
 //! ```
-//! use sluicegate_testkit::history::{self, Call, Judge, Moment, Promise};
+//! use sluicegate_testkit::history::{self, Call, CallEdge, CheckMode, Guarantee};
 //!
 //! let call = |node, called_at, returned_at| Call { node, key: "k", cost: 3, admitted: true, called_at, returned_at };
-//! let promise = Promise::AnyWindow { limit: 5, window: 1_000 };
+//! let guarantee = Guarantee::AnyWindow { limit: 5, window: 1_000 };
 //!
-//! // Both may have been decided more than a window apart, so nothing is proved ...
+//! // Both may have been decided more than a window apart, so nothing is proven ...
 //! let loose = [call(0, 100, 400), call(1, 300, 1_600)];
-//! assert!(history::check(&loose, &promise, Judge::Proof).is_ok());
-//! // ... though by the moments of calling, 6 were admitted where 5 may be.
-//! assert!(history::check(&loose, &promise, Judge::At(Moment::Called)).is_err());
+//! assert!(history::check(&loose, &guarantee, CheckMode::Proof).is_ok());
+//! // ... but by call times, 6 were admitted and 5 are allowed.
+//! assert!(history::check(&loose, &guarantee, CheckMode::AssumeAt(CallEdge::Called)).is_err());
 //! // Both certainly fell into one window.
 //! let tight = [call(0, 100, 400), call(1, 300, 600)];
-//! let violation = history::check(&tight, &promise, Judge::Proof).unwrap_err();
+//! let violation = history::check(&tight, &guarantee, CheckMode::Proof).unwrap_err();
 //! assert_eq!((violation.key, violation.violation.admitted), ("k", 6));
 //! ```
 
@@ -35,92 +35,93 @@ mod recorder;
 
 use std::fmt;
 
-pub use recorder::Recorder;
+pub use recorder::CallRecorder;
 
-use crate::bound::{self, Admitted, Held, Pace, Violation};
+use crate::bound::{self, AdmissionEvent, ExactRate, HoldInterval, Violation};
 
-/// One decision as its caller saw it.
+/// One decision as seen by its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<K> {
-    /// Who asked.
+    /// Calling node.
     pub node: u32,
-    /// For which key.
+    /// Key of the call.
     pub key: K,
-    /// How much.
+    /// Cost of the call.
     pub cost: u64,
-    /// What was answered.
+    /// True if the call was admitted.
     pub admitted: bool,
-    /// When the call was made, in nanoseconds of a clock all callers share.
+    /// Time of the call, in nanoseconds of a clock shared by all callers.
     pub called_at: u64,
-    /// When it returned; not before `called_at`.
+    /// Time of the return; not before `called_at`.
     pub returned_at: u64,
 }
 
-/// What a limit promises of every key.
+/// Guarantee of a limit, per key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promise {
-    /// At most `burst + floor(pace × T)` in any span T.
+pub enum Guarantee {
+    /// At most `burst + floor(rate × T)` in any span T.
     TokenBucket {
-        /// How fast it is refilled.
-        pace: Pace,
+        /// Refill rate.
+        rate: ExactRate,
         /// Tokens in a full bucket.
         burst: u64,
     },
     /// At most `limit` in any half-open span of `window` nanoseconds.
     AnyWindow {
-        /// The most.
+        /// Maximum cost.
         limit: u64,
-        /// The span.
+        /// Length of the span in nanoseconds.
         window: u64,
     },
-    /// At most `limit` in each window that begins at a multiple of `window`, `phase` added.
+    /// At most `limit` in each window. Windows begin at multiples of `window` after `phase` is added to the
+    /// clock.
     AlignedWindow {
-        /// The most.
+        /// Maximum cost per window.
         limit: u64,
-        /// The window's length.
+        /// Window length in nanoseconds.
         window: u64,
-        /// How far into a window the clock's zero lies.
+        /// Offset of clock zero within a window.
         phase: u64,
     },
 }
 
-/// How a decision's moment is chosen.
+/// Assumption about the time of each decision within its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judge {
-    /// In the limiter's favour: only what cannot be explained is a violation.
+pub enum CheckMode {
+    /// Most favourable time for the limiter: only a proven violation is reported.
     Proof,
-    /// As if each decision fell exactly then.
-    At(Moment),
+    /// Each decision happened exactly at this edge of its call.
+    AssumeAt(CallEdge),
 }
 
-/// One end of a call.
+/// Start or end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// When the call was made.
+pub enum CallEdge {
+    /// Time of the call.
     Called,
-    /// When it returned.
+    /// Time of the return.
     Returned,
 }
 
-/// What a history that kept its promise consisted of.
+/// Statistics of a history that satisfies its guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Different keys.
+    /// Number of distinct keys.
     pub keys: usize,
-    /// Calls that were admitted.
+    /// Number of admitted calls.
     pub admitted: usize,
-    /// Calls that were refused.
+    /// Number of refused calls.
     pub refused: usize,
-    /// Cost that was admitted.
+    /// Total admitted cost.
     pub cost: u128,
 }
 
-/// A broken promise and the key it was broken for.
+/// Violated guarantee and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyViolation<K> {
-    /// The key.
+    /// Key with the violation.
     pub key: K,
-    /// What happened.
+    /// Violated span and excess.
     pub violation: Violation,
 }
 
@@ -132,15 +133,19 @@ impl<K: fmt::Debug> fmt::Display for KeyViolation<K> {
 
 impl<K: fmt::Debug> std::error::Error for KeyViolation<K> {}
 
-/// Judges every key of a history. The calls may come in any order.
-pub fn check<K: Ord + Clone>(calls: &[Call<K>], promise: &Promise, judge: Judge) -> Result<Summary, KeyViolation<K>> {
+/// Checks every key of a history. The calls may be in any order.
+pub fn check<K: Ord + Clone>(
+    calls: &[Call<K>],
+    guarantee: &Guarantee,
+    mode: CheckMode,
+) -> Result<Summary, KeyViolation<K>> {
     let mut admitted: Vec<&Call<K>> = calls.iter().filter(|call| call.admitted && call.cost > 0).collect();
     admitted.sort_by(|a, b| a.key.cmp(&b.key));
     for one_key in admitted.chunk_by(|a, b| a.key == b.key) {
         let intervals: Vec<Interval> = one_key.iter().map(|call| Interval::of(call)).collect();
-        let verdict = match judge {
-            Judge::Proof => prove(&intervals, promise),
-            Judge::At(moment) => take_at(&intervals, promise, moment),
+        let verdict = match mode {
+            CheckMode::Proof => prove(&intervals, guarantee),
+            CheckMode::AssumeAt(edge) => check_at(&intervals, guarantee, edge),
         };
         verdict.map_err(|violation| KeyViolation { key: one_key[0].key.clone(), violation })?;
     }
@@ -155,33 +160,37 @@ pub fn check<K: Ord + Clone>(calls: &[Call<K>], promise: &Promise, judge: Judge)
     })
 }
 
-/// A permit as its holder saw it: taken by a call, given back by a call.
+/// Permit as seen by its holder: acquired by one call, released by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permit<K> {
-    /// Of which key.
+pub struct PermitInterval<K> {
+    /// Key of the permit.
     pub key: K,
-    /// How many.
+    /// Number of permits.
     pub cost: u64,
-    /// When the call that took it returned: from here on it certainly is out.
+    /// Return time of the acquiring call: the permit is certainly held from here on.
     pub granted_at: u64,
-    /// When the call that gave it back was made: until here it certainly was out. `u64::MAX` if never.
+    /// Time of the releasing call: the permit is certainly held until here. `u64::MAX` if never released.
     pub released_at: u64,
 }
 
-/// Whether at no moment more than `limit` permits of a key were certainly out.
-pub fn check_permits<K: Ord + Clone>(permits: &[Permit<K>], limit: u64) -> Result<(), KeyViolation<K>> {
-    let mut sorted: Vec<&Permit<K>> = permits.iter().collect();
+/// Checks that at no time more than `limit` permits of a key were certainly held.
+pub fn check_permits<K: Ord + Clone>(permits: &[PermitInterval<K>], limit: u64) -> Result<(), KeyViolation<K>> {
+    let mut sorted: Vec<&PermitInterval<K>> = permits.iter().collect();
     sorted.sort_by(|a, b| a.key.cmp(&b.key));
     for one_key in sorted.chunk_by(|a, b| a.key == b.key) {
-        let held = |permit: &&Permit<K>| Held { from: permit.granted_at, until: permit.released_at, cost: permit.cost };
-        let holds: Vec<Held> = one_key.iter().map(held).collect();
+        let hold = |permit: &&PermitInterval<K>| HoldInterval {
+            from: permit.granted_at,
+            until: permit.released_at,
+            cost: permit.cost,
+        };
+        let holds: Vec<HoldInterval> = one_key.iter().map(hold).collect();
         bound::concurrency(&holds, limit)
             .map_err(|violation| KeyViolation { key: one_key[0].key.clone(), violation })?;
     }
     Ok(())
 }
 
-/// Within which an admission of this cost fell, both ends included.
+/// Interval that contains the decision time of an admission, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     from: u64,
@@ -195,29 +204,31 @@ impl Interval {
     }
 }
 
-fn prove(intervals: &[Interval], promise: &Promise) -> Result<(), Violation> {
-    match *promise {
-        Promise::TokenBucket { pace, burst } => demand::token_bucket(intervals, pace, burst),
-        Promise::AnyWindow { limit, window } => demand::any_window(intervals, limit, window),
-        Promise::AlignedWindow { limit, window, phase } => {
-            let number = |at: u64| (u128::from(at) + u128::from(phase)) / u128::from(window);
-            let certain = intervals.iter().filter(|one| number(one.from) == number(one.to));
-            let history: Vec<_> = certain.map(|one| Admitted { at: one.from, cost: one.cost }).collect();
+fn prove(intervals: &[Interval], guarantee: &Guarantee) -> Result<(), Violation> {
+    match *guarantee {
+        Guarantee::TokenBucket { rate, burst } => demand::token_bucket(intervals, rate, burst),
+        Guarantee::AnyWindow { limit, window } => demand::any_window(intervals, limit, window),
+        Guarantee::AlignedWindow { limit, window, phase } => {
+            let window_index = |at: u64| (u128::from(at) + u128::from(phase)) / u128::from(window);
+            let certain = intervals.iter().filter(|interval| window_index(interval.from) == window_index(interval.to));
+            let history: Vec<_> =
+                certain.map(|interval| AdmissionEvent { at: interval.from, cost: interval.cost }).collect();
             bound::aligned_window(&history, limit, window, phase)
         }
     }
 }
 
-fn take_at(intervals: &[Interval], promise: &Promise, moment: Moment) -> Result<(), Violation> {
-    let at = |one: &Interval| match moment {
-        Moment::Called => one.from,
-        Moment::Returned => one.to,
+fn check_at(intervals: &[Interval], guarantee: &Guarantee, edge: CallEdge) -> Result<(), Violation> {
+    let at = |interval: &Interval| match edge {
+        CallEdge::Called => interval.from,
+        CallEdge::Returned => interval.to,
     };
-    let history: Vec<_> = intervals.iter().map(|one| Admitted { at: at(one), cost: one.cost }).collect();
-    match *promise {
-        Promise::TokenBucket { pace, burst } => bound::token_bucket(&history, pace, burst),
-        Promise::AnyWindow { limit, window } => bound::any_window(&history, limit, window),
-        Promise::AlignedWindow { limit, window, phase } => bound::aligned_window(&history, limit, window, phase),
+    let history: Vec<_> =
+        intervals.iter().map(|interval| AdmissionEvent { at: at(interval), cost: interval.cost }).collect();
+    match *guarantee {
+        Guarantee::TokenBucket { rate, burst } => bound::token_bucket(&history, rate, burst),
+        Guarantee::AnyWindow { limit, window } => bound::any_window(&history, limit, window),
+        Guarantee::AlignedWindow { limit, window, phase } => bound::aligned_window(&history, limit, window, phase),
     }
 }
 
@@ -230,42 +241,43 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_judged_apart_and_nodes_together() {
-        let promise = Promise::TokenBucket { pace: Pace::per_second(1), burst: 5 };
-        let apart = [call(0, 1, 5, 0, 1), call(0, 2, 5, 0, 1)];
-        let together = [call(0, 1, 5, 0, 1), call(1, 1, 5, 0, 1)];
-        let summary = check(&apart, &promise, Judge::Proof).unwrap();
+    fn keys_are_checked_separately_and_nodes_combined() {
+        let guarantee = Guarantee::TokenBucket { rate: ExactRate::per_second(1), burst: 5 };
+        let separate_keys = [call(0, 1, 5, 0, 1), call(0, 2, 5, 0, 1)];
+        let same_key = [call(0, 1, 5, 0, 1), call(1, 1, 5, 0, 1)];
+        let summary = check(&separate_keys, &guarantee, CheckMode::Proof).unwrap();
         assert_eq!(summary, Summary { keys: 2, admitted: 2, refused: 0, cost: 10 });
-        assert_eq!(check(&together, &promise, Judge::Proof).unwrap_err().violation.admitted, 10);
+        assert_eq!(check(&same_key, &guarantee, CheckMode::Proof).unwrap_err().violation.admitted, 10);
     }
 
     #[test]
-    fn refusals_and_looks_count_nothing() {
-        let promise = Promise::AnyWindow { limit: 1, window: 1_000 };
+    fn refused_and_zero_cost_calls_do_not_count() {
+        let guarantee = Guarantee::AnyWindow { limit: 1, window: 1_000 };
         let refused = Call { admitted: false, ..call(0, 1, 9, 0, 1) };
-        let summary = check(&[call(0, 1, 1, 0, 1), refused, call(0, 1, 0, 0, 1)], &promise, Judge::Proof).unwrap();
+        let summary =
+            check(&[call(0, 1, 1, 0, 1), refused, call(0, 1, 0, 0, 1)], &guarantee, CheckMode::Proof).unwrap();
         assert_eq!((summary.admitted, summary.refused, summary.cost), (2, 1, 1));
     }
 
     #[test]
-    fn an_interval_across_an_edge_may_belong_to_either_window() {
-        let promise = Promise::AlignedWindow { limit: 5, window: 1_000, phase: 0 };
-        assert!(check(&[call(0, 1, 5, 900, 950), call(0, 1, 5, 990, 1_010)], &promise, Judge::Proof).is_ok());
-        assert!(check(&[call(0, 1, 5, 900, 950), call(0, 1, 5, 990, 999)], &promise, Judge::Proof).is_err());
+    fn an_interval_across_a_window_edge_proves_nothing() {
+        let guarantee = Guarantee::AlignedWindow { limit: 5, window: 1_000, phase: 0 };
+        assert!(check(&[call(0, 1, 5, 900, 950), call(0, 1, 5, 990, 1_010)], &guarantee, CheckMode::Proof).is_ok());
+        assert!(check(&[call(0, 1, 5, 900, 950), call(0, 1, 5, 990, 999)], &guarantee, CheckMode::Proof).is_err());
     }
 
     #[test]
-    fn a_permit_counts_only_while_it_certainly_is_out() {
-        let permit = |granted_at, released_at| Permit { key: 1, cost: 1, granted_at, released_at };
+    fn a_permit_counts_only_while_certainly_held() {
+        let permit = |granted_at, released_at| PermitInterval { key: 1, cost: 1, granted_at, released_at };
         assert!(check_permits(&[permit(0, 10), permit(10, u64::MAX)], 1).is_ok());
         assert!(check_permits(&[permit(0, 11), permit(10, u64::MAX)], 1).is_err());
     }
 
     #[test]
-    fn a_million_calls_are_judged_quickly() {
+    fn a_million_calls_are_checked_quickly() {
         let calls: Vec<_> = (0..1_000_000u64).map(|i| call(0, i % 3, 1, i * 1_000, i * 1_000 + 7_000)).collect();
-        let pace = Pace::per_second(400_000);
-        assert!(check(&calls, &Promise::TokenBucket { pace, burst: 10 }, Judge::Proof).is_ok());
-        assert!(check(&calls, &Promise::AnyWindow { limit: 335, window: 1_000_000 }, Judge::Proof).is_ok());
+        let rate = ExactRate::per_second(400_000);
+        assert!(check(&calls, &Guarantee::TokenBucket { rate, burst: 10 }, CheckMode::Proof).is_ok());
+        assert!(check(&calls, &Guarantee::AnyWindow { limit: 335, window: 1_000_000 }, CheckMode::Proof).is_ok());
     }
 }

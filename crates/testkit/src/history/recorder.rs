@@ -1,20 +1,20 @@
-//! Writing down what was admitted, cheaply.
+//! Compact recorder of admitted calls.
 
 use super::Call;
 
-/// The admissions of one caller, those close to each other taken together.
+/// Records the admissions of one caller and merges adjacent ones.
 ///
-/// Millions of decisions fit: what is admitted within a short span becomes one call of their whole cost,
-/// from when the first was called until the last returned. That only widens the interval in which each
-/// fell, so what [`Judge::Proof`](super::Judge::Proof) finds in it is a violation all the same.
+/// This makes millions of decisions fit: admissions within a short span become one call with their total
+/// cost, from the first call to the last return. Merging only widens the interval of each decision, so a
+/// violation reported by [`CheckMode::Proof`](super::CheckMode::Proof) remains proven.
 ///
 /// ```
-/// use sluicegate_testkit::history::Recorder;
+/// use sluicegate_testkit::history::CallRecorder;
 ///
-/// let mut recorder = Recorder::new(7, 100);
-/// recorder.admitted(1_000, 1_010);
-/// recorder.admitted(1_020, 1_030);
-/// recorder.admitted(1_090, 1_110); // too far from the first
+/// let mut recorder = CallRecorder::new(7, 100);
+/// recorder.record(1_000, 1_010);
+/// recorder.record(1_020, 1_030);
+/// recorder.record(1_090, 1_110); // too far from the first
 /// let calls = recorder.into_calls();
 /// assert_eq!(calls.iter().map(|call| (call.called_at, call.returned_at, call.cost)).collect::<Vec<_>>(), [
 ///     (1_000, 1_030, 2),
@@ -22,22 +22,24 @@ use super::Call;
 /// ]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Recorder {
+pub struct CallRecorder {
     node: u32,
-    together: u64,
+    merge_window: u64,
     calls: Vec<Call<()>>,
 }
 
-impl Recorder {
-    /// Nothing yet, of this node. What was admitted within `together` nanoseconds is taken together.
-    pub const fn new(node: u32, together: u64) -> Self {
-        Self { node, together, calls: Vec::new() }
+impl CallRecorder {
+    /// Empty recorder for a node. Admissions within `merge_window` nanoseconds are merged.
+    pub const fn new(node: u32, merge_window: u64) -> Self {
+        Self { node, merge_window, calls: Vec::new() }
     }
 
-    /// One was admitted by a call that was made then and returned then.
-    pub fn admitted(&mut self, called_at: u64, returned_at: u64) {
+    /// Records one admission with the time of its call and of its return.
+    pub fn record(&mut self, called_at: u64, returned_at: u64) {
         match self.calls.last_mut() {
-            Some(last) if last.called_at <= called_at && returned_at < last.called_at.saturating_add(self.together) => {
+            Some(last)
+                if last.called_at <= called_at && returned_at < last.called_at.saturating_add(self.merge_window) =>
+            {
                 last.returned_at = last.returned_at.max(returned_at);
                 last.cost += 1;
             }
@@ -48,7 +50,7 @@ impl Recorder {
         }
     }
 
-    /// What was written down.
+    /// Recorded calls.
     pub fn into_calls(self) -> Vec<Call<()>> {
         self.calls
     }

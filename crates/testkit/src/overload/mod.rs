@@ -1,92 +1,98 @@
-//! Overload, in virtual time: arrivals, something that stands before a server, and the server.
+//! Discrete-event simulator of overload: arrivals, an admission policy and a server, in virtual time.
 //!
-//! What protects a server from overload can only be judged by what comes of it, and that only when the same requests
-//! meet every protection there is to compare. So this is a simulation of discrete events: no clock, no threads, random
-//! numbers from a seed; half an hour of overload passes in a second, and twice the same.
+//! Overload protection can only be judged by its results, and a comparison requires that every policy sees
+//! the same requests. The simulation uses no real clock and no threads, and its random numbers come from a
+//! seed: half an hour of overload takes a second to simulate and is reproducible.
 //!
-//! A request's life:
+//! Life of a request:
 //!
-//! 1. It arrives, as often as the [`Load`] says, with a class, an amount of [`Work`], and a caller whose patience ends.
-//! 2. The [`Front`] lets it in, lets it wait or refuses it.
-//! 3. The [`Server`] works on it, beside or after the others inside. It does not notice that a caller is gone: work on
-//!    answers that nobody waits for is what overload is made of.
-//! 4. An answer in time is good, a later one was in vain.
+//! 1. It arrives at the rate of the [`LoadProfile`], with a class, an amount of work ([`Workload`]) and a
+//!    client timeout.
+//! 2. The [`AdmissionPolicy`] admits it, queues it or refuses it.
+//! 3. The [`ServerModel`] processes it concurrently with or after the other admitted requests. The server
+//!    does not notice a client timeout: work on responses that no client waits for is the core of the overload
+//!    problem.
+//! 4. A response before the timeout counts as goodput; a later one is wasted work.
 //!
-//! [`Scenario::run`] plays it all, and the [`Story`] it gives back answers questions: goodput, percentiles, who was
-//! refused, how long until it settled. [`peers`] has the laws of other projects as fronts.
+//! [`Scenario::run`] runs the simulation and returns a [`SimReport`] with goodput, percentiles, refusals and
+//! limits over time. [`experiment`] compares policies over several seeds; [`peers`] implements the algorithms
+//! of other projects.
 //!
 //! ```
-//! use sluicegate_testkit::overload::{Load, Scenario, Server, Work, peers::{Aimd, Nothing}};
+//! use sluicegate_testkit::overload::{LoadProfile, Scenario, ServerModel, Workload, peers::{Aimd, NoProtection}};
 //!
-//! // Eight workers, 10 ms of work each: 800 requests a second. Twice that many come.
-//! let scenario = Scenario::new(Server::queue(8), Work::Exponential { mean: 0.010 }, Load::steady(2.0), 20.0);
-//! let bare = scenario.run(1, &mut Nothing);
-//! let held = scenario.run(1, &mut Aimd::default());
-//! assert!(bare.goodput(10.0..20.0) < 0.1 * scenario.capacity(0.0));
-//! assert!(held.goodput(10.0..20.0) > 0.9 * scenario.capacity(0.0));
+//! // Eight workers, 10 ms of work each: capacity 800 requests per second, at twice that load.
+//! let work = Workload::Exponential { mean: 0.010 };
+//! let scenario = Scenario::new(ServerModel::queue(8), work, LoadProfile::steady(2.0), 20.0);
+//! let unprotected = scenario.run(1, &mut NoProtection);
+//! let limited = scenario.run(1, &mut Aimd::default());
+//! assert!(unprotected.goodput(10.0..20.0) < 0.1 * scenario.capacity(0.0));
+//! assert!(limited.goodput(10.0..20.0) > 0.9 * scenario.capacity(0.0));
 //! ```
 
-mod chance;
+pub mod experiment;
 mod load;
 pub mod peers;
-mod run;
+mod report;
+mod rng;
 mod server;
-mod story;
-pub mod trial;
-mod work;
+mod sim;
+mod workload;
 
-pub use load::{Class, Load};
-pub use run::Scenario;
-pub use server::Server;
-pub use story::{Answered, Ending, Story, percentile};
-pub use work::{Pace, Work};
+pub use load::{Class, LoadProfile};
+pub use report::{OutcomeCounts, RequestOutcome, SimReport, percentile};
+pub use server::ServerModel;
+pub use sim::Scenario;
+pub use workload::{Slowdown, Workload};
 
-/// Nanoseconds in a second: moments are counted in nanoseconds since the start.
+/// Nanoseconds per second. Simulated times are nanoseconds since the start.
 pub const SECOND: u64 = 1_000_000_000;
 
-/// How often a front is asked whether it wants to change something.
+/// Interval between calls of [`AdmissionPolicy::on_tick`], in nanoseconds.
 pub const TICK: u64 = SECOND / 20;
 
-/// What stands before a server.
-pub trait Front {
-    /// A request comes. Whoever waits is told later, through [`Front::called`].
-    fn offer(&mut self, now: u64, who: u32, class: Class) -> Answer;
+/// Admission policy in front of the simulated server.
+pub trait AdmissionPolicy {
+    /// Decides an arriving request. A queued request is released later by [`AdmissionPolicy::next_released`].
+    fn on_arrival(&mut self, now: u64, id: u32, class: Class) -> PolicyDecision;
 
-    /// A request that was let in is done after so many nanoseconds inside; `well`: somebody still waited for it.
-    fn finish(&mut self, now: u64, who: u32, took: u64, well: bool);
+    /// Reports completion of an admitted request after `elapsed` nanoseconds in the server. `in_time` is true if
+    /// the client was still waiting.
+    fn on_complete(&mut self, now: u64, id: u32, elapsed: u64, in_time: bool);
 
-    /// The moment until which a request was told to wait has come. Answers whether it still waited.
-    fn leave(&mut self, now: u64, who: u32) -> bool {
-        let _ = (now, who);
+    /// Reports that the wait deadline of a request has passed. Returns true if the request was still queued.
+    fn on_wait_timeout(&mut self, now: u64, id: u32) -> bool {
+        let _ = (now, id);
         false
     }
 
-    /// The next whose wait is over, and whether it comes in. Asked until there is none, after everything that happens.
-    fn called(&mut self) -> Option<(u32, bool)> {
+    /// Next request to leave the queue; the flag is true if it is admitted. Polled after every event until it
+    /// returns `None`.
+    fn next_released(&mut self) -> Option<(u32, bool)> {
         None
     }
 
-    /// Time has passed. `cpu` is the share of the cores that was busy since the last tick.
-    fn tick(&mut self, now: u64, cpu: f64) {
+    /// Periodic update. `cpu` is the share of the cores that was busy since the last tick.
+    fn on_tick(&mut self, now: u64, cpu: f64) {
         let _ = (now, cpu);
     }
 
-    /// How many may be inside at once, as of now; `None`: that is not how it holds back.
+    /// Current concurrency limit; `None` if the policy does not limit concurrency.
     fn limit(&self) -> Option<f64> {
         None
     }
 }
 
-/// What a front says to a request.
+/// Decision of an admission policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Come in.
-    Enter,
-    /// Wait, but not past this moment.
+pub enum PolicyDecision {
+    /// Admit the request.
+    Admit,
+    /// Queue the request until a deadline.
     Wait {
-        /// When to give up.
+        /// Deadline of the wait.
         until: u64,
     },
-    /// Go away.
+    /// Refuse the request.
     Refuse,
 }

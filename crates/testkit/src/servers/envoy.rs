@@ -1,6 +1,6 @@
 //! Envoy with its HTTP rate limit filter.
 //!
-//! It stands before an upstream and asks a rate limit service about the path of every request, in one domain.
+//! It proxies to an upstream and checks the path of every request with a rate limit service, in one domain.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,77 +8,77 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::folder::Folder;
-use super::process::{Process, StartError, free_ports, with_retries};
+use super::process::{ServerProcess, StartError, free_ports, with_retries};
+use super::temp_dir::TempDir;
 
 const PROGRAM: &str = "envoy";
 
-/// Where `scripts/envoy` puts it.
+/// Install path of `scripts/envoy`, relative to this crate.
 const BINARY: &str = "../../target/tests/envoy-1.40.0/bin/envoy";
 
-/// An Envoy of a test's own.
+/// Envoy process for one test.
 #[derive(Debug)]
 pub struct Envoy {
     port: u16,
-    _process: Process,
-    _folder: Folder,
+    _process: ServerProcess,
+    _temp_dir: TempDir,
 }
 
-/// How an Envoy asks.
+/// Configuration of an Envoy process.
 #[derive(Clone, Debug)]
-pub struct Asking {
-    /// What it stands before.
+pub struct EnvoyConfig {
+    /// Upstream address.
     pub upstream: SocketAddr,
-    /// The domain it asks in.
+    /// Rate limit domain.
     pub domain: &'static str,
-    /// Where the rate limit service is.
-    pub service: Service,
-    /// What it shows the service: `authorization: Bearer` and this.
+    /// Endpoint of the rate limit service.
+    pub service: RateLimitEndpoint,
+    /// Secret sent to the service as `authorization: Bearer <secret>`.
     pub secret: Option<&'static str>,
-    /// Whether it refuses what it cannot ask about.
-    pub deny: bool,
-    /// More that is said of the route's limit, in YAML.
-    pub more: &'static str,
+    /// If set, Envoy refuses requests while the service is unreachable.
+    pub failure_mode_deny: bool,
+    /// Extra YAML for the route's rate limit.
+    pub extra_yaml: &'static str,
 }
 
-/// Where a rate limit service is.
+/// Endpoint of a rate limit service.
 #[derive(Clone, Debug)]
-pub enum Service {
-    /// At an address.
+pub enum RateLimitEndpoint {
+    /// TCP address.
     Tcp(SocketAddr),
-    /// At a Unix socket.
+    /// Unix socket path.
     Unix(PathBuf),
-    /// At an address, over TLS.
+    /// TCP address with TLS.
     Tls {
-        /// The address.
-        at: SocketAddr,
-        /// The authority that is trusted, in PEM.
-        authority: PathBuf,
-        /// What is shown if the service asks for it: a certificate and its key, in PEM.
-        shows: Option<(PathBuf, PathBuf)>,
+        /// TCP address of the service.
+        address: SocketAddr,
+        /// Trusted CA, in PEM.
+        ca: PathBuf,
+        /// Client certificate and its key, in PEM.
+        client_certificate: Option<(PathBuf, PathBuf)>,
     },
 }
 
 impl Envoy {
-    /// Starts one and waits until it serves.
-    pub fn start(asking: &Asking) -> Result<Self, StartError> {
-        with_retries(|| Self::try_start(asking))
+    /// Starts Envoy and waits until it is ready.
+    pub fn start(config: &EnvoyConfig) -> Result<Self, StartError> {
+        with_retries(|| Self::try_start(config))
     }
 
-    fn try_start(asking: &Asking) -> Result<Self, StartError> {
-        let folder = Folder::new(PROGRAM)?;
+    fn try_start(config: &EnvoyConfig) -> Result<Self, StartError> {
+        let temp_dir = TempDir::new(PROGRAM)?;
         let [port, admin] = free_ports()?;
-        let file = folder.path().join("envoy.yaml");
-        fs::write(&file, configuration(asking, port, admin))?;
-        let log = folder.path().join("log");
+        let file = temp_dir.path().join("envoy.yaml");
+        fs::write(&file, bootstrap_yaml(config, port, admin))?;
+        let log = temp_dir.path().join("log");
         let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(BINARY));
         command.args(["--disable-hot-restart", "--concurrency", "1", "--log-level", "warn", "--config-path"]).arg(file);
-        let mut process = Process::start(PROGRAM, &mut command, &log)?;
+        let mut process = ServerProcess::start(PROGRAM, &mut command, &log)?;
         process.wait_for(admin, b"GET /ready HTTP/1.1\r\nhost: envoy\r\n\r\n", b"HTTP/1.1 200", &log)?;
-        Ok(Self { port, _process: process, _folder: folder })
+        Ok(Self { port, _process: process, _temp_dir: temp_dir })
     }
 
-    /// Where it serves its clients.
+    /// Listener address for clients.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
@@ -88,17 +88,17 @@ fn socket_address(address: SocketAddr) -> String {
     format!("{{socket_address: {{address: \"{}\", port_value: {}}}}}", address.ip(), address.port())
 }
 
-/// The service's address, and how it is connected to.
-fn service_lines(service: &Service) -> (String, String) {
+/// YAML of the service's address and of its transport socket.
+fn service_yaml(service: &RateLimitEndpoint) -> (String, String) {
     match service {
-        Service::Tcp(at) => (socket_address(*at), String::new()),
-        Service::Unix(path) => (format!("{{pipe: {{path: {path:?}}}}}"), String::new()),
-        Service::Tls { at, authority, shows } => {
+        RateLimitEndpoint::Tcp(address) => (socket_address(*address), String::new()),
+        RateLimitEndpoint::Unix(path) => (format!("{{pipe: {{path: {path:?}}}}}"), String::new()),
+        RateLimitEndpoint::Tls { address, ca, client_certificate } => {
             let mut context = format!(
-                "alpn_protocols: [h2], validation_context: {{trusted_ca: {{filename: {authority:?}}}, \
+                "alpn_protocols: [h2], validation_context: {{trusted_ca: {{filename: {ca:?}}}, \
                  match_typed_subject_alt_names: [{{san_type: DNS, matcher: {{exact: localhost}}}}]}}"
             );
-            if let Some((certificate, key)) = shows {
+            if let Some((certificate, key)) = client_certificate {
                 let pair =
                     format!("certificate_chain: {{filename: {certificate:?}}}, private_key: {{filename: {key:?}}}");
                 // Writing to a string cannot fail.
@@ -109,17 +109,17 @@ fn service_lines(service: &Service) -> (String, String) {
                 "transport_socket:\n      name: envoy.transport_sockets.tls\n      typed_config: \
                  {{\"@type\": {kind}, sni: localhost, common_tls_context: {{{context}}}}}"
             );
-            (socket_address(*at), socket)
+            (socket_address(*address), socket)
         }
     }
 }
 
-fn configuration(asking: &Asking, port: u16, admin: u16) -> String {
-    let Asking { upstream, domain, service, secret, deny, more } = asking;
+fn bootstrap_yaml(config: &EnvoyConfig, port: u16, admin: u16) -> String {
+    let EnvoyConfig { upstream, domain, service, secret, failure_mode_deny, extra_yaml } = config;
     let [listener, admin] = [port, admin].map(|port| socket_address(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
     let upstream = socket_address(*upstream);
-    let (service, transport) = service_lines(service);
-    let shown = secret.map_or_else(String::new, |secret| {
+    let (service, transport) = service_yaml(service);
+    let metadata = secret.map_or_else(String::new, |secret| {
         format!(", initial_metadata: [{{key: authorization, value: \"Bearer {secret}\"}}]")
     });
     format!(
@@ -148,17 +148,17 @@ static_resources:
                     rate_limits:
                     - actions:
                       - request_headers: {{header_name: ":path", descriptor_key: path}}
-                      {more}
+                      {extra_yaml}
           http_filters:
           - name: envoy.filters.http.ratelimit
             typed_config:
               "@type": type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimit
               domain: {domain}
               timeout: 10s
-              failure_mode_deny: {deny}
+              failure_mode_deny: {failure_mode_deny}
               rate_limit_service:
                 transport_api_version: V3
-                grpc_service: {{envoy_grpc: {{cluster_name: ratelimit}}{shown}}}
+                grpc_service: {{envoy_grpc: {{cluster_name: ratelimit}}{metadata}}}
           - name: envoy.filters.http.router
             typed_config:
               "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router

@@ -1,7 +1,7 @@
-//! Real servers for tests, each test with its own.
+//! Real servers for tests: each test starts its own process.
 //!
-//! A server gets free ports on loopback and a folder of its own, is ready when `start` answers, and is gone
-//! when it is dropped, also when the test panics. Nothing of the machine's own servers is touched or read.
+//! A server gets free loopback ports and a temporary directory, is ready when `start` returns, and is stopped
+//! on drop, also if the test panics. The machine's own servers and their configuration are not touched.
 //!
 //! ```
 //! use sluicegate_testkit::servers::RedisServer;
@@ -14,16 +14,16 @@
 mod certificates;
 mod cluster;
 mod envoy;
-mod folder;
 mod mariadb;
 mod process;
 mod rabbitmq;
 mod redis;
 mod redis_cli;
 mod sentinel;
+mod temp_dir;
 
 pub use cluster::RedisCluster;
-pub use envoy::{Asking, Envoy, Service};
+pub use envoy::{Envoy, EnvoyConfig, RateLimitEndpoint};
 pub use mariadb::MariaDb;
 pub use process::StartError;
 pub use rabbitmq::RabbitMq;

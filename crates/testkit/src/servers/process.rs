@@ -1,4 +1,4 @@
-//! A server's process: started, waited for until it answers, stopped by its own id.
+//! Server process: start, readiness probe, and stop by process id.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,50 +8,50 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to answer. Only a guard against hanging: machines can be busy.
-const PATIENCE: Duration = Duration::from_secs(240);
-/// How often it is asked.
-const EVERY: Duration = Duration::from_millis(20);
+/// Time limit for a server to respond. Only prevents a hang: machines can be busy.
+const START_TIMEOUT: Duration = Duration::from_secs(240);
+/// Interval between readiness probes.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Why a server did not start.
+/// Error while starting a server.
 #[derive(Debug)]
 pub enum StartError {
-    /// Its program could not be run.
-    Run {
-        /// The program.
+    /// The program could not be executed.
+    Spawn {
+        /// Program name.
         program: &'static str,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// It stopped before it answered.
-    Stopped {
-        /// The program.
+    /// The program exited before it responded.
+    Exited {
+        /// Program name.
         program: &'static str,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
-        /// What it wrote.
+        /// Output of the program.
         output: String,
     },
-    /// It runs but does not answer.
-    Silent {
-        /// The program.
+    /// The program runs but does not respond.
+    Unresponsive {
+        /// Program name.
         program: &'static str,
-        /// What it wrote.
+        /// Output of the program.
         output: String,
     },
-    /// A port or a file could not be had.
+    /// A port or file could not be allocated.
     Io(io::Error),
 }
 
 impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Run { program, error } => {
-                write!(f, "{program} cannot be run: {error}; `scripts/setup test` installs it")
+            Self::Spawn { program, error } => {
+                write!(f, "cannot run {program}: {error}; `scripts/setup test` installs it")
             }
-            Self::Stopped { program, status, output } => write!(f, "{program} stopped ({status}): {output}"),
-            Self::Silent { program, output } => write!(f, "{program} runs but does not answer: {output}"),
-            Self::Io(error) => write!(f, "no port or file for a server: {error}"),
+            Self::Exited { program, status, output } => write!(f, "{program} exited ({status}): {output}"),
+            Self::Unresponsive { program, output } => write!(f, "{program} runs but does not respond: {output}"),
+            Self::Io(error) => write!(f, "cannot allocate a port or file for a server: {error}"),
         }
     }
 }
@@ -64,15 +64,15 @@ impl From<io::Error> for StartError {
     }
 }
 
-/// A running program. Dropping it stops it.
+/// Running program, killed on drop.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     program: &'static str,
     child: Child,
 }
 
-impl Process {
-    /// Runs `command`; what it writes goes to `log`.
+impl ServerProcess {
+    /// Starts `command` with its output redirected to `log`.
     pub(super) fn start(program: &'static str, command: &mut Command, log: &Path) -> Result<Self, StartError> {
         let log = File::create(log)?;
         let child = command
@@ -80,7 +80,7 @@ impl Process {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
-            .map_err(|error| StartError::Run { program, error })?;
+            .map_err(|error| StartError::Spawn { program, error })?;
         Ok(Self { program, child })
     }
 
@@ -88,19 +88,19 @@ impl Process {
         self.child.id()
     }
 
-    /// Sends a signal to it, by its name without `SIG`.
+    /// Sends a signal, named without `SIG`.
     pub(super) fn signal(&self, name: &str) -> io::Result<()> {
         let status = Command::new("kill").args(["-s", name, &self.id().to_string()]).status()?;
         if status.success() { Ok(()) } else { Err(io::Error::other(format!("kill -s {name}: {status}"))) }
     }
 
-    /// Waits until the server at `port` answers `hello` with something that begins with `reply`.
+    /// Waits until the server at `port` replies to `hello` with bytes that begin with `reply`.
     pub(super) fn wait_for(&mut self, port: u16, hello: &[u8], reply: &[u8], log: &Path) -> Result<(), StartError> {
         self.wait_for_any(port, hello, &[reply], log)
     }
 
-    /// Waits until the server at `port` answers `hello` with something that begins with one of `replies`, which
-    /// are equally long.
+    /// Waits until the server at `port` replies to `hello` with bytes that begin with one of `replies`, all of
+    /// equal length.
     pub(super) fn wait_for_any(
         &mut self,
         port: u16,
@@ -110,56 +110,56 @@ impl Process {
     ) -> Result<(), StartError> {
         let program = self.program;
         let output = || std::fs::read_to_string(log).unwrap_or_default();
-        let begun = Instant::now();
-        while !answers(port, hello, replies) {
+        let started = Instant::now();
+        while !responds(port, hello, replies) {
             if let Some(status) = self.child.try_wait()? {
-                return Err(StartError::Stopped { program, status, output: output() });
+                return Err(StartError::Exited { program, status, output: output() });
             }
-            if begun.elapsed() > PATIENCE {
-                return Err(StartError::Silent { program, output: output() });
+            if started.elapsed() > START_TIMEOUT {
+                return Err(StartError::Unresponsive { program, output: output() });
             }
-            thread::sleep(EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing of it is left after the wait.
+        // The process may have exited already; after the wait none is left in either case.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-fn answers(port: u16, hello: &[u8], replies: &[&[u8]]) -> bool {
-    let ask = || -> io::Result<bool> {
-        let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+fn responds(port: u16, hello: &[u8], replies: &[&[u8]]) -> bool {
+    let probe = || -> io::Result<bool> {
+        let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), START_TIMEOUT)?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
         stream.write_all(hello)?;
         let mut got = vec![0; replies.first().map_or(0, |reply| reply.len())];
         stream.read_exact(&mut got)?;
         Ok(replies.contains(&&got[..]))
     };
-    ask().unwrap_or(false)
+    probe().unwrap_or(false)
 }
 
-/// Ports of loopback that nobody uses, all different.
+/// Distinct free loopback ports.
 pub(super) fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
-    let mut held = Vec::new();
+    let mut listeners = Vec::new();
     let mut ports = [0; N];
     for port in &mut ports {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         *port = listener.local_addr()?.port();
-        held.push(listener);
+        listeners.push(listener);
     }
     Ok(ports)
 }
 
-/// Starts a server, again if it stopped: another program may have taken its port in between.
+/// Starts a server and retries once if it exits: another program may have taken its port.
 pub(super) fn with_retries<T>(start: impl Fn() -> Result<T, StartError>) -> Result<T, StartError> {
     match start() {
-        Err(StartError::Stopped { .. }) => start(),
+        Err(StartError::Exited { .. }) => start(),
         other => other,
     }
 }

@@ -1,40 +1,41 @@
-//! A limit that grows by one and falls by a tenth.
+//! AIMD concurrency limit: additive increase, multiplicative decrease.
 
-use super::Inside;
-use crate::overload::{Answer, Class, Front, SECOND};
+use super::InFlightTracker;
+use crate::overload::{AdmissionPolicy, Class, PolicyDecision, SECOND};
 
-/// One place more with every answer while at least half are taken, a tenth fewer with every timeout.
+/// Raises the limit by one per response while at least half of it is in use; lowers it by a tenth per
+/// timeout.
 #[derive(Clone, Debug)]
 pub struct Aimd {
-    inside: Inside,
+    in_flight: InFlightTracker,
     limit: f64,
 }
 
 impl Default for Aimd {
     fn default() -> Self {
-        Self { inside: Inside::default(), limit: 20.0 }
+        Self { in_flight: InFlightTracker::default(), limit: 20.0 }
     }
 }
 
 impl Aimd {
-    const LEAST: f64 = 20.0;
-    const MOST: f64 = 200.0;
+    const MIN_LIMIT: f64 = 20.0;
+    const MAX_LIMIT: f64 = 200.0;
     const TIMEOUT: u64 = 5 * SECOND;
 }
 
-impl Front for Aimd {
-    fn offer(&mut self, _: u64, who: u32, _: Class) -> Answer {
-        self.inside.enter_below(who, self.limit)
+impl AdmissionPolicy for Aimd {
+    fn on_arrival(&mut self, _: u64, id: u32, _: Class) -> PolicyDecision {
+        self.in_flight.admit_below(id, self.limit)
     }
 
-    fn finish(&mut self, _: u64, who: u32, took: u64, well: bool) {
-        let in_flight = self.inside.finish(who);
-        if !well || took > Self::TIMEOUT {
+    fn on_complete(&mut self, _: u64, id: u32, elapsed: u64, in_time: bool) {
+        let in_flight = self.in_flight.complete(id);
+        if !in_time || elapsed > Self::TIMEOUT {
             self.limit = (self.limit * 0.9).floor();
         } else if in_flight as f64 * 2.0 >= self.limit {
             self.limit += 1.0;
         }
-        self.limit = self.limit.clamp(Self::LEAST, Self::MOST);
+        self.limit = self.limit.clamp(Self::MIN_LIMIT, Self::MAX_LIMIT);
     }
 
     fn limit(&self) -> Option<f64> {

@@ -1,68 +1,69 @@
-//! Refuses while a smoothed CPU is busy and more are inside than it can serve without a queue.
+//! Kratos BBR limiter: refuses while the smoothed CPU is busy and in-flight requests exceed the estimated
+//! capacity.
 
 use std::collections::VecDeque;
 
-use super::Inside;
-use crate::overload::{Answer, Class, Front, SECOND};
+use super::InFlightTracker;
+use crate::overload::{AdmissionPolicy, Class, PolicyDecision, SECOND};
 
-/// While the CPU is above four fifths, smoothed by a twentieth every half second, and for a second after refusing
-/// began: refuses as long as more are inside than the most answers of any tenth of the last ten seconds times the
-/// least average time in any.
+/// Active while the CPU is at 80 % or more (smoothed by 5 % every half second), and for a second after
+/// refusals began: refuses while more requests are in flight than the maximum responses of any 100 ms bucket
+/// of the last ten seconds times the minimum average RTT of any bucket.
 #[derive(Clone, Debug, Default)]
 pub struct Kratos {
-    inside: Inside,
-    tenths: VecDeque<Tenth>,
+    in_flight: InFlightTracker,
+    buckets: VecDeque<KratosBucket>,
     cpu_sum: f64,
     cpu_ticks: f64,
     cpu: f64,
     refusing_since: Option<u64>,
-    most_inside: f64,
-    worked_out_in: u64,
+    max_in_flight: f64,
+    computed_in: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Tenth {
-    number: u64,
-    answers: f64,
-    millis: f64,
+struct KratosBucket {
+    index: u64,
+    completions: f64,
+    total_millis: f64,
 }
 
 impl Kratos {
     const THRESHOLD: f64 = 0.8;
     const DECAY: f64 = 0.95;
-    const READING: u64 = SECOND / 2;
-    const TENTH: u64 = SECOND / 10;
-    const TENTHS: u64 = 100;
+    const CPU_SAMPLE_INTERVAL: u64 = SECOND / 2;
+    const BUCKET_NANOS: u64 = SECOND / 10;
+    const BUCKET_COUNT: u64 = 100;
 
-    /// Of whole tenths only, and worked out once in each.
-    fn work_out(&mut self, now: u64) {
-        let number = now / Self::TENTH;
-        if self.worked_out_in == number {
+    /// Uses complete buckets only, and computes once per bucket.
+    fn update_max_in_flight(&mut self, now: u64) {
+        let index = now / Self::BUCKET_NANOS;
+        if self.computed_in == index {
             return;
         }
-        self.worked_out_in = number;
-        while self.tenths.front().is_some_and(|it| it.number + Self::TENTHS <= number) {
-            self.tenths.pop_front();
+        self.computed_in = index;
+        while self.buckets.front().is_some_and(|it| it.index + Self::BUCKET_COUNT <= index) {
+            self.buckets.pop_front();
         }
-        let whole = || self.tenths.iter().filter(|it| it.number < number);
-        let most = whole().map(|it| it.answers).fold(1.0, f64::max);
-        let least = whole().map(|it| it.millis / it.answers).fold(f64::INFINITY, f64::min);
-        let least = if least.is_finite() { least.ceil().max(1.0) } else { 1.0 };
-        self.most_inside = (most * least * 10.0 / 1_000.0).floor() + 0.5;
+        let complete = || self.buckets.iter().filter(|it| it.index < index);
+        let max_completions = complete().map(|it| it.completions).fold(1.0, f64::max);
+        let min_millis = complete().map(|it| it.total_millis / it.completions).fold(f64::INFINITY, f64::min);
+        let min_millis = if min_millis.is_finite() { min_millis.ceil().max(1.0) } else { 1.0 };
+        self.max_in_flight = (max_completions * min_millis * 10.0 / 1_000.0).floor() + 0.5;
     }
 
-    fn refuses(&mut self, now: u64) -> bool {
-        self.work_out(now);
-        let inside = self.inside.len() as f64;
-        let crowded = inside > 1.0 && inside > self.most_inside;
+    fn should_refuse(&mut self, now: u64) -> bool {
+        self.update_max_in_flight(now);
+        let in_flight = self.in_flight.len() as f64;
+        let over_limit = in_flight > 1.0 && in_flight > self.max_in_flight;
         if self.cpu >= Self::THRESHOLD {
-            if crowded && self.refusing_since.is_none() {
+            if over_limit && self.refusing_since.is_none() {
                 self.refusing_since = Some(now);
             }
-            return crowded;
+            return over_limit;
         }
         match self.refusing_since {
-            Some(since) if now - since <= SECOND => crowded,
+            Some(since) if now - since <= SECOND => over_limit,
             _ => {
                 self.refusing_since = None;
                 false
@@ -71,35 +72,35 @@ impl Kratos {
     }
 }
 
-impl Front for Kratos {
-    fn offer(&mut self, now: u64, who: u32, _: Class) -> Answer {
-        if self.refuses(now) { Answer::Refuse } else { self.inside.enter_below(who, f64::INFINITY) }
+impl AdmissionPolicy for Kratos {
+    fn on_arrival(&mut self, now: u64, id: u32, _: Class) -> PolicyDecision {
+        if self.should_refuse(now) { PolicyDecision::Refuse } else { self.in_flight.admit_below(id, f64::INFINITY) }
     }
 
-    fn finish(&mut self, now: u64, who: u32, took: u64, _: bool) {
-        self.inside.finish(who);
-        let number = now / Self::TENTH;
-        let millis = (took / 1_000_000) as f64;
-        match self.tenths.back_mut() {
-            Some(it) if it.number == number => {
-                it.answers += 1.0;
-                it.millis += millis;
+    fn on_complete(&mut self, now: u64, id: u32, elapsed: u64, _: bool) {
+        self.in_flight.complete(id);
+        let index = now / Self::BUCKET_NANOS;
+        let millis = (elapsed / 1_000_000) as f64;
+        match self.buckets.back_mut() {
+            Some(it) if it.index == index => {
+                it.completions += 1.0;
+                it.total_millis += millis;
             }
-            _ => self.tenths.push_back(Tenth { number, answers: 1.0, millis }),
+            _ => self.buckets.push_back(KratosBucket { index, completions: 1.0, total_millis: millis }),
         }
     }
 
-    fn tick(&mut self, now: u64, cpu: f64) {
+    fn on_tick(&mut self, now: u64, cpu: f64) {
         self.cpu_sum += cpu;
         self.cpu_ticks += 1.0;
-        if now.is_multiple_of(Self::READING) {
-            let reading = self.cpu_sum / self.cpu_ticks;
-            self.cpu = self.cpu * Self::DECAY + reading * (1.0 - Self::DECAY);
+        if now.is_multiple_of(Self::CPU_SAMPLE_INTERVAL) {
+            let sample = self.cpu_sum / self.cpu_ticks;
+            self.cpu = self.cpu * Self::DECAY + sample * (1.0 - Self::DECAY);
             (self.cpu_sum, self.cpu_ticks) = (0.0, 0.0);
         }
     }
 
     fn limit(&self) -> Option<f64> {
-        Some(self.most_inside)
+        Some(self.max_in_flight)
     }
 }

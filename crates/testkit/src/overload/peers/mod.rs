@@ -1,16 +1,16 @@
-//! What other projects put before a server, each written anew after what it is known to compute, with the constants it
-//! comes with.
+//! Overload protection algorithms of other projects, reimplemented from their known behaviour with their
+//! default constants.
 //!
-//! | front | after | holds back when |
+//! | policy | modelled on | limits |
 //! |---|---|---|
-//! | [`Nothing`] | | never |
-//! | [`Vegas`] | Netflix concurrency-limits, `VegasLimit` | places, by the queue that the shortest time seen implies |
-//! | [`Gradient2`] | the same, `Gradient2Limit` in windows of a second | places, by the ratio of a long average to now |
-//! | [`Aimd`] | the same, `AIMDLimit` | places, one more per answer, a tenth fewer per timeout |
-//! | [`Sentinel`] | Alibaba Sentinel, system rule | busy CPU and more inside than most answers x least time |
-//! | [`Kratos`] | go-kratos aegis, `bbr` | the same with slower senses and a cool-down |
+//! | [`NoProtection`] | | nothing |
+//! | [`Vegas`] | Netflix concurrency-limits, `VegasLimit` | concurrency, by the queue implied by min RTT |
+//! | [`Gradient2`] | the same, `Gradient2Limit`, 1 s windows | concurrency, by long to short RTT ratio |
+//! | [`Aimd`] | the same, `AIMDLimit` | concurrency, plus one per response, minus a tenth per timeout |
+//! | [`Sentinel`] | Alibaba Sentinel, system rule | busy CPU and in flight above max throughput x min RTT |
+//! | [`Kratos`] | go-kratos aegis, `bbr` | the same with slower CPU smoothing and a cool-down |
 //!
-//! None of them lets anybody wait, or knows classes. A caller who is gone when the answer comes counts as a timeout.
+//! None of them queues requests or supports classes. A response after the client timeout counts as a timeout.
 
 mod aimd;
 mod gradient2;
@@ -26,40 +26,40 @@ pub use kratos::Kratos;
 pub use sentinel::Sentinel;
 pub use vegas::Vegas;
 
-use super::{Answer, Class, Front};
+use super::{AdmissionPolicy, Class, PolicyDecision};
 
-/// Everybody comes in.
+/// Admits every request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
+pub struct NoProtection;
 
-impl Front for Nothing {
-    fn offer(&mut self, _: u64, _: u32, _: Class) -> Answer {
-        Answer::Enter
+impl AdmissionPolicy for NoProtection {
+    fn on_arrival(&mut self, _: u64, _: u32, _: Class) -> PolicyDecision {
+        PolicyDecision::Admit
     }
 
-    fn finish(&mut self, _: u64, _: u32, _: u64, _: bool) {}
+    fn on_complete(&mut self, _: u64, _: u32, _: u64, _: bool) {}
 }
 
-/// Who is inside, and how many were inside when they came, themselves included.
+/// In-flight requests, with the number in flight at each admission (itself included).
 #[derive(Clone, Debug, Default)]
-struct Inside(HashMap<u32, usize>);
+struct InFlightTracker(HashMap<u32, usize>);
 
-impl Inside {
+impl InFlightTracker {
     fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Lets one in while there are fewer inside than that.
-    fn enter_below(&mut self, who: u32, limit: f64) -> Answer {
+    /// Admits a request if fewer than `limit` are in flight.
+    fn admit_below(&mut self, id: u32, limit: f64) -> PolicyDecision {
         if self.len() as f64 + 1.0 > limit.max(1.0) {
-            return Answer::Refuse;
+            return PolicyDecision::Refuse;
         }
-        self.0.insert(who, self.len() + 1);
-        Answer::Enter
+        self.0.insert(id, self.len() + 1);
+        PolicyDecision::Admit
     }
 
-    /// One is done. Answers how many were inside when it came.
-    fn finish(&mut self, who: u32) -> usize {
-        self.0.remove(&who).unwrap_or(1)
+    /// Removes a completed request and returns the number in flight at its admission.
+    fn complete(&mut self, id: u32) -> usize {
+        self.0.remove(&id).unwrap_or(1)
     }
 }
