@@ -1,0 +1,13 @@
+//! Common parts of Sluicegate's HTTP APIs, the decision server's and the admin's.
+//!
+//! A call has a JSON body of bounded size ([`read_body`], [`require_json`]). Errors become a [`Problem`], a
+//! problem document (RFC 9457) that quotes the input ([`quote_input`]), suggests the closest known word
+//! ([`nearest`]) and names the remedy.
+
+mod body;
+mod did_you_mean;
+mod problem;
+
+pub use body::{BodyError, read_body, require_json};
+pub use did_you_mean::nearest;
+pub use problem::{NoExtensions, Problem, ProblemKind, quote_input};

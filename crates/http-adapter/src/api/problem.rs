@@ -1,0 +1,135 @@
+//! API errors as problem documents (RFC 9457).
+//!
+//! Each kind has a machine-readable `type`; `detail` describes the error and the remedy; `pointer` (RFC 6901)
+//! locates it in the JSON input. An API may add extension members.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use serde::Serialize;
+
+/// The problem types of an API.
+pub trait ProblemKind: Copy {
+    /// Returns status, type and title.
+    fn describe(self) -> (StatusCode, &'static str, &'static str);
+}
+
+/// A problem document. `M` is a struct with the API's extension members.
+///
+/// ```
+/// use http::StatusCode;
+/// use sluicegate_http_adapter::api::{self, Problem};
+///
+/// #[derive(Clone, Copy)]
+/// enum Kind {
+///     Invalid,
+/// }
+///
+/// impl api::ProblemKind for Kind {
+///     fn describe(self) -> (StatusCode, &'static str, &'static str) {
+///         (StatusCode::BAD_REQUEST, "urn:shop:invalid", "The request makes no sense")
+///     }
+/// }
+///
+/// let problem: Problem<Kind> = Problem::new(Kind::Invalid, "`cost` is -1: write 0 or more").at("/cost");
+/// let response = problem.render();
+/// assert_eq!(response.headers()["content-type"], "application/problem+json");
+/// assert_eq!(
+///     response.body(),
+///     &r#"{"type":"urn:shop:invalid","title":"The request makes no sense","status":400,
+///     "detail":"`cost` is -1: write 0 or more","pointer":"/cost"}"#.replace("\n    ", "")
+/// );
+/// ```
+#[derive(Debug)]
+pub struct Problem<K, M = NoExtensions> {
+    kind: K,
+    detail: String,
+    pointer: Option<String>,
+    /// Value of the `Allow` header, for a wrong method.
+    allowed: Option<Cow<'static, str>>,
+    extensions: M,
+}
+
+/// No extension members.
+#[derive(Debug, Default, Serialize)]
+pub struct NoExtensions {}
+
+#[derive(Serialize)]
+struct Document<'a, M> {
+    r#type: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a str>,
+    #[serde(flatten)]
+    extensions: &'a M,
+}
+
+impl<K: ProblemKind, M: Default + Serialize> Problem<K, M> {
+    /// Creates a problem. `detail` describes the error and the remedy.
+    pub fn new(kind: K, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), pointer: None, allowed: None, extensions: M::default() }
+    }
+
+    /// Creates a problem for a wrong method, with the allowed ones.
+    pub fn method(kind: K, sent: &Method, allowed: impl Into<Cow<'static, str>>) -> Self {
+        let allowed = allowed.into();
+        let detail = format!("method {} is not allowed: use {allowed}", quote_input(sent.as_str()));
+        Self { allowed: Some(allowed), ..Self::new(kind, detail) }
+    }
+
+    /// Sets the JSON pointer to the invalid value.
+    #[must_use]
+    pub fn at(self, pointer: impl Into<String>) -> Self {
+        Self { pointer: Some(pointer.into()), ..self }
+    }
+
+    /// Prefixes the JSON pointer with that of an enclosing value.
+    #[must_use]
+    pub fn within(self, parent: &str) -> Self {
+        let pointer = format!("{parent}{}", self.pointer.as_deref().unwrap_or_default());
+        self.at(pointer)
+    }
+
+    /// Sets the extension members.
+    #[must_use]
+    pub fn with_extensions(self, extensions: M) -> Self {
+        Self { extensions, ..self }
+    }
+
+    /// Renders the response, with `Cache-Control: no-store`.
+    pub fn render(self) -> Response<Bytes> {
+        let Self { kind, detail, pointer, allowed, extensions: more } = self;
+        let (status, r#type, title) = kind.describe();
+        let (detail, pointer, more) = (detail.as_str(), pointer.as_deref(), &more);
+        let document = Document { r#type, title, status: status.as_u16(), detail, pointer, extensions: more };
+        // Serialization cannot fail: the document has only JSON types.
+        let mut response = Response::new(Bytes::from(serde_json::to_vec(&document).unwrap_or_default()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        if let Some(allowed) = allowed.and_then(|allowed| HeaderValue::try_from(&*allowed).ok()) {
+            headers.insert(header::ALLOW, allowed);
+        }
+        response
+    }
+}
+
+/// Quotes input in an error message: escaped, on one line, truncated.
+pub fn quote_input(text: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    let start: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX_CHARS).is_some() { format!("'{start}...'") } else { format!("'{start}'") }
+}

@@ -1,0 +1,111 @@
+//! Parses the remaining quota from the `RateLimit` header families.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use super::QuotaStatus;
+use super::structured::{Member, members};
+use super::time::{ResponseTime, count, seconds};
+
+/// A family of three headers with one number each: limit, remaining and reset.
+struct HeaderFamily {
+    limit: &'static str,
+    remaining: &'static str,
+    reset: &'static str,
+}
+
+const FAMILIES: [HeaderFamily; 3] = [
+    HeaderFamily { limit: "ratelimit-limit", remaining: "ratelimit-remaining", reset: "ratelimit-reset" },
+    HeaderFamily { limit: "x-ratelimit-limit", remaining: "x-ratelimit-remaining", reset: "x-ratelimit-reset" },
+    HeaderFamily { limit: "x-rate-limit-limit", remaining: "x-rate-limit-remaining", reset: "x-rate-limit-reset" },
+];
+
+/// Returns the quota of the first family that parses.
+pub(super) fn read(headers: &HeaderMap, now: ResponseTime) -> Option<QuotaStatus> {
+    let policies = members(&field(headers, "ratelimit-policy"));
+    structured(&members(&field(headers, "ratelimit")), &policies, now)
+        .or_else(|| FAMILIES.iter().find_map(|family| triple_headers(headers, family, &policies, now)))
+}
+
+/// Joins all lines of a field into one list; empty if a line is not valid text.
+fn field(headers: &HeaderMap, name: &str) -> String {
+    let lines: Result<Vec<&str>, _> = headers.get_all(name).iter().map(|line| line.to_str()).collect();
+    lines.map(|lines| lines.join(", ")).unwrap_or_default()
+}
+
+/// Parses the `RateLimit` field of either draft.
+fn structured(items: &[Member], policies: &[Member], now: ResponseTime) -> Option<QuotaStatus> {
+    let of_key = |key: &str| items.iter().rfind(|member| member.name == key).and_then(|member| member.value.as_deref());
+    match of_key("remaining") {
+        Some(remaining) => {
+            let quota = of_key("limit").and_then(count).filter(|quota| *quota > 0);
+            let window = quota.and_then(|quota| policy_window(quota, policies));
+            quota_status(count(remaining)?, now.until_number(of_key("reset")?)?, quota, window)
+        }
+        None => items.iter().filter_map(|member| policy_member(member, policies, now)).reduce(tighter),
+    }
+}
+
+/// Parses one member: `"per-ip";r=50;t=30`.
+fn policy_member(member: &Member, policies: &[Member], now: ResponseTime) -> Option<QuotaStatus> {
+    let policy = policies.iter().find(|policy| policy.name == member.name);
+    let param = |name: &str| policy.and_then(|policy| policy.param(name));
+    // Quotas in other units, such as bytes, do not say how many requests remain.
+    if param("qu").is_some_and(|unit| unit != "requests") {
+        return None;
+    }
+    let remaining = count(member.param("r")?)?;
+    let quota = param("q").and_then(count).filter(|quota| *quota > 0);
+    let window = param("w").and_then(seconds);
+    // Without a reset time, assume a full window.
+    let reset = member.param("t").and_then(|t| now.until_number(t)).or(window)?;
+    quota_status(remaining, reset, quota, window)
+}
+
+/// Parses the three headers of a family. If an intermediary added a second value, the tighter one wins.
+fn triple_headers(
+    headers: &HeaderMap,
+    family: &HeaderFamily,
+    policies: &[Member],
+    now: ResponseTime,
+) -> Option<QuotaStatus> {
+    let (limits, resets) = (field(headers, family.limit), field(headers, family.reset));
+    let limits: Vec<&str> = numbers(&limits).collect();
+    let resets: Vec<&str> = numbers(&resets).collect();
+    let remaining = field(headers, family.remaining);
+    let budgets = numbers(&remaining).enumerate().filter_map(|(at, remaining)| {
+        let at_index = |values: &[&'_ str]| values.get(at).or(values.first()).map(|value| (*value).to_owned());
+        let quota = at_index(&limits).as_deref().and_then(count).filter(|quota| *quota > 0);
+        let window =
+            quota.and_then(|quota| policy_window(quota, policies).or_else(|| limit_window(headers, family, quota)));
+        quota_status(count(remaining)?, now.until_number(&at_index(&resets)?)?, quota, window)
+    });
+    budgets.reduce(tighter)
+}
+
+/// The values of a list, without their parameters.
+fn numbers(field: &str) -> impl Iterator<Item = &str> {
+    field.split(',').filter_map(|value| value.split(';').next()).map(str::trim).filter(|value| !value.is_empty())
+}
+
+/// The window of the policy `100;w=60`, as older drafts write it.
+fn policy_window(quota: u64, policies: &[Member]) -> Option<Duration> {
+    policies.iter().filter(|policy| count(&policy.name) == Some(quota)).find_map(|policy| seconds(policy.param("w")?))
+}
+
+/// The window given with the limit itself: `RateLimit-Limit: 100, 100;w=60`.
+fn limit_window(headers: &HeaderMap, family: &HeaderFamily, quota: u64) -> Option<Duration> {
+    policy_window(quota, &members(&field(headers, family.limit)))
+}
+
+/// Builds a quota status; `None` if the reset time has already passed.
+fn quota_status(remaining: u64, reset: Duration, quota: Option<u64>, window: Option<Duration>) -> Option<QuotaStatus> {
+    let window = window.filter(|window| !window.is_zero());
+    (!reset.is_zero()).then_some(QuotaStatus { remaining, reset, limit: quota, window })
+}
+
+/// Returns the status with less remaining; on a tie, the one that resets later.
+fn tighter(a: QuotaStatus, b: QuotaStatus) -> QuotaStatus {
+    if (b.remaining, a.reset) < (a.remaining, b.reset) { b } else { a }
+}
