@@ -1,6 +1,6 @@
-//! Keys and the order in which they are visited: the same for every side, made before measuring.
+//! Keys and their order of access: the same for all contenders, generated before the timed part.
 
-/// Scatters a counter over 64 bits without collisions (the finalizer of SplitMix64).
+/// Maps a counter to a pseudo-random 64-bit number without collisions (the SplitMix64 finalizer).
 pub(crate) fn scatter(counter: u64) -> u64 {
     let mut z = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -8,37 +8,37 @@ pub(crate) fn scatter(counter: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A number below `bound`, the `nth` of a fixed uniform sequence.
+/// Number below `bound` at position `index` of a fixed uniform sequence.
 #[inline]
-pub(crate) fn uniform(nth: u32, bound: u32) -> u32 {
-    ((u128::from(scatter(u64::from(nth))) * u128::from(bound)) >> 64) as u32
+pub(crate) fn uniform(index: u32, bound: u32) -> u32 {
+    ((u128::from(scatter(u64::from(index))) * u128::from(bound)) >> 64) as u32
 }
 
-/// Writes the `nth` string key, 25 bytes as a tenant's user might be named, over what `key` held.
-pub(crate) fn write_string(nth: u32, key: &mut String) {
+/// Overwrites `key` with the string key number `index`: 25 bytes in the form of a tenant and a user.
+pub(crate) fn write_string(index: u32, key: &mut String) {
     use std::fmt::Write as _;
     key.clear();
-    write!(key, "tenant-{:04}:user-{nth:08}", nth % 1000).expect("a String takes every write");
+    write!(key, "tenant-{:04}:user-{index:08}", index % 1000).expect("writing to a String succeeds");
 }
 
 /// The first `count` string keys.
 pub(crate) fn strings(count: u32) -> Vec<String> {
     let mut key = String::new();
     (0..count)
-        .map(|nth| {
-            write_string(nth, &mut key);
+        .map(|index| {
+            write_string(index, &mut key);
             key.clone()
         })
         .collect()
 }
 
-/// The `nth` integer key.
+/// Integer key number `index`.
 #[inline]
-pub(crate) fn integer(nth: u32) -> u64 {
-    scatter(u64::from(nth) | 1 << 40)
+pub(crate) fn integer(index: u32) -> u64 {
+    scatter(u64::from(index) | 1 << 40)
 }
 
-/// Which key each of `visits` visits goes to, uniformly among `count`.
+/// Key indexes of `visits` accesses, uniformly distributed over `count` keys.
 pub(crate) fn order(visits: u32, count: u32) -> Vec<u32> {
-    (0..visits).map(|nth| uniform(nth, count)).collect()
+    (0..visits).map(|index| uniform(index, count)).collect()
 }

@@ -1,22 +1,28 @@
-//! Sluicegate beside its peers.
+//! Benchmarks of Sluicegate against comparable projects.
 //!
-//! `sluicegate-bench engine` measures every case of the engine in one process, `sluicegate-bench rust`
-//! what stands between a Rust program and the engine, `sluicegate-bench cluster` limits that many
-//! processes share through Redis, `sluicegate-bench gateway` the reverse proxy, `sluicegate-bench server` the
-//! decision server, `sluicegate-bench operate` what it costs to be watched: ours and each peer in turn, round after round, and the best round of each counts; of whole
-//! programs, the median. What disturbs one
-//! side of a round on a busy machine thus disturbs the other as likely. A table goes to the screen and the
-//! same figures to a file in `target/bench` with the command's name, such as `target/bench/engine.json`.
+//! | command | measures |
+//! |---|---|
+//! | `engine` | decisions of the engine in one process |
+//! | `rust` | overhead of the attribute, the tower layer and streams |
+//! | `cluster` | limits that several processes share through Redis |
+//! | `gateway` | the reverse proxy against nginx |
+//! | `server` | the decision server |
+//! | `operate` | cost of monitoring and of rule reloads |
+//! | `overload` | the gateway with `adaptive: auto` under overload |
 //!
-//! A case builds both sides, proves by counting that they decide what the case says (all admitted or
-//! all refused), and leaves the timing to [`runner`]. Our side of every case is in [`ours`], the peers'
-//! in [`peers`].
+//! Rounds are interleaved: each round measures Sluicegate and then every peer, so that noise on a busy machine affects
+//! all of them alike. The best round of each counts; for benchmarks of separate programs, the median. The results are
+//! printed as a table and written to a JSON file in `target/bench` named after the command, such as
+//! `target/bench/engine.json`.
+//!
+//! Every case asserts that all decisions have the expected result (all admitted or all refused). [`runner`] does the
+//! timing, [`ours`] contains the Sluicegate side of the in-process cases, and [`peers`] the peers.
 
 #![allow(
     clippy::print_stdout,
     clippy::expect_used,
     clippy::panic,
-    reason = "a program for people: it prints, and stops where it cannot measure"
+    reason = "a benchmark prints its results and aborts when it cannot measure"
 )]
 
 mod cluster;
@@ -46,7 +52,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::report::Row;
 use crate::runner::Scale;
 
-/// Measures Sluicegate beside its peers.
+/// Benchmarks of Sluicegate against comparable projects.
 #[derive(Parser)]
 #[command(name = "sluicegate-bench")]
 struct Arguments {
@@ -56,95 +62,95 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The engine's decisions, in one process
+    /// Measure decisions of the engine in one process
     Engine {
         #[command(flatten)]
-        choice: Choice,
-        /// Where the figures go
+        choice: CaseSelection,
+        /// Output file for the results
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/engine.json"))]
         json: PathBuf,
     },
-    /// The attribute, the tower layer and streams, in one process
+    /// Measure the attribute, the tower layer and streams in one process
     Rust {
         #[command(flatten)]
-        choice: Choice,
-        /// Where the figures go
+        choice: CaseSelection,
+        /// Output file for the results
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/rust.json"))]
         json: PathBuf,
     },
-    /// Limits shared through a Redis that it starts itself
+    /// Measure limits shared through Redis (starts its own server)
     Cluster {
         #[command(flatten)]
-        choice: Choice,
-        /// Where the figures go
+        choice: CaseSelection,
+        /// Output file for the results
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/cluster.json"))]
         json: PathBuf,
     },
-    /// The reverse proxy beside nginx, both with a limit for each client
+    /// Measure the reverse proxy against nginx, both with a limit per client
     Gateway {
         #[command(flatten)]
-        choice: Choice,
-        /// Where the figures go
+        choice: CaseSelection,
+        /// Output file for the results
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/gateway.json"))]
         json: PathBuf,
     },
-    /// The decision server, asked over the Redis protocol, gRPC and HTTP
+    /// Measure the decision server over the Redis protocol, gRPC and HTTP
     Server {
         #[command(flatten)]
-        choice: Choice,
-        /// Where the figures go
+        choice: CaseSelection,
+        /// Output file for the results
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/server.json"))]
         json: PathBuf,
     },
-    /// What it costs to be watched, and to have ten thousand rules exchanged
+    /// Measure the cost of monitoring and of reloading ten thousand rules
     Operate {
         #[command(flatten)]
-        choice: Choice,
-        /// Where the figures go
+        choice: CaseSelection,
+        /// Output file for the results
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/operate.json"))]
         json: PathBuf,
     },
-    /// A program that computes behind the gateway, asked for more than it can do
+    /// Measure the gateway in front of an overloaded CPU-bound upstream
     Overload {
         #[command(flatten)]
-        choice: Choice,
-        /// Where the figures go
+        choice: CaseSelection,
+        /// Output file for the results
         #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench/overload.json"))]
         json: PathBuf,
     },
-    /// Fill one limiter and print its resident bytes per key (run by `engine` in a process of its own)
+    /// Fill one limiter and print its resident bytes per key (started by `engine` as a separate process)
     #[command(hide = true)]
-    Resident { side: Side, keys: u32 },
-    /// Decide as one node of a fleet (run by `cluster` in a process of its own)
+    Resident { subject: MemorySubject, keys: u32 },
+    /// Run one cluster node (started by `cluster` as a separate process)
     #[command(hide = true)]
     Node {
         port: u16,
         #[command(flatten)]
-        bucket: cluster::Bucket,
+        bucket: cluster::ClusterBucket,
         milliseconds: u64,
     },
-    /// Answer the same to everybody (run by `server` in a process of its own)
+    /// Run a service with a constant response (started by `server` as a separate process)
     #[command(hide = true)]
-    Empty { service: server::Empty, port: u16 },
-    /// Compute for every request (run by `overload` in a process of its own)
+    Empty { service: server::EmptyService, port: u16 },
+    /// Run a CPU-bound HTTP server (started by `overload` as a separate process)
     #[command(hide = true)]
     Work { port: u16, micros: u64 },
 }
 
-/// What to measure, and how much of it.
+/// Selection and size of the cases.
 #[derive(Args)]
-struct Choice {
-    /// Only the case of this name, or those whose name begins so; may be repeated
+struct CaseSelection {
+    /// Run only this case, or all cases with this prefix; may be repeated
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<String>,
-    /// A tenth of the size and fewer rounds: to see that it works, not to quote
+    /// Run a tenth of the size and fewer rounds: a smoke test, not a measurement
     #[arg(long)]
     quick: bool,
 }
 
-/// Whose memory to measure.
+/// Limiter under memory measurement.
 #[derive(Clone, Copy, ValueEnum)]
-enum Side {
+enum MemorySubject {
     Ours,
     Governor,
 }
@@ -156,8 +162,8 @@ const ENGINE: &[Case] = &[
     ("unkeyed-allow-2t", unkeyed::allow_2t),
     ("unkeyed-deny-1t", unkeyed::deny_1t),
     ("unkeyed-deny-2t", unkeyed::deny_2t),
-    ("sliced-allow-1t", unkeyed::sliced_1t),
-    ("sliced-allow-2t", unkeyed::sliced_2t),
+    ("sliced-allow-1t", unkeyed::sharded_1t),
+    ("sliced-allow-2t", unkeyed::sharded_2t),
     ("keyed-string-1m", keyed::strings),
     ("keyed-u64-1m", keyed::integers),
     ("bytes-per-key", memory::bytes_per_key),
@@ -169,7 +175,7 @@ const ENGINE: &[Case] = &[
 const RUST: &[Case] = &[
     ("tower-layer", rust::layer::added),
     ("attribute", rust::attribute::called),
-    ("paced-stream", rust::stream::paced),
+    ("paced-stream", rust::stream::rate_limited),
 ];
 
 const CLUSTER: &[Case] = &[
@@ -195,12 +201,12 @@ const SERVER: &[Case] = &[
 ];
 
 const OPERATE: &[Case] = &[
-    ("gateway-allow", operate::watching::gateway_allow),
-    ("gateway-refused", operate::watching::gateway_refused),
-    ("logged-allow", operate::watching::gateway_allow_logged),
-    ("logged-refused", operate::watching::gateway_refused_logged),
-    ("server-http", operate::watching::server_http),
-    ("server-resp", operate::watching::server_resp),
+    ("gateway-allow", operate::monitored::gateway_allow),
+    ("gateway-refused", operate::monitored::gateway_refused),
+    ("logged-allow", operate::monitored::gateway_allow_logged),
+    ("logged-refused", operate::monitored::gateway_refused_logged),
+    ("server-http", operate::monitored::server_http),
+    ("server-resp", operate::monitored::server_resp),
     ("reload", operate::reload::ten_thousand_rules),
 ];
 
@@ -220,28 +226,28 @@ fn main() -> Result<(), Box<dyn Error>> {
         Command::Node { port, bucket, milliseconds } => {
             Ok(cluster::run_node(port, bucket, Duration::from_millis(milliseconds))?)
         }
-        Command::Resident { side, keys } => {
-            println!("{}", memory::resident_bytes_per_key(side, keys));
+        Command::Resident { subject, keys } => {
+            println!("{}", memory::resident_bytes_per_key(subject, keys));
             Ok(())
         }
     }
 }
 
-fn measure(all: &[Case], notes: &str, choice: &Choice, json: PathBuf) -> Result<(), Box<dyn Error>> {
+fn measure(all: &[Case], notes: &str, choice: &CaseSelection, json: PathBuf) -> Result<(), Box<dyn Error>> {
     let wanted = &choice.cases;
     for name in wanted {
         if !all.iter().any(|(case, _)| case.starts_with(name.as_str())) {
             let known: Vec<_> = all.iter().map(|(case, _)| *case).collect();
-            return Err(format!("no case begins with `{name}`; there are {}", known.join(", ")).into());
+            return Err(format!("no case starts with `{name}`; known cases: {}", known.join(", ")).into());
         }
     }
-    // `resp-p1` is a case, and what `resp-p16` begins with.
+    // An exact name wins over a prefix: `resp-p1` is also a prefix of `resp-p16`.
     let is_case = |name: &String| all.iter().any(|(case, _)| case == name);
     let started = Instant::now();
     let mut rows = Vec::new();
     for (case, run) in all {
-        let is_meant = |name: &String| if is_case(name) { case == name } else { case.starts_with(name.as_str()) };
-        if wanted.is_empty() || wanted.iter().any(is_meant) {
+        let is_selected = |name: &String| if is_case(name) { case == name } else { case.starts_with(name.as_str()) };
+        if wanted.is_empty() || wanted.iter().any(is_selected) {
             let case_started = Instant::now();
             rows.extend(run(Scale { quick: choice.quick }));
             println!("{case}: measured in {:.1} s", case_started.elapsed().as_secs_f64());
@@ -250,6 +256,6 @@ fn measure(all: &[Case], notes: &str, choice: &Choice, json: PathBuf) -> Result<
     println!("\n{}", report::table(&rows));
     println!("{notes}");
     report::write_json(&rows, &json)?;
-    println!("{:.0} s in all; figures in {}", started.elapsed().as_secs_f64(), json.canonicalize()?.display());
+    println!("finished in {:.0} s; results in {}", started.elapsed().as_secs_f64(), json.canonicalize()?.display());
     Ok(())
 }

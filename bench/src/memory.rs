@@ -1,15 +1,15 @@
-//! What a key costs in memory: `bytes-per-key`.
+//! Memory per key: `bytes-per-key`.
 //!
-//! Each side fills a million string keys in a fresh process, so that no side finds memory another one
-//! has freed. A key is written over the one before it: only what the limiter itself keeps is counted.
-//! What counts is resident memory, pages and allocator's slack included, as an operator sees it.
+//! Each limiter gets a million string keys in a new process, so that none reuses memory that another one has freed. All
+//! keys are written to the same string buffer: only the limiter's own memory is counted. The figure is resident memory
+//! including page and allocator overhead, as an operator sees it.
 
 use std::env;
 use std::fs;
 use std::hint::black_box;
 use std::process;
 
-use crate::Side;
+use crate::MemorySubject;
 use crate::keys;
 use crate::ours;
 use crate::peers;
@@ -26,29 +26,29 @@ pub(crate) fn bytes_per_key(scale: Scale) -> Vec<Row> {
     vec![Row { case: "bytes-per-key", peer: peers::GOVERNOR, unit: Unit::Bytes, ours, theirs, goal }]
 }
 
-fn in_own_process(side: &str, keys: u32) -> f64 {
-    let program = env::current_exe().expect("the path of this program");
+fn in_own_process(subject: &str, keys: u32) -> f64 {
+    let program = env::current_exe().expect("path of the bench executable");
     let output = process::Command::new(program)
-        .args(["resident", side, &keys.to_string()])
+        .args(["resident", subject, &keys.to_string()])
         .output()
-        .expect("this program starts again");
-    assert!(output.status.success(), "filling {side}: {}", String::from_utf8_lossy(&output.stderr));
+        .expect("bench executable starts");
+    assert!(output.status.success(), "filling {subject}: {}", String::from_utf8_lossy(&output.stderr));
     let figure = String::from_utf8_lossy(&output.stdout);
     figure.trim().parse().expect("the child prints one figure")
 }
 
-/// Fills one side's limiter in this process and returns how much resident memory grew per key.
-pub(crate) fn resident_bytes_per_key(side: Side, keys: u32) -> f64 {
+/// Fills one limiter in this process and returns the growth of resident memory per key.
+pub(crate) fn resident_bytes_per_key(subject: MemorySubject, keys: u32) -> f64 {
     let before = resident_bytes();
-    let after = match side {
-        Side::Ours => {
+    let after = match subject {
+        MemorySubject::Ours => {
             let table = ours::StringTable::new(keys);
             fill(keys, |key| table.admits(key));
             let after = resident_bytes();
             black_box(table);
             after
         }
-        Side::Governor => {
+        MemorySubject::Governor => {
             let governor = peers::governor_strings();
             fill(keys, |key| governor.check_key(key).is_ok());
             let after = resident_bytes();
@@ -61,20 +61,20 @@ pub(crate) fn resident_bytes_per_key(side: Side, keys: u32) -> f64 {
 
 fn fill(keys: u32, mut admits: impl FnMut(&String) -> bool) {
     let mut key = String::new();
-    for nth in 0..keys {
-        keys::write_string(nth, &mut key);
+    for index in 0..keys {
+        keys::write_string(index, &mut key);
         assert!(admits(&key), "a new key is admitted");
     }
 }
 
-/// `VmRSS`, which is what `/proc/self/statm` counts in pages.
+/// Resident memory of this process (`VmRSS`).
 fn resident_bytes() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux's /proc");
+    let status = fs::read_to_string("/proc/self/status").expect("/proc is mounted");
     let kibibytes = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
         .and_then(|value| value.trim().strip_suffix(" kB"))
         .and_then(|value| value.parse::<f64>().ok())
-        .expect("a VmRSS line in kB");
+        .expect("VmRSS line in kB");
     kibibytes * 1024.0
 }

@@ -1,38 +1,38 @@
-//! Our side of every case, as a user of the engine would write it.
+//! Sluicegate side of the in-process cases, written as a user of the engine would write it.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use sluicegate_engine::algorithm;
 use sluicegate_engine::rule::{self, Attribute, Attributes, Request, Target};
-use sluicegate_engine::{KeyedLimiter, Limit, Limiter, Rate, SlicedLimiter, Sluice};
+use sluicegate_engine::{KeyedLimiter, Limit, Limiter, Rate, ShardedLimiter, Sluice};
 
-use crate::rules::{Call, Rule, TokenBucket};
+use crate::rules::{BenchRequest, BenchRule, BucketSpec};
 
-/// A token per nanosecond, a billion in the bucket.
-const PLENTIFUL: TokenBucket = TokenBucket { tokens: 1_000_000_000, seconds: 1, burst: 1_000_000_000 };
-/// A token an hour, one in the bucket.
-const HOURLY: TokenBucket = TokenBucket { tokens: 1, seconds: 3600, burst: 1 };
-/// A token a minute, a million in the bucket.
-const MINUTELY: TokenBucket = TokenBucket { tokens: 1, seconds: 60, burst: 1_000_000 };
+/// One token per nanosecond, burst of a billion: never empty.
+const PLENTIFUL: BucketSpec = BucketSpec { tokens: 1_000_000_000, seconds: 1, burst: 1_000_000_000 };
+/// One token per hour, burst of one.
+const HOURLY: BucketSpec = BucketSpec { tokens: 1, seconds: 3600, burst: 1 };
+/// One token per minute, burst of a million.
+const MINUTELY: BucketSpec = BucketSpec { tokens: 1, seconds: 60, burst: 1_000_000 };
 
-/// Tokens in a slice: a small part of the burst.
-const SLICE: u64 = 1_000;
+/// Tokens that one thread prefetches: a small part of the burst.
+const LOCAL_TOKENS: u64 = 1_000;
 
-impl TokenBucket {
+impl BucketSpec {
     fn rate(self) -> Rate {
-        Rate::new(self.tokens, Duration::from_secs(self.seconds)).expect("a rate")
+        Rate::new(self.tokens, Duration::from_secs(self.seconds)).expect("valid rate")
     }
 
     fn limit(self) -> Limit {
-        Limit::token_bucket(self.rate(), self.burst).expect("a limit")
+        Limit::token_bucket(self.rate(), self.burst).expect("valid limit")
     }
 }
 
-/// An unkeyed token bucket shared by threads.
-pub(crate) struct Bucket(Limiter);
+/// Unkeyed token bucket shared by threads.
+pub(crate) struct SharedBucket(Limiter);
 
-impl Bucket {
+impl SharedBucket {
     pub(crate) fn plentiful() -> Self {
         Self(Limiter::new(PLENTIFUL.limit()))
     }
@@ -41,67 +41,67 @@ impl Bucket {
         Self(Limiter::new(HOURLY.limit()))
     }
 
-    /// Takes one token if there is one.
+    /// Takes one token if available.
     #[inline]
     pub(crate) fn admits(&self) -> bool {
         black_box(self.0.check().is_admitted())
     }
 }
 
-/// The same bucket handed out to threads in slices.
-pub(crate) struct Sliced(SlicedLimiter);
+/// The same bucket with prefetched tokens per thread.
+pub(crate) struct ShardedBucket(ShardedLimiter);
 
-/// One thread's slice.
-pub(crate) struct Slice(sluicegate_engine::Slice);
+/// Tokens of one thread.
+pub(crate) struct ThreadTokens(sluicegate_engine::LocalTokens);
 
-impl Sliced {
+impl ShardedBucket {
     pub(crate) fn plentiful() -> Self {
-        let bucket = algorithm::TokenBucket::new(PLENTIFUL.rate(), PLENTIFUL.burst).expect("a bucket");
-        Self(Limiter::builder().build_sliced(bucket, SLICE).expect("a sliced limiter"))
+        let bucket = algorithm::TokenBucket::new(PLENTIFUL.rate(), PLENTIFUL.burst).expect("valid bucket");
+        Self(Limiter::builder().build_sharded(bucket, LOCAL_TOKENS).expect("valid sharded limiter"))
     }
 
-    /// Called once per thread, before the timed part.
-    pub(crate) fn slice(&self) -> Slice {
-        Slice(self.0.slice())
+    /// Creates the tokens of one thread; called before the timed part.
+    pub(crate) fn local_tokens(&self) -> ThreadTokens {
+        ThreadTokens(self.0.local_tokens())
     }
 }
 
-impl Slice {
-    /// Takes one token if there is one.
+impl ThreadTokens {
+    /// Takes one token if available.
     #[inline]
     pub(crate) fn admits(&mut self) -> bool {
         black_box(self.0.take(1).is_ok())
     }
 }
 
-/// Keyed by string.
+/// Limiter keyed by string.
 pub(crate) struct StringTable(KeyedLimiter<str>);
 
 impl StringTable {
-    /// Room for `capacity` keys.
+    /// Creates a table for `capacity` keys.
     pub(crate) fn new(capacity: u32) -> Self {
         let limiter = Limiter::builder().limit(MINUTELY.limit()).build_keyed(capacity as usize);
-        Self(limiter.expect("a keyed limiter"))
+        Self(limiter.expect("valid keyed limiter"))
     }
 
-    /// Takes one of the key's tokens if there is one.
+    /// Takes one token of the key if available.
     #[inline]
     pub(crate) fn admits(&self, key: &str) -> bool {
         black_box(self.0.check(key).is_admitted())
     }
 }
 
-/// Keyed by integer.
+/// Limiter keyed by integer.
 pub(crate) struct IntegerTable(KeyedLimiter<u64>);
 
 impl IntegerTable {
-    /// Room for `capacity` keys.
+    /// Creates a table for `capacity` keys.
     pub(crate) fn new(capacity: u32) -> Self {
         let limiter = Limiter::builder().limit(MINUTELY.limit()).build_keyed(capacity as usize);
-        Self(limiter.expect("a keyed limiter"))
+        Self(limiter.expect("valid keyed limiter"))
     }
 
-    /// Takes one of the key's tokens if there is one.
+    /// Takes one token of the key if available.
     #[inline]
     pub(crate) fn admits(&self, key: u64) -> bool {
         black_box(self.0.check(&key).is_admitted())
@@ -109,19 +109,19 @@ impl IntegerTable {
 }
 
 impl IntegerTable {
-    /// Takes a token of each key; how many had one.
-    pub(crate) fn admits_each(&self, keys: &[u64]) -> u32 {
+    /// Takes one token of each key and returns the number of admitted keys.
+    pub(crate) fn count_admitted(&self, keys: &[u64]) -> u32 {
         let mut admitted = 0;
         self.0.check_each(keys, |decision| admitted += u32::from(black_box(decision.is_admitted())));
         admitted
     }
 }
 
-/// A rule snapshot with its state.
+/// Rule set with its state.
 pub(crate) struct Rules(Sluice);
 
-/// What an adapter knows of a call.
-struct CallAttributes<'a>(&'a Call<'a>);
+/// Attributes of a call, as an adapter provides them.
+struct CallAttributes<'a>(&'a BenchRequest<'a>);
 
 impl Attributes for CallAttributes<'_> {
     fn get(&self, attribute: &Attribute) -> Option<std::borrow::Cow<'_, str>> {
@@ -130,23 +130,23 @@ impl Attributes for CallAttributes<'_> {
 }
 
 impl Rules {
-    /// Builds the snapshot from what a rule file would say.
-    pub(crate) fn new(rules: &[Rule]) -> Self {
+    /// Builds the rule set.
+    pub(crate) fn new(rules: &[BenchRule]) -> Self {
         let rules = rules.iter().map(|rule| {
             let limits: Vec<Limit> = rule.limits.iter().map(|bucket| bucket.limit()).collect();
-            let mut made = rule::Rule::new(rule.name.clone(), limits);
+            let mut engine_rule = rule::Rule::new(rule.name.clone(), limits);
             let method = rule.method.map(|method| format!("{method} ")).unwrap_or_default();
-            made.target = Target::parse(&format!("{method}{}/**", rule.under)).expect("a target");
+            engine_rule.target = Target::parse(&format!("{method}{}/**", rule.path_prefix)).expect("valid target");
             if rule.per_account {
-                made.key = vec![Attribute::Custom("account".to_owned()).into()];
+                engine_rule.key = vec![Attribute::Custom("account".to_owned()).into()];
             }
-            made
+            engine_rule
         });
-        Self(Sluice::builder().rules(rules).build().expect("rules"))
+        Self(Sluice::builder().rules(rules).build().expect("valid rules"))
     }
 
-    /// Matches, keys and decides a request, all limits or none.
-    pub(crate) fn admits(&self, call: &Call<'_>) -> bool {
+    /// Matches the rules, builds the keys and decides the request, all limits or none.
+    pub(crate) fn admits(&self, call: &BenchRequest<'_>) -> bool {
         let attributes = CallAttributes(call);
         let request = Request::new(call.method, call.path).with_attributes(&attributes);
         black_box(self.0.decide(&request)).is_admitted()

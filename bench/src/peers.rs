@@ -1,4 +1,4 @@
-//! The peers, each called the fastest way its public interface offers.
+//! Peers, each called in the fastest way that its public API offers.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -12,23 +12,23 @@ pub(crate) const GOVERNOR: &str = "governor 0.10";
 pub(crate) const GOVERNOR_RAPIDHASH: &str = "governor 0.10, rapidhash";
 pub(crate) const THROTTLECRAB: &str = "throttlecrab 0.4";
 pub(crate) const LIMITADOR: &str = "limitador 0.14";
-pub(crate) const LIMITADOR_PREPARED: &str = "limitador 0.14, request bound before";
+pub(crate) const LIMITADOR_PREPARED: &str = "limitador 0.14, without request binding";
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 const MILLION: NonZeroU32 = NonZeroU32::new(1_000_000).unwrap();
 const BILLION: NonZeroU32 = NonZeroU32::new(1_000_000_000).unwrap();
 
-/// A token per nanosecond and a billion in the bucket: never empty.
+/// One token per nanosecond, burst of a billion: never empty.
 pub(crate) fn governor_plentiful() -> DefaultDirectRateLimiter {
     RateLimiter::direct(Quota::per_second(BILLION))
 }
 
-/// A token an hour and one in the bucket.
+/// One token per hour, burst of one.
 pub(crate) fn governor_hourly() -> DefaultDirectRateLimiter {
     RateLimiter::direct(Quota::per_hour(ONE))
 }
 
-/// A token a minute and a million in the bucket, per key: once used, not full again while measuring.
+/// One token per minute and key, burst of a million: a used bucket does not become full again during the measurement.
 fn keyed_quota() -> Quota {
     Quota::per_minute(ONE).allow_burst(MILLION)
 }
@@ -43,14 +43,14 @@ pub(crate) fn governor_integers() -> DefaultKeyedRateLimiter<u64> {
 
 type RapidHash = rapidhash::fast::RandomState;
 
-/// governor with a faster hash than its default: how much of the difference is only that.
+/// governor with a faster hash function than its default, to show the share of hashing in the difference.
 pub(crate) fn governor_strings_rapidhash()
 -> RateLimiter<String, state::keyed::DashMapStateStore<String, RapidHash>, clock::DefaultClock> {
     RateLimiter::dashmap_with_hasher(keyed_quota(), RapidHash::new())
 }
 
-/// throttlecrab on one thread (its limiter takes `&mut self`), with room for all keys from the start
-/// and a cleaning interval that does not fall into the measurement.
+/// throttlecrab on one thread (its limiter takes `&mut self`), with capacity for all keys and no cleanup during the
+/// measurement.
 pub(crate) struct Throttlecrab(throttlecrab::RateLimiter<PeriodicStore>);
 
 impl Throttlecrab {
@@ -69,43 +69,43 @@ impl Throttlecrab {
     }
 }
 
-/// limitador in memory with one limit. A request comes as a CEL context, which takes it tens of
-/// microseconds to make. The contexts are therefore made once, and the request is bound to one of them:
-/// outside the timed part where the table is measured, inside where the whole decision is.
+/// limitador in memory with one limit. It takes a request as a CEL context, and creating one takes tens of
+/// microseconds. The contexts are therefore created once, and the request is bound to one of them: outside the timed
+/// part in the keyed cases, inside it in the rule cases.
 pub(crate) struct Limitador {
     limiter: limitador::RateLimiter,
     namespace: Namespace,
     contexts: Vec<Context<'static>>,
 }
 
-/// Contexts made for keyed requests.
+/// Number of reusable contexts for keyed requests.
 const PREPARED: usize = 64;
 
 impl Limitador {
-    /// One limit per value of the first descriptor, as its server uses it.
+    /// One limit per value of the first descriptor, as in its server.
     pub(crate) fn keyed(capacity: u32) -> Self {
         let contexts = (0..PREPARED).map(|_| Context::default()).collect();
         Self::new("descriptors[0].key", u64::from(capacity), contexts)
     }
 
-    /// One limit per account, with a context for each of `accounts` prepared for good.
+    /// One limit per account, with a permanent context for each of `accounts`.
     pub(crate) fn one_limit(accounts: &[String]) -> Self {
         let context = |account: &String| Context::from(HashMap::from([("account".to_owned(), account.clone())]));
         Self::new("account", 10_000, accounts.iter().map(context).collect())
     }
 
     fn new(variable: &str, capacity: u64, contexts: Vec<Context<'static>>) -> Self {
-        // Twice the capacity: its cache must not evict while measured.
+        // Twice the capacity: its cache must not evict during the measurement.
         let limiter = limitador::RateLimiter::new(2 * capacity);
-        let variable = variable.to_owned().try_into().expect("a CEL expression");
+        let variable = variable.to_owned().try_into().expect("valid CEL expression");
         limiter.add_limit(Limit::new("bench", 10_000_000, 24 * 3600, [], [variable]));
         Self { limiter, namespace: Namespace::from("bench"), contexts }
     }
 
-    /// Decides for the `nth` of the prepared contexts, counted round and round.
+    /// Decides with the prepared context number `index`, modulo their number.
     #[inline]
-    pub(crate) fn admits_prepared(&self, nth: u32) -> bool {
-        let context = &self.contexts[nth as usize % self.contexts.len()];
+    pub(crate) fn admits_prepared(&self, index: u32) -> bool {
+        let context = &self.contexts[index as usize % self.contexts.len()];
         self.limiter.check_rate_limited_and_update(&self.namespace, context, 1).is_ok_and(|result| !result.limited)
     }
 
@@ -114,14 +114,14 @@ impl Limitador {
         self.contexts[slot].list_binding("descriptors".to_owned(), vec![descriptor]);
     }
 
-    /// Binds the key and decides for it.
+    /// Binds the key and decides.
     pub(crate) fn admits(&mut self, key: &str) -> bool {
         self.prepare(0, key);
         self.admits_prepared(0)
     }
 
-    /// Nanoseconds per decision, binding not counted: a few requests are bound, then timed, so that
-    /// they are as near in the cache as a request just received.
+    /// Nanoseconds per decision without the binding: small batches are bound and then timed, so that the bound requests
+    /// are still in the CPU cache.
     pub(crate) fn nanos_each<'k>(&mut self, decisions: u32, key: impl Fn(u32) -> &'k String) -> f64 {
         let batches = decisions / PREPARED as u32;
         let mut elapsed = Duration::ZERO;
@@ -131,11 +131,11 @@ impl Limitador {
                 self.prepare(slot, key(batch * PREPARED as u32 + slot as u32));
             }
             let started = Instant::now();
-            admitted += (0..PREPARED as u32).map(|nth| u32::from(self.admits_prepared(nth))).sum::<u32>();
+            admitted += (0..PREPARED as u32).map(|index| u32::from(self.admits_prepared(index))).sum::<u32>();
             elapsed += started.elapsed();
         }
         let decided = batches * PREPARED as u32;
-        assert_eq!(admitted, decided, "all should have been admitted");
+        assert_eq!(admitted, decided, "expected all requests to be admitted");
         elapsed.as_nanos() as f64 / f64::from(decided)
     }
 }

@@ -1,4 +1,4 @@
-//! The figures as a table for people and as JSON for programs.
+//! Results as a text table and as JSON.
 
 use std::fs;
 use std::io;
@@ -7,38 +7,38 @@ use std::path::Path;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
-/// One case against one peer.
+/// Result of one case against one peer.
 pub(crate) struct Row {
-    /// The case's name.
+    /// Name of the case.
     pub(crate) case: &'static str,
-    /// Who it is measured against.
+    /// Name of the peer.
     pub(crate) peer: &'static str,
-    /// What a figure counts.
+    /// Unit of the figures.
     pub(crate) unit: Unit,
-    /// Our figure.
+    /// Figure of Sluicegate.
     pub(crate) ours: f64,
-    /// The peer's figure.
+    /// Figure of the peer.
     pub(crate) theirs: f64,
-    /// What must be reached, where something must.
+    /// Goal, if the case has one.
     pub(crate) goal: Option<Goal>,
 }
 
-/// What a figure counts.
+/// Unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Nanoseconds per decision: less is better.
+    /// Nanoseconds per decision; lower is better.
     Nanos,
-    /// Resident bytes per key or per connection: less is better.
+    /// Resident bytes per key or per connection; lower is better.
     Bytes,
-    /// Resident memory of a whole program: less is better.
+    /// Resident memory of a program; lower is better.
     Mebibytes,
-    /// Microseconds until the answer: less is better.
+    /// Response time in microseconds; lower is better.
     Micros,
-    /// Items per second: more is better.
+    /// Items per second; higher is better.
     PerSecond,
-    /// Commands to the store per decision: less is better.
+    /// Store commands per decision; lower is better.
     Commands,
-    /// A share of all: less is better.
+    /// Share of all requests; lower is better.
     Share,
 }
 
@@ -55,31 +55,31 @@ impl Unit {
         }
     }
 
-    /// Digits that say something, behind the point.
+    /// Significant decimal places.
     const fn digits(self) -> usize {
         if matches!(self, Self::Commands | Self::Share) { 5 } else { 1 }
     }
 
     const fn better(self) -> &'static str {
-        if self.more_is_better() { "higher" } else { "lower" }
+        if self.higher_is_better() { "higher" } else { "lower" }
     }
 
-    const fn more_is_better(self) -> bool {
+    const fn higher_is_better(self) -> bool {
         matches!(self, Self::PerSecond)
     }
 }
 
-/// What must be reached.
+/// Goal of a case.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal {
-    /// At most this much of the peer's figure; at least, where more is better.
+    /// Maximum ratio to the peer's figure; minimum ratio if higher is better.
     pub(crate) ratio: f64,
-    /// And at most this much by itself.
+    /// Maximum absolute figure.
     pub(crate) figure: Option<f64>,
 }
 
 impl Goal {
-    /// This much of the peer's figure.
+    /// Goal with a ratio to the peer's figure only.
     pub(crate) const fn ratio(ratio: f64) -> Option<Self> {
         Some(Self { ratio, figure: None })
     }
@@ -90,75 +90,77 @@ impl Row {
         self.ours / self.theirs
     }
 
-    fn met(&self) -> Option<bool> {
+    fn goal_met(&self) -> Option<bool> {
         let goal = self.goal?;
-        if self.unit.more_is_better() {
+        if self.unit.higher_is_better() {
             return Some(self.ratio() >= goal.ratio);
         }
-        Some(self.ratio() <= goal.ratio && goal.figure.is_none_or(|most| self.ours <= most))
+        Some(self.ratio() <= goal.ratio && goal.figure.is_none_or(|max| self.ours <= max))
     }
 }
 
-/// What the reader of the engine's table needs to know.
+/// Notes below the table of `engine`.
 pub(crate) const ENGINE_NOTES: &str = "\
-Best of several interleaved rounds; ns are per decision. On two threads (2t): wall time x threads / all decisions,
-so no hindrance at all gives the 1t figure. Keyed: every key is in the table before measuring and still in use.
-growth: ours at 10^7 keys or 10^4 rules beside ours at 10^3 keys or 1 rule. Rows without a goal are for comparison.";
+Best of several interleaved rounds; ns per decision. Two threads (2t): wall time x threads / all decisions, so a run
+without contention gives the 1t figure. Keyed cases: the table contains every key before the timed part. growth: 10^7
+keys or 10^4 rules compared with 10^3 keys or 1 rule. Rows without a goal are for comparison.";
 
-/// What the reader of the adapters' table needs to know.
+/// Notes below the table of `rust`.
 pub(crate) const RUST_NOTES: &str = "\
-Best of several interleaved rounds. tower-layer: what a request through the whole axum app takes with the layer, less
-what it takes without one; 10,000 clients in turn, all admitted, headers on. attribute: the same limit on a function and
-asked by hand around it. paced-stream: items per second at a limit that is never reached, from a channel as consumers
-have them, and from a mere counter that never leaves the processor's registers.";
+Best of several interleaved rounds. tower-layer: time of a request through an axum app with the layer, minus the time
+without it; 10,000 clients, all admitted, rate limit headers on. attribute: #[limit] on a function, compared with the
+same limit checked in plain code. paced-stream: items per second through a rate limit that is never reached; one source
+is a channel, the other a counter in a CPU register.";
 
-/// What the reader of the cluster store's table needs to know.
+/// Notes below the table of `cluster`.
 pub(crate) const CLUSTER_NOTES: &str = "\
-Best of several interleaved rounds, all on one machine with one Redis. plain script: the usual token bucket (a hash with
-two fields), each decision a call of its own from redis-benchmark. exact: async callers of one process, 10,000 clients
-in turn, each decision made in the store, all admitted. lease-hot-key: four processes on one key, decisions of all
-together, against a limit that holds them back and one that does not. In every round it is checked that no more is let
-in than burst + rate x time; the last row is the round that came nearest. lease-commands: four nodes, 10^5 decisions/s
-on one key whose limit is as much; calls of scripts per decision, heartbeats and all.";
+Best of several interleaved rounds, all on one machine with one Redis. plain script: the usual token bucket script (a
+hash with two fields), one call per decision, sent by redis-benchmark. exact: async callers in one process, 10,000
+clients, every decision in the store, all admitted. lease-hot-key: four processes on one key, sum of their decisions,
+with a limit that refuses requests and with one that does not. Every round asserts that no more requests are admitted
+than burst + rate x time; the last row shows the round closest to that bound. lease-commands: four nodes with 10^5
+decisions/s on one key with an equal limit; script calls per decision, heartbeats included.";
 
-/// What the reader of the gateway's table needs to know.
+/// Notes below the table of `gateway`.
 pub(crate) const GATEWAY_NOTES: &str = "\
-Median of several interleaved rounds; two workers or threads each, before the same upstream, on one machine. Both limit
-each client address; ours also tells clients what is left and tells the upstream who asked (X-Forwarded-For and the
-like), nginx does neither. proxied-allow, refused: wrk with 64 connections; nobody, or all but one a second, is refused
-(429). p99-half-load: 64 connections, requests by the clock at half of nginx's most, each timed from when it was due.
-memory-1m: the whole program with 10^6 clients that are limited, of whom 10^4 are asked again. idle-10k: growth per
-connection after 10^4 of them have asked once and been idle for 5 s; nginx has room for them made before it counts.";
+Median of several interleaved rounds; two workers or threads each, the same upstream, one machine. Both limit each
+client address; Sluicegate also sends rate limit headers to clients and X-Forwarded-For and related headers to the
+upstream, nginx neither. proxied-allow, refused: wrk with 64 connections; no request, or all but one per second, is
+refused (429). p99-half-load: open loop over 64 connections at half of nginx's maximum rate, each request timed from its
+scheduled start. memory-1m: resident memory with 10^6 limited clients; 10^4 of them are checked again. idle-10k: memory
+growth per connection after 10^4 connections have sent one request and been idle for 5 s; nginx allocates its
+connection table at startup, before the measurement.";
 
-/// What the reader of the table about operating needs to know.
+/// Notes below the table of `operate`.
 pub(crate) const OPERATE_NOTES: &str = "\
-Median of several interleaved rounds; both sides are the same program. Watched means: admin pages on (top keys are
-counted, a dashboard is open, metrics are scraped every second); logged: and the gateway's access log besides, which
-notes every request. server-resp: a named rule by 10^6 random keys, 16 pipelined. reload-10k: the slowest of all reloads of 10^4 rules whose limits have changed,
-from the call until they are in force. reload-pause: by how much the slowest hundredth of requests is later while rules
-are exchanged four times a second; on two cores, which the reading of the rules has to share with both sides.";
+Median of several interleaved rounds; both sides are the same program. Monitored: admin API on (top keys are tracked, a
+dashboard is open, metrics are scraped every second). logged: also with the gateway's access log of every request.
+server-resp: a named rule with 10^6 random keys, 16 pipelined. reload-10k: the slowest reload of 10^4 rules with changed
+limits, from the call until the rules are active. reload-pause: increase of the p99 response time while rules are
+reloaded four times a second, on two cores shared by the reload, the gateway and the load generator.";
 
-/// What the reader of the table about overload needs to know.
+/// Notes below the table of `overload`.
 pub(crate) const OVERLOAD_NOTES: &str = "\
-A program that computes for 4 ms per request, with a thread for each connection, has one core; the gateway with
-`adaptive: auto` and those who ask share the other. Requests come at random by the clock at a multiple of what the
-program was measured to do just before, each timed from when it was due; one in 12 is of the highest class. Every load
-comes in four rounds, in turn with the others; the rounds are pooled. Goodput: answered within a second, of what the
-program was measured to do just before and after. settled, in one round: after a step from half its capacity to three times, until goodput stays above nine tenths of it. back:
-after a drop from three times to half, until nobody is held back any more. The last row is the same without protection.";
+A CPU-bound upstream with 4 ms of work per request and one thread per connection has one core; the gateway with
+`adaptive: auto` and the load generator share the other. Open loop with Poisson arrivals at a multiple of the capacity
+measured just before, each request timed from its scheduled start; one in 12 has the highest priority. Every load runs
+in four interleaved rounds, whose samples are pooled. goodput: responses within a second, compared with the capacity
+measured just before and after. settled, one round: time from a step from half to three times the capacity until
+goodput stays above 90 % of it. back: time from a drop from three times to half the capacity until the last request is
+shed. The last row is the same load without overload protection.";
 
-/// What the reader of the decision server's table needs to know.
+/// Notes below the table of `server`.
 pub(crate) const SERVER_NOTES: &str = "\
-Median of several interleaved rounds, all on one machine. resp: redis-benchmark with 50 clients and 10^6 keys drawn at
-random, one call or 16 under way on each connection; ours decides (CL.THROTTLE, all admitted), Redis counts (INCR) on
-its one thread and keeps nothing on disk. resp-p1: ours has one thread, too, which looks for more for 50 us before it
-sleeps (threads: 1, busy_poll: 50us); in resp-p1-usual and resp-p16 it has as many as there are cores, which sleep at
-once. redis-cell and throttlecrab are shown where they could be built.
-rls: h2load with 4 connections of 64 streams; http-check: wrk with 64 connections. There, ours decides by a rule that is
-never reached and tells what is left; the peer reads the same request and answers the same to everybody; two threads
-each.";
+Median of several interleaved rounds, all on one machine. resp: redis-benchmark with 50 clients and 10^6 random keys,
+one or 16 calls in flight per connection; Sluicegate decides (CL.THROTTLE, all admitted), Redis increments (INCR) on its
+single thread without persistence. resp-p1: Sluicegate also has one thread, which busy-polls for 50 us before it blocks
+(threads: 1, busy_poll: 50us); resp-p1-usual and resp-p16 use one thread per core without busy polling. redis-cell and
+throttlecrab are included if they could be built.
+rls: h2load with 4 connections of 64 streams; http-check: wrk with 64 connections. There, Sluicegate decides by a rule
+that is never reached and reports the remaining quota; the peer parses the same request and returns a constant response;
+two threads each.";
 
-/// The table.
+/// Formats the rows as a text table.
 pub(crate) fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
@@ -166,12 +168,12 @@ pub(crate) fn table(rows: &[Row]) -> Table {
     for row in rows {
         let (unit, digits) = (row.unit.name(), row.unit.digits());
         let ratio_digits = digits.max(3);
-        let bound = if row.unit.more_is_better() { ">=" } else { "<=" };
+        let bound = if row.unit.higher_is_better() { ">=" } else { "<=" };
         let goal = row.goal.map_or_else(String::new, |goal| {
-            let figure = goal.figure.map_or_else(String::new, |most| format!(", <= {most} {unit}"));
+            let figure = goal.figure.map_or_else(String::new, |max| format!(", <= {max} {unit}"));
             format!("{bound} {}{figure}", goal.ratio)
         });
-        let met = row.met().map_or("", |met| if met { "yes" } else { "NO" });
+        let met = row.goal_met().map_or("", |met| if met { "yes" } else { "NO" });
         table.add_row([
             row.case.to_owned(),
             row.peer.to_owned(),
@@ -190,7 +192,7 @@ pub(crate) fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// Writes the rows as a list of objects, making the folder where needed.
+/// Writes the rows as a JSON list of objects; creates the directory if needed.
 pub(crate) fn write_json(rows: &[Row], file: &Path) -> io::Result<()> {
     let list: Value = rows
         .iter()
@@ -205,8 +207,8 @@ pub(crate) fn write_json(rows: &[Row], file: &Path) -> io::Result<()> {
             })
         })
         .collect();
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+    if let Some(dir) = file.parent() {
+        fs::create_dir_all(dir)?;
     }
     fs::write(file, format!("{list:#}\n"))
 }

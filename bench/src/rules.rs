@@ -1,4 +1,4 @@
-//! Whole decisions: `rules-100`, and the rule sets `growth-rules` uses.
+//! Decisions by a rule set: `rules-100`, and the rule sets of `growth-rules`.
 
 use std::hint::black_box;
 
@@ -7,110 +7,110 @@ use crate::peers::{self, Limitador};
 use crate::report::{Goal, Row, Unit};
 use crate::runner::{Expect, Scale, best_of, nanos_each};
 
-/// Callers taking turns: few, so that matching is measured and not the keyed table again.
+/// Number of accounts: few, so that rule matching dominates and not the keyed table.
 pub(crate) const ACCOUNTS: u32 = 64;
 
-/// A rule as a rule file would state it.
-pub(crate) struct Rule {
-    /// Unique in its set.
+/// Definition of a rule.
+pub(crate) struct BenchRule {
+    /// Name, unique in the rule set.
     pub(crate) name: String,
-    /// Only this method, or any.
+    /// Method; `None` for any.
     pub(crate) method: Option<&'static str>,
-    /// This path and everything under it.
-    pub(crate) under: String,
-    /// One bucket per account, or one for all.
+    /// Path prefix.
+    pub(crate) path_prefix: String,
+    /// One bucket per account instead of one for all.
     pub(crate) per_account: bool,
-    /// All of them must admit.
-    pub(crate) limits: Vec<TokenBucket>,
+    /// Limits; all must admit.
+    pub(crate) limits: Vec<BucketSpec>,
 }
 
-/// A limit of a rule.
+/// Definition of a token bucket.
 #[derive(Clone, Copy)]
-pub(crate) struct TokenBucket {
-    /// Tokens added in so many seconds.
+pub(crate) struct BucketSpec {
+    /// Tokens added per period.
     pub(crate) tokens: u64,
-    /// The seconds.
+    /// Length of the period.
     pub(crate) seconds: u64,
     /// Tokens in a full bucket.
     pub(crate) burst: u64,
 }
 
-/// A request to be decided.
+/// Request to decide.
 #[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub(crate) struct BenchRequest<'a> {
     /// HTTP method.
     pub(crate) method: &'a str,
     /// HTTP path.
     pub(crate) path: &'a str,
-    /// Who calls.
+    /// Account of the caller.
     pub(crate) account: &'a str,
 }
 
-const MINUTELY: TokenBucket = TokenBucket { tokens: 1, seconds: 60, burst: 1_000_000 };
-const HOURLY: TokenBucket = TokenBucket { tokens: 60, seconds: 3600, burst: 500_000 };
-const PLENTIFUL: TokenBucket = TokenBucket { tokens: 1_000_000_000, seconds: 1, burst: 1_000_000_000 };
+const MINUTELY: BucketSpec = BucketSpec { tokens: 1, seconds: 60, burst: 1_000_000 };
+const HOURLY: BucketSpec = BucketSpec { tokens: 60, seconds: 3600, burst: 500_000 };
+const PLENTIFUL: BucketSpec = BucketSpec { tokens: 1_000_000_000, seconds: 1, burst: 1_000_000_000 };
 
-/// The rule of one of many services, per account.
-fn service(nth: u32) -> Rule {
-    Rule {
-        name: format!("service-{nth}"),
+/// Per-account rule of one service.
+fn service(index: u32) -> BenchRule {
+    BenchRule {
+        name: format!("service-{index}"),
         method: None,
-        under: format!("/api/service-{nth}"),
+        path_prefix: format!("/api/service-{index}"),
         per_account: true,
         limits: vec![MINUTELY],
     }
 }
 
-/// The rules of services `first`, `first + 1` and so on.
-pub(crate) fn services(first: u32, count: u32) -> Vec<Rule> {
+/// Rules of the services `first`, `first + 1` and so on.
+pub(crate) fn services(first: u32, count: u32) -> Vec<BenchRule> {
     (first..first + count).map(service).collect()
 }
 
-/// A hundred rules of which two match [`an order`](order): the shop's total and, with two limits per
-/// account, its orders.
-fn shop() -> Vec<Rule> {
+/// A hundred rules. Two of them match [`an order`](order): the total of the shop, and orders with two limits per
+/// account.
+fn shop() -> Vec<BenchRule> {
     let mut rules = services(0, 98);
-    rules.push(Rule {
+    rules.push(BenchRule {
         name: "shop-total".to_owned(),
         method: None,
-        under: "/shop".to_owned(),
+        path_prefix: "/shop".to_owned(),
         per_account: false,
         limits: vec![PLENTIFUL],
     });
-    rules.push(Rule {
+    rules.push(BenchRule {
         name: "create-order".to_owned(),
         method: Some("POST"),
-        under: "/shop/orders".to_owned(),
+        path_prefix: "/shop/orders".to_owned(),
         per_account: true,
         limits: vec![MINUTELY, HOURLY],
     });
     rules
 }
 
-fn order(account: &str) -> Call<'_> {
-    Call { method: "POST", path: "/shop/orders", account }
+fn order(account: &str) -> BenchRequest<'_> {
+    BenchRequest { method: "POST", path: "/shop/orders", account }
 }
 
-/// The accounts that take turns.
+/// Names of the accounts.
 pub(crate) fn accounts() -> Vec<String> {
-    (0..ACCOUNTS).map(|nth| format!("account-{nth:04}")).collect()
+    (0..ACCOUNTS).map(|index| format!("account-{index:04}")).collect()
 }
 
-/// From a request's attributes to a verdict. limitador is given the least it can be given: one limit
-/// without a condition, and a context kept from call to call to which the account is bound; making a
-/// new one, as its server does, takes much longer. The second row leaves out even the binding.
+/// Measures a decision from request attributes to verdict. limitador gets the cheapest possible case: one limit without
+/// a condition, and a reused context to which the account is bound; a new context per request, as in its server, takes
+/// much longer. The second row excludes the binding as well.
 pub(crate) fn hundred(scale: Scale) -> Vec<Row> {
     let accounts = accounts();
-    let account = |nth: u32| black_box(accounts[(nth % ACCOUNTS) as usize].as_str());
+    let account = |index: u32| black_box(accounts[(index % ACCOUNTS) as usize].as_str());
     let ours = ours::Rules::new(&shop());
     let prepared = Limitador::one_limit(&accounts);
     let mut bound = Limitador::keyed(ACCOUNTS);
     let [ours, theirs, without_binding] = best_of(
         scale.rounds(),
         [
-            &mut || nanos_each(scale.size(1_000_000), Expect::Admitted, |nth| ours.admits(&order(account(nth)))),
-            &mut || nanos_each(scale.size(200_000), Expect::Admitted, |nth| bound.admits(account(nth))),
-            &mut || nanos_each(scale.size(200_000), Expect::Admitted, |nth| prepared.admits_prepared(nth)),
+            &mut || nanos_each(scale.size(1_000_000), Expect::Admitted, |index| ours.admits(&order(account(index)))),
+            &mut || nanos_each(scale.size(200_000), Expect::Admitted, |index| bound.admits(account(index))),
+            &mut || nanos_each(scale.size(200_000), Expect::Admitted, |index| prepared.admits_prepared(index)),
         ],
     );
     let row = |peer, theirs, goal| Row { case: "rules-100", peer, unit: Unit::Nanos, ours, theirs, goal };

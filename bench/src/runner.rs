@@ -1,13 +1,13 @@
-//! Timing: ours, theirs, ours, theirs, and the best round of each.
+//! Timing of interleaved rounds; the best round of each contender counts.
 
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// How much to measure.
+/// Size of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Scale {
-    /// To see that it works, not to quote.
+    /// Smoke test instead of a measurement.
     pub(crate) quick: bool,
 }
 
@@ -23,20 +23,20 @@ impl Scale {
     }
 }
 
-/// Runs every side once per round, in the order given, and returns the lowest figure of each.
+/// Runs every contender once per round, in the given order, and returns the lowest figure of each.
 ///
-/// A side measures one stretch of its own and returns nanoseconds per decision.
-pub(crate) fn best_of<const SIDES: usize>(rounds: usize, mut sides: [&mut dyn FnMut() -> f64; SIDES]) -> [f64; SIDES] {
-    let mut best = [f64::INFINITY; SIDES];
+/// A contender measures itself and returns nanoseconds per decision.
+pub(crate) fn best_of<const N: usize>(rounds: usize, mut contenders: [&mut dyn FnMut() -> f64; N]) -> [f64; N] {
+    let mut best = [f64::INFINITY; N];
     for _ in 0..rounds {
-        for (best, side) in best.iter_mut().zip(sides.iter_mut()) {
-            *best = best.min(side());
+        for (best, contender) in best.iter_mut().zip(contenders.iter_mut()) {
+            *best = best.min(contender());
         }
     }
     best
 }
 
-/// What every decision of a case must come to; a case that measures something else stops.
+/// Expected result of every decision of a case; another result aborts the case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
     /// Every decision admits.
@@ -45,20 +45,20 @@ pub(crate) enum Expect {
     Refused,
 }
 
-/// Nanoseconds per decision of `decisions` calls, one after another; `decide` is told which one it is
-/// and says whether it admitted.
+/// Nanoseconds per decision for `decisions` sequential calls. `decide` gets the index of the call and returns whether
+/// the request is admitted.
 #[inline]
 pub(crate) fn nanos_each(decisions: u32, expect: Expect, mut decide: impl FnMut(u32) -> bool) -> f64 {
     let started = Instant::now();
-    let admitted: u32 = (0..decisions).map(|nth| u32::from(decide(nth))).sum();
+    let admitted: u32 = (0..decisions).map(|index| u32::from(decide(index))).sum();
     let elapsed = started.elapsed();
     verify(decisions, admitted, expect);
     elapsed.as_nanos() as f64 / f64::from(decisions)
 }
 
-/// The same on `threads` threads at once, each making `decisions` calls: from the first thread's start
-/// to the last one's end, divided by the decisions of one thread. A figure equal to the one-thread
-/// figure therefore means that the threads do not hinder each other at all.
+/// Nanoseconds per decision for `threads` concurrent threads with `decisions` calls each: the time from the start of
+/// the first thread to the end of the last one, divided by the decisions of one thread. A figure equal to that of one
+/// thread means no contention at all.
 pub(crate) fn nanos_each_on<D: FnMut(u32) -> bool>(
     threads: usize,
     decisions: u32,
@@ -70,12 +70,12 @@ pub(crate) fn nanos_each_on<D: FnMut(u32) -> bool>(
         let mut decide = decider();
         start.wait();
         let started = Instant::now();
-        let admitted: u32 = (0..decisions).map(|nth| u32::from(decide(nth))).sum();
+        let admitted: u32 = (0..decisions).map(|index| u32::from(decide(index))).sum();
         (started, Instant::now(), admitted)
     };
     let runs: Vec<_> = thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        running.into_iter().map(|thread| thread.join().expect("a measuring thread ends")).collect()
+        running.into_iter().map(|thread| thread.join().expect("measuring thread ends")).collect()
     });
     for (_, _, admitted) in &runs {
         verify(decisions, *admitted, expect);
@@ -86,9 +86,6 @@ pub(crate) fn nanos_each_on<D: FnMut(u32) -> bool>(
 }
 
 fn verify(decisions: u32, admitted: u32, expect: Expect) {
-    let wanted = if expect == Expect::Admitted { decisions } else { 0 };
-    assert_eq!(
-        admitted, wanted,
-        "of {decisions} decisions, all should have been {expect:?}: the case measures nothing"
-    );
+    let expected = if expect == Expect::Admitted { decisions } else { 0 };
+    assert_eq!(admitted, expected, "expected all {decisions} decisions to be {expect:?}: the measurement is invalid");
 }

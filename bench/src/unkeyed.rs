@@ -1,4 +1,4 @@
-//! One bucket, no keys: `unkeyed-allow`, `unkeyed-deny`, `sliced-allow`, on one thread and on two.
+//! One bucket without keys: `unkeyed-allow`, `unkeyed-deny`, `sliced-allow`, on one and two threads.
 
 use std::hint::black_box;
 
@@ -25,17 +25,17 @@ pub(crate) fn deny_2t(scale: Scale) -> Vec<Row> {
     deny("unkeyed-deny-2t", 2, scale)
 }
 
-pub(crate) fn sliced_1t(scale: Scale) -> Vec<Row> {
-    sliced("sliced-allow-1t", 1, scale)
+pub(crate) fn sharded_1t(scale: Scale) -> Vec<Row> {
+    sharded("sliced-allow-1t", 1, scale)
 }
 
-pub(crate) fn sliced_2t(scale: Scale) -> Vec<Row> {
-    sliced("sliced-allow-2t", 2, scale)
+pub(crate) fn sharded_2t(scale: Scale) -> Vec<Row> {
+    sharded("sliced-allow-2t", 2, scale)
 }
 
-/// A bucket that is never empty: a token per nanosecond, a second's worth of burst.
+/// Measures a bucket that is never empty: one token per nanosecond, burst of one second's tokens.
 fn allow(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
-    let ours = ours::Bucket::plentiful();
+    let ours = ours::SharedBucket::plentiful();
     let theirs = peers::governor_plentiful();
     let decisions = scale.size(DECISIONS);
     let figures = best_of(
@@ -47,9 +47,9 @@ fn allow(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
     row(case, figures, 1.0)
 }
 
-/// A bucket of one token an hour whose token is gone.
+/// Measures an empty bucket with one token per hour.
 fn deny(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
-    let ours = ours::Bucket::hourly();
+    let ours = ours::SharedBucket::hourly();
     let theirs = peers::governor_hourly();
     assert!(ours.admits() && theirs.check().is_ok(), "a new bucket is full");
     let decisions = scale.size(DECISIONS);
@@ -62,9 +62,9 @@ fn deny(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
     row(case, figures, 1.0)
 }
 
-/// The bucket that is never empty, each of our threads taking from a slice of its own.
-fn sliced(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
-    let ours = ours::Sliced::plentiful();
+/// Measures the bucket that is never empty with prefetched tokens per thread on the Sluicegate side.
+fn sharded(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
+    let ours = ours::ShardedBucket::plentiful();
     let theirs = peers::governor_plentiful();
     let decisions = scale.size(DECISIONS);
     let figures = best_of(
@@ -72,8 +72,8 @@ fn sliced(case: &'static str, threads: usize, scale: Scale) -> Vec<Row> {
         [
             &mut || {
                 nanos_each_on(threads, decisions, Expect::Admitted, || {
-                    let mut slice = ours.slice();
-                    move |_| black_box(&mut slice).admits()
+                    let mut tokens = ours.local_tokens();
+                    move |_| black_box(&mut tokens).admits()
                 })
             },
             &mut || {

@@ -1,4 +1,4 @@
-//! Decisions from slices of a limit: `lease-hot-key` and `lease-commands`.
+//! Decisions from leased shares of a limit (`mode: lease`): `lease-hot-key` and `lease-commands`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,103 +6,104 @@ use std::time::{Duration, Instant};
 use sluicegate::rule::ClusterMode;
 use sluicegate_testkit::servers::RedisServer;
 
-use super::node::{Bucket, Done, Node, NodeProcess};
-use super::plain::Plain;
-use crate::programs::redis_benchmark::Asking;
+use super::node::{ClusterBucket, Node, NodeProcess, NodeTotals};
+use super::plain::PlainScript;
+use crate::programs::redis_benchmark::BenchmarkLoad;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::{Scale, best_of};
 
 const NODES: usize = 4;
 
-/// Less than the nodes ask for, so that they get the whole of it and nothing beyond.
-const SCARCE: Bucket = Bucket { per_second: 1_000_000, burst: 100_000 };
-/// More than the nodes can ask for.
-const PLENTY: Bucket = Bucket { per_second: 100_000_000, burst: 100_000_000 };
+/// Less than the nodes request, so that they exhaust the limit.
+const SCARCE: ClusterBucket = ClusterBucket { per_second: 1_000_000, burst: 100_000 };
+/// More than the nodes can request.
+const PLENTY: ClusterBucket = ClusterBucket { per_second: 100_000_000, burst: 100_000_000 };
 
-/// Four processes on one key, where the limit holds them back and where it does not.
+/// Four processes on one key, with a limit that refuses requests and with one that does not.
 pub(crate) fn hot_key(scale: Scale) -> Vec<Row> {
-    let lasting = Duration::from_millis(scale.size(1_000).into());
-    let asking = Asking { clients: 50, pipelined: 1, keys: 1, calls: scale.size(40_000) };
-    let server = RedisServer::start().expect("a Redis");
-    let plain = Plain::new(&server, SCARCE);
-    let mut fullest = Fleet::default();
-    let [held_back, free, theirs] = best_of(
+    let duration = Duration::from_millis(scale.size(1_000).into());
+    let peer_load = BenchmarkLoad { clients: 50, pipelined: 1, keys: 1, calls: scale.size(40_000) };
+    let server = RedisServer::start().expect("Redis starts");
+    let plain = PlainScript::new(&server, SCARCE);
+    let mut closest = ClusterRun::default();
+    let [limited, unlimited, theirs] = best_of(
         scale.rounds().div_ceil(2),
         [
             &mut || {
-                let fleet = Fleet::run(&server, SCARCE, lasting);
-                assert!(fleet.admitted < fleet.decisions, "the limit holds nobody back: the case measures nothing");
-                if fleet.used() > fullest.used() {
-                    fullest = fleet;
+                let run = ClusterRun::run(&server, SCARCE, duration);
+                assert!(run.admitted < run.decisions, "no request was refused: the measurement is invalid");
+                if run.utilization() > closest.utilization() {
+                    closest = run;
                 }
-                fleet.nanos_each()
+                run.nanos_each()
             },
             &mut || {
-                let fleet = Fleet::run(&server, PLENTY, lasting);
-                assert!(fleet.admitted == fleet.decisions, "nobody should be refused: the case measures nothing");
-                fleet.nanos_each()
+                let run = ClusterRun::run(&server, PLENTY, duration);
+                assert!(run.admitted == run.decisions, "a request was refused: the measurement is invalid");
+                run.nanos_each()
             },
-            &mut || plain.nanos_each(asking),
+            &mut || plain.nanos_each(peer_load),
         ],
     );
     let row = |peer, ours, theirs, goal| Row { case: "lease-hot-key", peer, unit: Unit::PerSecond, ours, theirs, goal };
-    let [held_back, free, theirs] = [held_back, free, theirs].map(|nanos| 1e9 / nanos);
-    let [admitted, most] = [fullest.admitted as f64, fullest.most].map(|count| count / fullest.seconds);
+    let [limited, unlimited, theirs] = [limited, unlimited, theirs].map(|nanos| 1e9 / nanos);
+    let [admitted, max] = [closest.admitted as f64, closest.max_admitted].map(|count| count / closest.seconds);
     vec![
-        row("plain script, 50 clients", held_back, theirs, Goal::ratio(50.0)),
-        row("the same; ours never refused", free, theirs, None),
-        row("let in, beside the most that may be", admitted, most, None),
+        row("plain script, 50 clients", limited, theirs, Goal::ratio(50.0)),
+        row("the same, no refusals", unlimited, theirs, None),
+        row("admitted, maximum allowed", admitted, max, None),
     ]
 }
 
-/// What four nodes did together.
+/// Totals of all nodes in one run.
 #[derive(Clone, Copy, Default)]
-struct Fleet {
+struct ClusterRun {
     decisions: u64,
     admitted: u64,
-    /// No more may have been let in.
-    most: f64,
+    /// Upper bound of admitted requests.
+    max_admitted: f64,
     seconds: f64,
 }
 
-impl Fleet {
-    /// Runs it, and proves that no more was let in than the limit allows.
-    fn run(server: &RedisServer, bucket: Bucket, lasting: Duration) -> Self {
+impl ClusterRun {
+    /// Runs all nodes and asserts that they do not admit more than the limit allows.
+    fn run(server: &RedisServer, bucket: ClusterBucket, duration: Duration) -> Self {
         server.command(&["FLUSHALL"]).expect("redis-cli runs");
-        let mut nodes = [(); NODES].map(|()| NodeProcess::start(server.port(), bucket, lasting));
-        nodes.iter_mut().for_each(NodeProcess::ready);
+        let mut nodes = [(); NODES].map(|()| NodeProcess::start(server.port(), bucket, duration));
+        nodes.iter_mut().for_each(NodeProcess::wait_until_ready);
         let started = Instant::now();
         nodes.iter_mut().for_each(NodeProcess::begin);
-        let done = nodes.each_mut().map(NodeProcess::done);
+        let totals = nodes.each_mut().map(NodeProcess::wait_for_totals);
         let seconds = started.elapsed().as_secs_f64();
-        let sum = |of: fn(&Done) -> u64| done.iter().map(of).sum::<u64>();
-        let (decisions, admitted) = (sum(|done| done.decisions), sum(|done| done.admitted));
-        let most = bucket.burst as f64 + bucket.per_second as f64 * seconds;
-        assert!(admitted as f64 <= most, "{admitted} let in, and no more than {most} may be");
-        Self { decisions, admitted, most, seconds }
+        let sum = |field: fn(&NodeTotals) -> u64| totals.iter().map(field).sum::<u64>();
+        let (decisions, admitted) = (sum(|node| node.decisions), sum(|node| node.admitted));
+        let max_admitted = bucket.burst as f64 + bucket.per_second as f64 * seconds;
+        assert!(admitted as f64 <= max_admitted, "{admitted} admitted; the maximum is {max_admitted}");
+        Self { decisions, admitted, max_admitted, seconds }
     }
 
     fn nanos_each(&self) -> f64 {
         self.seconds * 1e9 / self.decisions as f64
     }
 
-    /// How much of what may be let in was.
-    fn used(&self) -> f64 {
-        if self.most > 0.0 { self.admitted as f64 / self.most } else { 0.0 }
+    /// Admitted requests as a share of the upper bound.
+    fn utilization(&self) -> f64 {
+        if self.max_admitted > 0.0 { self.admitted as f64 / self.max_admitted } else { 0.0 }
     }
 }
 
 /// Decisions per second, of all nodes together.
-const PACE: u32 = 100_000;
-/// As much as is asked for.
-const ENOUGH: Bucket = Bucket { per_second: PACE as u64, burst: PACE as u64 };
+const DECISIONS_PER_SECOND: u32 = 100_000;
+/// Limit equal to the request rate.
+const MATCHING: ClusterBucket =
+    ClusterBucket { per_second: DECISIONS_PER_SECOND as u64, burst: DECISIONS_PER_SECOND as u64 };
 
-/// What the store is bothered with when four nodes together decide at a steady pace.
+/// Store commands per decision for four nodes at a constant total rate.
 pub(crate) fn commands(scale: Scale) -> Vec<Row> {
-    let server = RedisServer::start().expect("a Redis");
-    let nodes = [(); NODES].map(|()| Node::start(server.port(), ENOUGH.rule(ClusterMode::Lease)));
-    let rounds = (0..3).filter_map(|_| commands_each(&server, &nodes, scale.size(2_000)));
-    let ours = rounds.reduce(f64::min).expect("a round in which this machine keeps the pace");
+    let server = RedisServer::start().expect("Redis starts");
+    let nodes = [(); NODES].map(|()| Node::start(server.port(), MATCHING.rule(ClusterMode::Lease)));
+    let rounds = (0..3).filter_map(|_| commands_per_decision(&server, &nodes, scale.size(2_000)));
+    let ours = rounds.reduce(f64::min).expect("at least one round reaches the target rate");
     vec![Row {
         case: "lease-commands",
         peer: "one command per decision",
@@ -113,29 +114,29 @@ pub(crate) fn commands(scale: Scale) -> Vec<Row> {
     }]
 }
 
-/// Calls of scripts per decision; `None` if something else kept this machine from the pace.
-fn commands_each(server: &RedisServer, nodes: &[Node; NODES], milliseconds: u32) -> Option<f64> {
+/// Script calls per decision; `None` if the machine was too busy to reach the target rate.
+fn commands_per_decision(server: &RedisServer, nodes: &[Node; NODES], milliseconds: u32) -> Option<f64> {
     let before = script_calls(server);
-    let each_millisecond = PACE / 1_000;
+    let each_millisecond = DECISIONS_PER_SECOND / 1_000;
     let (started, mut admitted) = (Instant::now(), 0);
     for millisecond in 0..milliseconds {
         let due = started + Duration::from_millis(millisecond.into());
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        for nth in 0..each_millisecond {
-            admitted += u32::from(nodes[nth as usize % NODES].admits());
+        for index in 0..each_millisecond {
+            admitted += u32::from(nodes[index as usize % NODES].admits());
         }
     }
     let seconds = started.elapsed().as_secs_f64();
     let decisions = f64::from(milliseconds * each_millisecond);
-    assert!(f64::from(admitted) > 0.98 * decisions, "only {admitted} of {decisions} let in");
+    assert!(f64::from(admitted) > 0.98 * decisions, "only {admitted} of {decisions} requests admitted");
     let calls = script_calls(server) - before;
-    (decisions > 0.9 * f64::from(PACE) * seconds).then_some(calls / decisions)
+    (decisions > 0.9 * f64::from(DECISIONS_PER_SECOND) * seconds).then_some(calls / decisions)
 }
 
-/// How many calls of scripts the server has run: all that nodes send once they are connected.
+/// Number of script calls the server has run: connected nodes send no other commands.
 fn script_calls(server: &RedisServer) -> f64 {
-    let told = server.command(&["INFO", "commandstats"]).expect("redis-cli runs");
-    let calls = told.lines().filter_map(|line| {
+    let info = server.command(&["INFO", "commandstats"]).expect("redis-cli runs");
+    let calls = info.lines().filter_map(|line| {
         let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
         let calls = rest.split(',').next()?.parse::<f64>().ok()?;
         command.starts_with("eval").then_some(calls)

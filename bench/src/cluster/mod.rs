@@ -1,10 +1,10 @@
-//! Limits shared by many processes through Redis, beside the plain script that many use for that.
+//! Limits shared through Redis, compared with the usual token bucket script.
 //!
-//! Every case starts a Redis of its own. Both sides ask the same one, in turn.
+//! Every case starts its own Redis server; both contenders use it alternately.
 
 pub(crate) mod exact;
 pub(crate) mod lease;
 mod node;
 pub(crate) mod plain;
 
-pub(crate) use self::node::{Bucket, run_node};
+pub(crate) use self::node::{ClusterBucket, run_node};

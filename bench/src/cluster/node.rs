@@ -1,4 +1,4 @@
-//! One node: a store and a sluice with one cluster-wide token bucket.
+//! Cluster node: a store client and a sluice with one cluster-wide token bucket.
 
 use std::io::{self, BufRead, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -7,30 +7,30 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sluicegate::cluster::{ClusterStore, State, StoreOptions, Topology};
+use sluicegate::cluster::{ClusterStore, StoreOptions, StoreState, Topology};
 use sluicegate::rule::{ClusterMode, OnStoreFailure, Request, Rule, Scope};
 use sluicegate::{Limit, Rate, Sluice};
 
-/// What both sides count with.
+/// Token bucket of both contenders.
 #[derive(Args, Clone, Copy)]
-pub(crate) struct Bucket {
-    /// Tokens that come in a second.
+pub(crate) struct ClusterBucket {
+    /// Tokens added per second.
     pub(crate) per_second: u64,
     /// Tokens in a full bucket.
     pub(crate) burst: u64,
 }
 
-impl Bucket {
-    /// A rule of the whole fleet, refused without the store, so that nothing else is measured by accident.
+impl ClusterBucket {
+    /// Cluster-wide rule that refuses without the store, so that no fallback is measured by accident.
     pub(crate) fn rule(self, mode: ClusterMode) -> Rule {
-        let rate = Rate::per_second(self.per_second).expect("a rate");
-        let mut rule = Rule::new("shared", [Limit::token_bucket(rate, self.burst).expect("a bucket")]);
+        let rate = Rate::per_second(self.per_second).expect("valid rate");
+        let mut rule = Rule::new("shared", [Limit::token_bucket(rate, self.burst).expect("valid bucket")]);
         rule.scope = Scope::Cluster { mode, on_store_failure: OnStoreFailure::Closed };
         rule
     }
 }
 
-/// A store and a sluice, connected.
+/// Connected store client and sluice.
 pub(crate) struct Node {
     pub(crate) sluice: Sluice,
     _store: Arc<ClusterStore>,
@@ -39,108 +39,108 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn start(port: u16, rule: Rule) -> Self {
         let mut options = StoreOptions::new(Topology::Single, [format!("127.0.0.1:{port}")]);
-        // Whoever else uses the machine must not turn a decision into a failure.
+        // Long enough that load on the machine does not make a decision fail.
         options.deadline = Duration::from_secs(2);
-        let store = ClusterStore::start(&options).expect("a store");
-        let sluice = Sluice::builder().rule(rule).store(store.clone()).build().expect("a rule");
+        let store = ClusterStore::start(&options).expect("store client starts");
+        let sluice = Sluice::builder().rule(rule).store(store.clone()).build().expect("valid rule");
         let until = Instant::now() + Duration::from_secs(10);
-        while store.health().state != State::Connected {
-            assert!(Instant::now() < until, "the store does not answer");
+        while store.health().state != StoreState::Connected {
+            assert!(Instant::now() < until, "the store does not respond");
             thread::sleep(Duration::from_millis(1));
         }
         Self { sluice, _store: store }
     }
 
-    /// One decision on the key that all have in common.
+    /// Decides one request on the shared key.
     #[inline]
     pub(crate) fn admits(&self) -> bool {
         let outcome = self.sluice.decide(&Request::new("GET", "/"));
-        assert!(!outcome.is_degraded(), "the store was lost: the case measures nothing");
+        assert!(!outcome.is_degraded(), "the store is unavailable: the measurement is invalid");
         outcome.is_admitted()
     }
 }
 
-/// What a node has done.
+/// Totals of one node.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Done {
+pub(crate) struct NodeTotals {
     pub(crate) decisions: u64,
     pub(crate) admitted: u64,
 }
 
-/// A node in a process of its own.
+/// Node in a separate process.
 pub(crate) struct NodeProcess {
     child: Child,
-    tell: ChildStdin,
-    hear: io::BufReader<ChildStdout>,
+    stdin: ChildStdin,
+    stdout: io::BufReader<ChildStdout>,
 }
 
 impl NodeProcess {
-    /// Starts one, which waits for its sign to begin.
-    pub(crate) fn start(port: u16, bucket: Bucket, lasting: Duration) -> Self {
-        let program = std::env::current_exe().expect("the path of this program");
-        let numbers = [u64::from(port), bucket.per_second, bucket.burst, lasting.as_millis() as u64];
+    /// Starts a node, which connects and then waits for [`begin`](Self::begin).
+    pub(crate) fn start(port: u16, bucket: ClusterBucket, duration: Duration) -> Self {
+        let program = std::env::current_exe().expect("path of the bench executable");
+        let numbers = [u64::from(port), bucket.per_second, bucket.burst, duration.as_millis() as u64];
         let mut child = Command::new(program)
             .arg("node")
             .args(numbers.map(|number| number.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("this program starts again");
-        let tell = child.stdin.take().expect("its input is ours");
-        let hear = io::BufReader::new(child.stdout.take().expect("its output is ours"));
-        Self { child, tell, hear }
+            .expect("bench executable starts");
+        let stdin = child.stdin.take().expect("stdin is piped");
+        let stdout = io::BufReader::new(child.stdout.take().expect("stdout is piped"));
+        Self { child, stdin, stdout }
     }
 
-    fn line(&mut self) -> String {
+    fn read_line(&mut self) -> String {
         let mut line = String::new();
-        self.hear.read_line(&mut line).expect("the node speaks");
+        self.stdout.read_line(&mut line).expect("node output is readable");
         line
     }
 
-    /// Waits until it is connected.
-    pub(crate) fn ready(&mut self) {
-        assert_eq!(self.line(), "ready\n", "the node does not connect");
+    /// Waits until the node is connected.
+    pub(crate) fn wait_until_ready(&mut self) {
+        assert_eq!(self.read_line(), "ready\n", "the node does not connect");
     }
 
-    /// Lets it begin.
+    /// Starts the measurement.
     pub(crate) fn begin(&mut self) {
-        self.tell.write_all(b"begin\n").expect("the node listens");
+        self.stdin.write_all(b"begin\n").expect("node input is writable");
     }
 
-    /// Waits until it is done.
-    pub(crate) fn done(&mut self) -> Done {
-        let line = self.line();
-        let mut numbers = line.split_whitespace().map(|number| number.parse().expect("a number"));
+    /// Waits for the end of the measurement.
+    pub(crate) fn wait_for_totals(&mut self) -> NodeTotals {
+        let line = self.read_line();
+        let mut numbers = line.split_whitespace().map(|number| number.parse().expect("number"));
         let (decisions, admitted) = (numbers.next().expect("decisions"), numbers.next().expect("admitted"));
-        Done { decisions, admitted }
+        NodeTotals { decisions, admitted }
     }
 }
 
 impl Drop for NodeProcess {
     fn drop(&mut self) {
-        // It has ended, or nobody waits for it any more.
+        // The process has ended or is no longer needed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// A node's whole life: connects, waits for its sign, decides for so long, says what it did.
-pub(crate) fn run_node(port: u16, bucket: Bucket, lasting: Duration) -> io::Result<()> {
+/// Runs a node: connects, waits for the start signal, decides for the given time and prints its totals.
+pub(crate) fn run_node(port: u16, bucket: ClusterBucket, duration: Duration) -> io::Result<()> {
     let node = Node::start(port, bucket.rule(ClusterMode::Lease));
     let mut output = io::stdout();
     output.write_all(b"ready\n")?;
     output.flush()?;
     io::stdin().read_line(&mut String::new())?;
     let started = Instant::now();
-    let mut done = Done::default();
-    while started.elapsed() < lasting {
+    let mut totals = NodeTotals::default();
+    while started.elapsed() < duration {
         for _ in 0..64 {
-            done.admitted += u64::from(node.admits());
+            totals.admitted += u64::from(node.admits());
         }
-        done.decisions += 64;
+        totals.decisions += 64;
     }
-    writeln!(output, "{} {}", done.decisions, done.admitted)?;
+    writeln!(output, "{} {}", totals.decisions, totals.admitted)?;
     output.flush()?;
-    // Leave at once: what is still leased comes back with time.
+    // Exit at once: remaining leases expire.
     Ok(())
 }

@@ -1,58 +1,59 @@
-//! What an idle connection costs: `idle-10k`.
+//! Memory per idle connection: `idle-10k`.
 
 use std::process::{self, Command};
 use std::thread;
 use std::time::Duration;
 
 use super::NGINX;
-use super::sides::{self, Limit, Setting};
+use super::contenders::{self, BenchLimit, ContenderConfig};
 use crate::programs::client::{Client, get};
 use crate::programs::program::Program;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::Scale;
 
 const CONNECTIONS: u32 = 10_000;
-/// Room beyond those.
+/// Additional connections in the configured maximum.
 const SPARE: u32 = 500;
-/// Files beyond connections: what our front door keeps for its queue, and what goes to the upstream.
-const FURTHER_FILES: u32 = 2_000;
-/// How long they are idle before it counts.
-const IDLE: Duration = Duration::from_secs(5);
+/// File descriptors in addition to the connections: the listener's queue and upstream connections.
+const EXTRA_FILES: u32 = 2_000;
+/// Idle time before the measurement.
+const IDLE_TIME: Duration = Duration::from_secs(5);
 
 pub(crate) fn ten_thousand(scale: Scale) -> Vec<Row> {
     let connections = scale.size(CONNECTIONS);
-    let room = connections + SPARE;
-    raise_file_limit(room + FURTHER_FILES);
-    let setting = Setting { connections: room, ..Setting::few(Limit::Plenty) };
-    let upstream = sides::upstream();
-    let ours = bytes_each(&sides::ours(setting, &upstream), connections);
-    let theirs = bytes_each(&sides::nginx(setting, &upstream), connections);
+    let max_connections = connections + SPARE;
+    raise_file_limit(max_connections + EXTRA_FILES);
+    let config =
+        ContenderConfig { connections: max_connections, ..ContenderConfig::with_few_clients(BenchLimit::Plenty) };
+    let upstream = contenders::upstream();
+    let ours = bytes_each(&contenders::ours(config, &upstream), connections);
+    let theirs = bytes_each(&contenders::nginx(config, &upstream), connections);
     vec![Row { case: "idle-10k", peer: NGINX, unit: Unit::Bytes, ours, theirs, goal: Goal::ratio(1.5) }]
 }
 
-fn bytes_each(side: &Program, connections: u32) -> f64 {
-    sides::prove_it_proxies(side);
-    let before = side.resident_bytes();
+fn bytes_each(contender: &Program, connections: u32) -> f64 {
+    contenders::assert_proxies(contender);
+    let before = contender.resident_bytes();
     let request = get("/small");
     let mut clients: Vec<_> = (0..connections)
         .map(|_| {
-            let mut client = Client::connect(side.port());
+            let mut client = Client::connect(contender.port());
             client.send(&request);
-            assert_eq!(client.status(), 200, "{}", side.name());
+            assert_eq!(client.status(), 200, "{}", contender.name());
             client
         })
         .collect();
-    thread::sleep(IDLE);
-    let after = side.resident_bytes();
-    // All are still there.
+    thread::sleep(IDLE_TIME);
+    let after = contender.resident_bytes();
+    // No connection was closed.
     for client in &mut clients {
         client.send(&request);
-        assert_eq!(client.status(), 200, "{}", side.name());
+        assert_eq!(client.status(), 200, "{}", contender.name());
     }
     (after - before) / f64::from(connections)
 }
 
-/// Lets this process, and those it starts, open so many files.
+/// Raises the file descriptor limit of this process and its children.
 fn raise_file_limit(files: u32) {
     let output = Command::new("prlimit")
         .args(["--pid", &process::id().to_string(), &format!("--nofile={files}:")])

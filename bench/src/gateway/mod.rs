@@ -1,15 +1,14 @@
-//! The gateway beside nginx: the same limit, the same upstream, the same requests.
+//! The gateway against nginx: the same limit, the same upstream, the same requests.
 //!
-//! Both run as their users run them, as programs of their own with a file that says what to do
-//! (`nginx.conf`, `rules.yaml`), two workers or threads each. Every case first asks both for an answer and
-//! looks at it, and counts afterwards what became of all requests: a case in which a side did something
-//! else stops.
+//! Both run as separate programs with a configuration file (`nginx.conf`, `rules.yaml`) and two workers or threads.
+//! Every case first checks a response of both and afterwards the status of all responses; an unexpected result aborts
+//! the case.
 
+pub(crate) mod contenders;
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub(crate) mod memory;
-pub(crate) mod sides;
 pub(crate) mod throughput;
 
-/// Who it is measured against.
+/// Name of the peer.
 const NGINX: &str = "nginx with limit_req";

@@ -1,11 +1,11 @@
-//! What it costs to be watched, and to have the rules exchanged.
+//! Cost of monitoring and of rule reloads.
 //!
-//! The peer is the same program with nobody watching: no admin pages. The watched one counts top keys, has its metrics
-//! scraped and a dashboard open, and its log tells of refusals.
+//! The peer is the same program without the admin API. The monitored program tracks top keys, has its metrics scraped
+//! and a dashboard open, and logs refusals.
 
+mod monitor;
+pub(crate) mod monitored;
 pub(crate) mod reload;
-mod watched;
-pub(crate) mod watching;
 
-/// Who it is measured against.
-const UNWATCHED: &str = "the same, unwatched";
+/// Name of the peer.
+const UNMONITORED: &str = "the same, not monitored";

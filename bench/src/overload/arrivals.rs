@@ -1,4 +1,4 @@
-//! Requests that come by the clock on as many connections as it takes, and what becomes of each.
+//! Open-loop load with Poisson arrivals, and the results of all requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,168 +7,172 @@ use std::time::{Duration, Instant};
 
 use crate::programs::client::Client;
 
-/// The most that are under way at once; who is due beyond that is sent late, and charged for it.
-const MOST: usize = 400;
-/// One of so many is of the highest class: at five times the capacity, two fifths of it.
-const FIRST_OF: usize = 12;
-/// After how long nobody waits for an answer any more.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Goodput is looked at in spans of this length.
+/// Maximum number of requests in flight; further requests are sent late, and the delay counts as response time.
+const MAX_IN_FLIGHT: usize = 400;
+/// One in this many requests has the highest priority: at five times the capacity, about two fifths of the capacity.
+const HIGH_PRIORITY_EVERY: usize = 12;
+/// Responses after this time do not count as goodput.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Interval over which goodput is evaluated.
 const SPAN: Duration = Duration::from_millis(500);
 
-/// When requests are due, from the beginning on.
+/// Scheduled start times of the requests, relative to the start of the run.
 pub(super) struct Arrivals(Vec<Duration>);
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    Answered,
-    HeldBack,
+pub(super) enum RequestResult {
+    Served,
+    Shed,
 }
 
-struct Seen {
+struct RequestSample {
     due: Duration,
     took: Duration,
-    fate: Fate,
-    is_first_class: bool,
+    result: RequestResult,
+    is_high_priority: bool,
 }
 
-/// What became of all.
-pub(super) struct Course {
-    seen: Vec<Seen>,
-    lasted: Duration,
+/// Results of one run.
+pub(super) struct ArrivalRun {
+    samples: Vec<RequestSample>,
+    duration: Duration,
 }
 
-/// What became of those that came at one rate, when it had settled; in several rounds.
+/// Results of several rounds at one rate, without the warm-up.
 #[derive(Default)]
-pub(super) struct Steady {
-    seen: Vec<Seen>,
-    lasted: Duration,
+pub(super) struct PooledSamples {
+    samples: Vec<RequestSample>,
+    duration: Duration,
 }
 
 impl Arrivals {
-    /// At one rate; by another chance in each round.
-    pub(super) fn steady(per_second: f64, lasting: Duration, round: u64) -> Self {
-        Self::by_chance([(per_second, lasting), (per_second, Duration::ZERO)], round)
+    /// Arrivals at a constant mean rate; the round seeds the random numbers.
+    pub(super) fn steady(per_second: f64, duration: Duration, round: u64) -> Self {
+        Self::poisson([(per_second, duration), (per_second, Duration::ZERO)], round)
     }
 
-    /// At one rate, then at another.
+    /// Arrivals at one rate, then at another.
     pub(super) fn stepped(first: (f64, Duration), then: (f64, Duration)) -> Self {
-        Self::by_chance([first, then], 0)
+        Self::poisson([first, then], 0)
     }
 
-    fn by_chance([(first, first_lasting), (then, then_lasting)]: [(f64, Duration); 2], round: u64) -> Self {
-        // At random, as people come who do not know of each other; the same in every run.
+    fn poisson([(first, first_duration), (then, then_duration)]: [(f64, Duration); 2], round: u64) -> Self {
+        // A fixed seed gives the same arrivals in every run.
         let mut random = 0x5eed_u64 + round;
         let mut gap = |rate: f64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let share = ((random >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
             Duration::from_secs_f64(-share.ln() / rate)
         };
-        let (mut dues, mut at) = (Vec::new(), Duration::ZERO);
+        let (mut schedule, mut at) = (Vec::new(), Duration::ZERO);
         loop {
-            at += gap(if at < first_lasting { first } else { then });
-            if at >= first_lasting + then_lasting {
-                return Self(dues);
+            at += gap(if at < first_duration { first } else { then });
+            if at >= first_duration + then_duration {
+                return Self(schedule);
             }
-            dues.push(at);
+            schedule.push(at);
         }
     }
 
-    pub(super) fn run(self, port: u16) -> Course {
-        let dues = Arc::new(self.0);
-        let lasted = dues.last().copied().unwrap_or_default();
+    pub(super) fn run(self, port: u16) -> ArrivalRun {
+        let schedule = Arc::new(self.0);
+        let duration = schedule.last().copied().unwrap_or_default();
         let next = Arc::new(AtomicUsize::new(0));
-        let begun = Instant::now() + Duration::from_millis(500);
-        let asking: Vec<_> = (0..MOST)
+        let start = Instant::now() + Duration::from_millis(500);
+        let threads: Vec<_> = (0..MAX_IN_FLIGHT)
             .map(|_| {
-                let (dues, next) = (Arc::clone(&dues), Arc::clone(&next));
+                let (schedule, next) = (Arc::clone(&schedule), Arc::clone(&next));
                 let builder = thread::Builder::new().stack_size(128 * 1024);
-                builder.spawn(move || ask(port, begun, &dues, &next)).expect("a thread")
+                builder.spawn(move || send_scheduled(port, start, &schedule, &next)).expect("thread starts")
             })
             .collect();
-        let seen = asking.into_iter().flat_map(|asker| asker.join().expect("every request has an answer")).collect();
-        Course { seen, lasted }
+        let samples = threads.into_iter().flat_map(|thread| thread.join().expect("load thread ends")).collect();
+        ArrivalRun { samples, duration }
     }
 }
 
-/// Sends whatever is due next, until all has been sent.
-fn ask(port: u16, begun: Instant, dues: &[Duration], next: &AtomicUsize) -> Vec<Seen> {
+/// Sends the next scheduled request until none is left.
+fn send_scheduled(port: u16, start: Instant, schedule: &[Duration], next: &AtomicUsize) -> Vec<RequestSample> {
     let mut client = Client::connect(port);
     let requests = ["other", "vip"]
         .map(|class| format!("GET / HTTP/1.1\r\nHost: bench.test\r\nX-Class: {class}\r\n\r\n").into_bytes());
-    let mut seen = Vec::new();
-    while let Some((nth, due)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|nth| Some((nth, *dues.get(nth)?)))
-    {
-        thread::sleep((begun + due).saturating_duration_since(Instant::now()));
-        let is_first_class = nth % FIRST_OF == 0;
-        client.send(&requests[usize::from(is_first_class)]);
-        let fate = match client.status() {
-            200 => Fate::Answered,
-            503 => Fate::HeldBack,
+    let mut samples = Vec::new();
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(&due) = schedule.get(index) else { return samples };
+        thread::sleep((start + due).saturating_duration_since(Instant::now()));
+        let is_high_priority = index.is_multiple_of(HIGH_PRIORITY_EVERY);
+        client.send(&requests[usize::from(is_high_priority)]);
+        let result = match client.status() {
+            200 => RequestResult::Served,
+            503 => RequestResult::Shed,
             other => panic!("status {other}"),
         };
-        seen.push(Seen { due, took: begun.elapsed().saturating_sub(due), fate, is_first_class });
+        samples.push(RequestSample { due, took: start.elapsed().saturating_sub(due), result, is_high_priority });
     }
-    seen
 }
 
-fn is_good(seen: &Seen) -> bool {
-    seen.fate == Fate::Answered && seen.took <= PATIENCE
+fn is_in_time(sample: &RequestSample) -> bool {
+    sample.result == RequestResult::Served && sample.took <= CLIENT_TIMEOUT
 }
 
-impl Steady {
-    /// Pools what was seen in another round, from when on it had settled.
-    pub(super) fn add(&mut self, course: Course, from: Duration) {
-        self.seen.extend(course.seen.into_iter().filter(|seen| seen.due >= from));
-        self.lasted += course.lasted - from;
+impl PooledSamples {
+    /// Adds the samples of another round from the given time on.
+    pub(super) fn add(&mut self, run: ArrivalRun, from: Duration) {
+        self.samples.extend(run.samples.into_iter().filter(|sample| sample.due >= from));
+        self.duration += run.duration - from;
     }
 
-    fn per_second(&self, which: impl Fn(&Seen) -> bool) -> f64 {
-        self.seen.iter().filter(|seen| which(seen)).count() as f64 / self.lasted.as_secs_f64()
+    fn per_second(&self, filter: impl Fn(&RequestSample) -> bool) -> f64 {
+        self.samples.iter().filter(|sample| filter(sample)).count() as f64 / self.duration.as_secs_f64()
     }
 
-    /// Requests per second that were answered while somebody waited for it.
+    /// Responses per second within the client timeout.
     pub(super) fn goodput(&self) -> f64 {
-        self.per_second(is_good)
+        self.per_second(is_in_time)
     }
 
-    /// The time that 99 in 100 of the answered stayed within, in microseconds.
+    /// p99 response time of served requests, in microseconds.
     pub(super) fn p99(&self) -> f64 {
-        let answered = self.seen.iter().filter(|seen| seen.fate == Fate::Answered);
-        let mut times: Vec<Duration> = answered.map(|seen| seen.took).collect();
+        let served = self.samples.iter().filter(|sample| sample.result == RequestResult::Served);
+        let mut times: Vec<Duration> = served.map(|sample| sample.took).collect();
         times.sort_unstable();
         times.get(times.len() * 99 / 100).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
     }
 
-    /// The share of those that came to which this happened.
-    pub(super) fn share(&self, fate: Fate) -> f64 {
-        self.seen.iter().filter(|seen| seen.fate == fate).count() as f64 / self.seen.len().max(1) as f64
+    /// Share of all requests with this result.
+    pub(super) fn share(&self, result: RequestResult) -> f64 {
+        self.samples.iter().filter(|sample| sample.result == result).count() as f64 / self.samples.len().max(1) as f64
     }
 
-    /// How many of the highest class were answered in time, and how many came, per second.
-    pub(super) fn highest_class(&self) -> (f64, f64) {
-        (self.per_second(|seen| seen.is_first_class && is_good(seen)), self.per_second(|seen| seen.is_first_class))
+    /// Requests of the highest priority per second: served in time, and sent.
+    pub(super) fn high_priority_rates(&self) -> (f64, f64) {
+        (
+            self.per_second(|sample| sample.is_high_priority && is_in_time(sample)),
+            self.per_second(|sample| sample.is_high_priority),
+        )
     }
 }
 
-impl Course {
-    /// How long after this moment goodput has reached so much, in every span from then on.
+impl ArrivalRun {
+    /// Time after `from` until goodput stays at or above `per_second` in every span.
     pub(super) fn settled_after(&self, from: Duration, per_second: f64) -> Duration {
-        let spans = ((self.lasted - from).as_secs_f64() / SPAN.as_secs_f64()) as u32;
+        let spans = ((self.duration - from).as_secs_f64() / SPAN.as_secs_f64()) as u32;
         let enough = |span: &u32| {
             let (begin, end) = (from + SPAN * *span, from + SPAN * (*span + 1));
-            let good = self.seen.iter().filter(|seen| (begin..end).contains(&seen.due) && is_good(seen)).count();
-            // By chance a span has a few fewer.
+            let good =
+                self.samples.iter().filter(|sample| (begin..end).contains(&sample.due) && is_in_time(sample)).count();
+            // Tolerance for random variation: two standard deviations.
             good as f64 + 2.0 * (good as f64).sqrt() >= per_second * SPAN.as_secs_f64()
         };
         let last_bad = (0..spans).rev().find(|span| !enough(span));
         SPAN * last_bad.map_or(0, |span| span + 1)
     }
 
-    /// How long after this moment somebody was held back for the last time.
-    pub(super) fn last_held_back_after(&self, from: Duration) -> Duration {
-        let held_back = self.seen.iter().filter(|seen| seen.due >= from && seen.fate == Fate::HeldBack);
-        held_back.map(|seen| seen.due - from).max().unwrap_or_default()
+    /// Time after `from` until the last request is shed.
+    pub(super) fn last_shed_after(&self, from: Duration) -> Duration {
+        let shed = self.samples.iter().filter(|sample| sample.due >= from && sample.result == RequestResult::Shed);
+        shed.map(|sample| sample.due - from).max().unwrap_or_default()
     }
 }

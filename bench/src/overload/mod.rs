@@ -1,12 +1,12 @@
-//! Real overload: a program that computes, on a core of its own, behind the gateway with `adaptive: auto`.
+//! Overload: a CPU-bound upstream on its own core behind the gateway with `adaptive: auto`.
 //!
-//! Requests come by the clock at a multiple of what the program was measured to do; a part of them are of the highest
-//! class. What is compared are the gates of the adaptive laws: goodput with capacity, times with those at four fifths of
-//! it, how soon it settles after a step and is back after a drop.
+//! An open loop sends requests at a multiple of the upstream's measured capacity; some of them have the highest
+//! priority. The results compare goodput with the capacity, and response times with those at 80 % of the capacity; they
+//! show how fast the gateway settles after a step up and stops shedding after a drop.
 //!
-//! What the program can do changes with the machine's mood, and the time of the slowest hundredth at four fifths of it is
-//! the matter of a few crowds that came by chance. So capacity is measured before and after every load, and all loads
-//! come several times, in turn; what is compared is pooled.
+//! The capacity varies with other activity on the machine, and the p99 at 80 % load depends on a few random bursts. The
+//! capacity is therefore measured before and after every load, every load runs in several interleaved rounds, and the
+//! samples of all rounds are pooled.
 
 mod arrivals;
 mod work;
@@ -15,41 +15,41 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, process};
 
-use arrivals::{Arrivals, Fate, Steady};
+use arrivals::{Arrivals, PooledSamples, RequestResult};
 pub(crate) use work::run_work;
 
 use crate::programs::client::{Client, get};
-use crate::programs::folder::Folder;
 use crate::programs::program::{Program, free_port};
 use crate::programs::sluicegate;
+use crate::programs::temp_dir::TempDir;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::Scale;
 
-/// What a request costs the program, in microseconds of computing.
-const MICROS: u64 = 4_000;
-/// Who is asked for what it can do: enough that it never waits for work.
-const ASKERS: u32 = 4;
-/// What is not looked at after a load has begun.
-const SETTLING: Duration = Duration::from_secs(2);
-/// Overload of how many times the capacity, and the names of what is compared.
+/// CPU time of a request, in microseconds.
+const WORK_MICROS: u64 = 4_000;
+/// Connections for the capacity measurement: enough that the upstream is never idle.
+const CLIENTS: u32 = 4;
+/// Start of a load that is excluded from the results.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// Multiples of the capacity, with the case names of goodput and p99.
 const OVERLOADS: [(f64, &str, &str); 3] =
     [(1.2, "goodput-1.2x", "p99-1.2x"), (2.0, "goodput-2x", "p99-2x"), (5.0, "goodput-5x", "p99-5x")];
 const PROTECTED: &str = "rules:\n  - { name: protect, adaptive: auto }\n  - { name: first, when: \"header['x-class'] == \
                          'vip'\", priority: vip, limits: [1000000/s] }\n";
 const UNPROTECTED: &str = "rules: []\n";
 
-/// The program that computes, on the second core.
+/// Starts the CPU-bound upstream on the second core.
 fn worker() -> Program {
     let port = free_port();
-    Program::start("a program that computes", port, Folder::new(), |_| {
+    Program::start("CPU-bound upstream", port, TempDir::new(), |_| {
         let mut command = Command::new("taskset");
-        command.args(["-c", "1"]).arg(env::current_exe().expect("the path of this program"));
-        command.args(["work", &port.to_string(), &MICROS.to_string()]);
+        command.args(["-c", "1"]).arg(env::current_exe().expect("path of the bench executable"));
+        command.args(["work", &port.to_string(), &WORK_MICROS.to_string()]);
         command
     })
 }
 
-/// The gateway, on the first core with those who ask.
+/// Starts the gateway on the first core, which it shares with the load generator.
 fn gateway(worker: &Program, rules: &str) -> Program {
     sluicegate::run(|port| {
         format!(
@@ -60,41 +60,41 @@ fn gateway(worker: &Program, rules: &str) -> Program {
     })
 }
 
-/// How many requests per second the program can do.
-fn capacity(worker: &Program, lasting: Duration) -> f64 {
-    let asking: Vec<_> = (0..ASKERS)
+/// Measures the capacity of the upstream in requests per second.
+fn capacity(worker: &Program, duration: Duration) -> f64 {
+    let threads: Vec<_> = (0..CLIENTS)
         .map(|_| {
             let mut client = Client::connect(worker.port());
             std::thread::spawn(move || {
-                let (begun, request) = (std::time::Instant::now(), get("/"));
-                let mut done = 0u32;
-                while begun.elapsed() < lasting {
+                let (started, request) = (std::time::Instant::now(), get("/"));
+                let mut completed = 0u32;
+                while started.elapsed() < duration {
                     client.send(&request);
-                    assert_eq!(client.status(), 200, "it answers all");
-                    done += 1;
+                    assert_eq!(client.status(), 200, "the upstream serves every request");
+                    completed += 1;
                 }
-                done
+                completed
             })
         })
         .collect();
-    let done: u32 = asking.into_iter().map(|asker| asker.join().expect("it answers all")).sum();
-    f64::from(done) / lasting.as_secs_f64()
+    let completed: u32 = threads.into_iter().map(|thread| thread.join().expect("load thread ends")).sum();
+    f64::from(completed) / duration.as_secs_f64()
 }
 
-/// One load in all rounds, and what the program could do just before and after each.
+/// Samples of one load level over all rounds, and the capacities measured before and after each round.
 #[derive(Default)]
-struct Load {
-    seen: Steady,
+struct LoadLevel {
+    samples: PooledSamples,
     capacities: Vec<f64>,
 }
 
-impl Load {
-    /// It comes once more.
-    fn add(&mut self, worker: &Program, port: u16, times: f64, lasting: Duration, round: u64) {
-        let capacity = capacity(worker, lasting / 3);
-        let arrivals = Arrivals::steady(capacity * times, SETTLING + lasting, round);
-        self.seen.add(arrivals.run(port), SETTLING);
-        self.capacities.extend([capacity, self::capacity(worker, lasting / 3)]);
+impl LoadLevel {
+    /// Runs one more round.
+    fn add(&mut self, worker: &Program, port: u16, times: f64, duration: Duration, round: u64) {
+        let capacity = capacity(worker, duration / 3);
+        let arrivals = Arrivals::steady(capacity * times, WARM_UP + duration, round);
+        self.samples.add(arrivals.run(port), WARM_UP);
+        self.capacities.extend([capacity, self::capacity(worker, duration / 3)]);
     }
 
     fn capacity(&self) -> f64 {
@@ -103,44 +103,44 @@ impl Load {
 }
 
 pub(crate) fn protected(scale: Scale) -> Vec<Row> {
-    // Those who ask stay away from the core that computes; threads inherit it.
+    // Pins the load generator to the first core; threads and child processes inherit the affinity.
     let pinned = Command::new("taskset").args(["-cp", "0", &process::id().to_string()]).output();
-    assert!(pinned.is_ok_and(|output| output.status.success()), "taskset is needed, and two cores");
-    let lasting = Duration::from_secs(if scale.quick { 3 } else { 10 });
+    assert!(pinned.is_ok_and(|output| output.status.success()), "this benchmark needs taskset and two cores");
+    let duration = Duration::from_secs(if scale.quick { 3 } else { 10 });
     let rounds = if scale.quick { 1 } else { 4 };
     let worker = worker();
     let ours = gateway(&worker, PROTECTED);
-    let (mut calm, mut overloads) = (Load::default(), OVERLOADS.map(|_| Load::default()));
+    let (mut baseline, mut overloads) = (LoadLevel::default(), OVERLOADS.map(|_| LoadLevel::default()));
     for round in 0..rounds {
-        calm.add(&worker, ours.port(), 0.8, lasting, round);
+        baseline.add(&worker, ours.port(), 0.8, duration, round);
         for (load, (times, ..)) in overloads.iter_mut().zip(OVERLOADS) {
-            load.add(&worker, ours.port(), times, lasting, round);
+            load.add(&worker, ours.port(), times, duration, round);
         }
     }
-    let usual = calm.seen.p99();
+    let baseline_p99 = baseline.samples.p99();
     let row = |case, peer, unit, ours, theirs, goal| Row { case, peer, unit, ours, theirs, goal };
-    let refused = calm.seen.share(Fate::HeldBack);
+    let refused = baseline.samples.share(RequestResult::Shed);
     let mut rows = vec![row("refused-0.8x", "one in a thousand", Unit::Share, refused, 0.001, Goal::ratio(1.0))];
-    for (load, (_, goodput, p99)) in overloads.iter().zip(OVERLOADS) {
-        let (done, capacity, late) = (load.seen.goodput(), load.capacity(), load.seen.p99());
-        rows.push(row(goodput, "its capacity", Unit::PerSecond, done, capacity, Goal::ratio(0.95)));
-        rows.push(row(p99, "at 0.8 of its capacity", Unit::Micros, late, usual, Goal::ratio(3.0)));
+    for (load, (_, goodput_case, p99_case)) in overloads.iter().zip(OVERLOADS) {
+        let (goodput, capacity, p99) = (load.samples.goodput(), load.capacity(), load.samples.p99());
+        rows.push(row(goodput_case, "capacity", Unit::PerSecond, goodput, capacity, Goal::ratio(0.95)));
+        rows.push(row(p99_case, "at 0.8 of the capacity", Unit::Micros, p99, baseline_p99, Goal::ratio(3.0)));
     }
     let [.., worst] = &overloads;
-    let (served, came) = worst.seen.highest_class();
-    rows.push(row("vip-5x", "all of them", Unit::PerSecond, served, came, Goal::ratio(0.999)));
+    let (served, sent) = worst.samples.high_priority_rates();
+    rows.push(row("vip-5x", "all requests of the class", Unit::PerSecond, served, sent, Goal::ratio(0.999)));
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
-    let (capacity, begin) = (capacity(&worker, lasting / 2), Duration::from_secs(5));
-    let step = Arrivals::stepped((capacity * 0.5, begin), (capacity * 3.0, lasting)).run(ours.port());
+    let (capacity, begin) = (capacity(&worker, duration / 2), Duration::from_secs(5));
+    let step = Arrivals::stepped((capacity * 0.5, begin), (capacity * 3.0, duration)).run(ours.port());
     let settled = micros(step.settled_after(begin, capacity * 0.9));
     rows.push(row("settled-3x", "two seconds", Unit::Micros, settled, 2e6, Goal::ratio(1.0)));
-    let drop = Arrivals::stepped((capacity * 3.0, lasting), (capacity * 0.5, Duration::from_secs(6))).run(ours.port());
-    let back = micros(drop.last_held_back_after(lasting));
+    let drop = Arrivals::stepped((capacity * 3.0, duration), (capacity * 0.5, Duration::from_secs(6))).run(ours.port());
+    let back = micros(drop.last_shed_after(duration));
     rows.push(row("back-0.5x", "three seconds", Unit::Micros, back, 3e6, Goal::ratio(1.0)));
     let bare = gateway(&worker, UNPROTECTED);
-    let mut unprotected = Load::default();
-    unprotected.add(&worker, bare.port(), 1.2, lasting, 0);
-    let p99 = unprotected.seen.p99();
-    rows.push(row("unprotected-p99-1.2x", "at 0.8 of its capacity", Unit::Micros, p99, usual, None));
+    let mut unprotected = LoadLevel::default();
+    unprotected.add(&worker, bare.port(), 1.2, duration, 0);
+    let p99 = unprotected.samples.p99();
+    rows.push(row("unprotected-p99-1.2x", "at 0.8 of the capacity", Unit::Micros, p99, baseline_p99, None));
     rows
 }

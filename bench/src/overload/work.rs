@@ -1,4 +1,4 @@
-//! A program that computes: a thread for each connection, so much work for each request, all on the cores it may use.
+//! CPU-bound HTTP server: one thread per connection, a fixed amount of work per request.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Serves at the port; each request takes so many microseconds of computing when nobody else computes.
+/// Serves on the port; each request takes this many microseconds of CPU time.
 pub(crate) fn run_work(port: u16, micros: u64) -> Result<(), Box<dyn Error>> {
-    let rounds = calibrated(Duration::from_micros(micros));
+    let rounds = calibrate_rounds(Duration::from_micros(micros));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     for stream in listener.incoming() {
         let stream = stream?;
@@ -19,16 +19,16 @@ pub(crate) fn run_work(port: u16, micros: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How many rounds take so long: the quickest of several tries, as nothing but a disturbance makes them longer.
-fn calibrated(time: Duration) -> u64 {
-    const TRIED: u64 = 2_000_000;
+/// Number of rounds that take the given time, from the fastest of several runs: noise only makes runs slower.
+fn calibrate_rounds(time: Duration) -> u64 {
+    const CALIBRATION_ROUNDS: u64 = 2_000_000;
     let once = || {
-        let begun = Instant::now();
-        compute(TRIED);
-        begun.elapsed()
+        let started = Instant::now();
+        compute(CALIBRATION_ROUNDS);
+        started.elapsed()
     };
-    let quickest = (0..10).map(|_| once()).min().unwrap_or(time);
-    (TRIED as f64 * time.as_secs_f64() / quickest.as_secs_f64()) as u64
+    let fastest = (0..10).map(|_| once()).min().unwrap_or(time);
+    (CALIBRATION_ROUNDS as f64 * time.as_secs_f64() / fastest.as_secs_f64()) as u64
 }
 
 fn compute(rounds: u64) {
@@ -40,16 +40,16 @@ fn compute(rounds: u64) {
 }
 
 fn serve(mut stream: TcpStream, rounds: u64) -> std::io::Result<()> {
-    let (mut asked, mut part) = (Vec::new(), [0; 4096]);
+    let (mut received, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
-        while let Some(end) = asked.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            asked.drain(..end + 4);
+        while let Some(end) = received.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            received.drain(..end + 4);
             compute(rounds);
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")?;
         }
-        match stream.read(&mut part)? {
+        match stream.read(&mut buffer)? {
             0 => return Ok(()),
-            count => asked.extend_from_slice(&part[..count]),
+            count => received.extend_from_slice(&buffer[..count]),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Requests that come by the clock, whatever becomes of those before them.
+//! Open-loop load generator: requests follow a fixed schedule, independent of the responses.
 //!
-//! Connections take turns, each with one request at a time: what is due while its connection still waits for an answer is
-//! sent after it. A time is counted from when the request was due, not from when it could be sent, so a side that lags is
-//! charged for all it delays.
+//! Requests are distributed over the connections round-robin. Each connection has one request in flight; a request that
+//! becomes due earlier is sent after the pending response. Response times count from the scheduled start, not from the
+//! actual send, so they include all delays caused by a slow program (no coordinated omission).
 //!
-//! One thread does it all: a thread for each connection would switch tasks twice for every request, on the processors of
-//! those that are measured.
+//! One thread serves all connections: a thread per connection would cause two context switches per request on the cores
+//! of the measured program.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -16,72 +16,73 @@ use rustix::thread::set_current_timer_slack;
 
 use super::client::{Client, get};
 
-/// How long after the connections are made it begins.
-const BEGINNING: Duration = Duration::from_millis(200);
+/// Delay between the connections and the first request.
+const START_DELAY: Duration = Duration::from_millis(200);
 
-/// How long nothing may come at all. Only a guard against hanging.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time without any response; prevents a hanging run.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// By how much the system may oversleep: it takes 50 microseconds where nobody says otherwise.
-const SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
+/// Timer slack in nanoseconds; the kernel's default is 50 microseconds.
+const TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
 
-/// Who asks, how often, and for what.
+/// Load parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct OpenLoop {
     pub(crate) connections: u32,
-    /// Over all connections.
+    /// Requests per second over all connections.
     pub(crate) per_second: f64,
     pub(crate) path: &'static str,
-    pub(crate) lasting: Duration,
+    pub(crate) duration: Duration,
 }
 
-/// A connection, and how many of its requests were due, sent and answered.
-struct Line {
+/// Connection with the number of requests due, sent and completed.
+struct LoopConnection {
     client: Client,
     due: u32,
     sent: u32,
-    answered: u32,
+    completed: u32,
 }
 
 impl OpenLoop {
-    /// How long the answers of a program took, in order of their length. All must be 200.
+    /// Runs the load and returns the sorted response times. Panics on a status other than 200.
     pub(crate) fn times(self, port: u16) -> Vec<Duration> {
-        set_current_timer_slack(SLACK).expect("a thread may ask for exact sleep");
+        set_current_timer_slack(TIMER_SLACK).expect("timer slack is set");
         let request = get(self.path);
-        let watch = epoll::create(epoll::CreateFlags::CLOEXEC).expect("something to watch sockets with");
-        let mut lines: Vec<Line> = (0..self.connections)
-            .map(|nth| {
+        let poller = epoll::create(epoll::CreateFlags::CLOEXEC).expect("epoll instance");
+        let mut connections: Vec<LoopConnection> = (0..self.connections)
+            .map(|index| {
                 let client = Client::connect(port);
-                let name = epoll::EventData::new_u64(nth.into());
-                epoll::add(&watch, client.socket(), name, epoll::EventFlags::IN).expect("a socket is watched");
-                Line { client, due: 0, sent: 0, answered: 0 }
+                let data = epoll::EventData::new_u64(index.into());
+                epoll::add(&poller, client.socket(), data, epoll::EventFlags::IN).expect("socket is added to epoll");
+                LoopConnection { client, due: 0, sent: 0, completed: 0 }
             })
             .collect();
-        let all = (self.lasting.as_secs_f64() * self.per_second) as u32;
-        let start = Instant::now() + BEGINNING;
-        let due_at = |nth: u32| start + Duration::from_secs_f64(f64::from(nth) / self.per_second);
-        let (mut due, mut times) = (0, Vec::with_capacity(all as usize));
-        let mut events = Vec::with_capacity(lines.len());
-        while times.len() < all as usize {
-            while due < all && due_at(due) <= Instant::now() {
-                let line = &mut lines[(due % self.connections) as usize];
-                line.due += 1;
-                line.send_what_is_due(&request);
+        let total = (self.duration.as_secs_f64() * self.per_second) as u32;
+        let start = Instant::now() + START_DELAY;
+        let due_at = |index: u32| start + Duration::from_secs_f64(f64::from(index) / self.per_second);
+        let (mut due, mut times) = (0, Vec::with_capacity(total as usize));
+        let mut events = Vec::with_capacity(connections.len());
+        while times.len() < total as usize {
+            while due < total && due_at(due) <= Instant::now() {
+                let connection = &mut connections[(due % self.connections) as usize];
+                connection.due += 1;
+                connection.send_if_due(&request);
                 due += 1;
             }
-            let until = if due < all { due_at(due).saturating_duration_since(Instant::now()) } else { PATIENCE };
-            let until = Timespec::try_from(until).expect("a short time");
+            let timeout =
+                if due < total { due_at(due).saturating_duration_since(Instant::now()) } else { IDLE_TIMEOUT };
+            let timeout = Timespec::try_from(timeout).expect("timeout fits a timespec");
             events.clear();
-            epoll::wait(&watch, spare_capacity(&mut events), Some(&until)).expect("sockets are watched");
-            assert!(due < all || !events.is_empty(), "an answer in time");
+            epoll::wait(&poller, spare_capacity(&mut events), Some(&timeout)).expect("epoll_wait succeeds");
+            assert!(due < total || !events.is_empty(), "no response within the timeout");
             for event in &events {
-                let nth = event.data.u64() as u32;
-                let line = &mut lines[nth as usize];
-                if let Some(status) = line.client.status_if_whole() {
-                    assert_eq!(status, 200, "all are let in");
-                    times.push(due_at(line.answered * self.connections + nth).elapsed());
-                    line.answered += 1;
-                    line.send_what_is_due(&request);
+                let index = event.data.u64() as u32;
+                let connection = &mut connections[index as usize];
+                if let Some(status) = connection.client.status_if_complete() {
+                    assert_eq!(status, 200, "every request is admitted");
+                    times.push(due_at(connection.completed * self.connections + index).elapsed());
+                    connection.completed += 1;
+                    connection.send_if_due(&request);
                 }
             }
         }
@@ -90,10 +91,10 @@ impl OpenLoop {
     }
 }
 
-impl Line {
-    /// Sends the next request, if it is due and the one before it is answered.
-    fn send_what_is_due(&mut self, request: &[u8]) {
-        if self.sent < self.due && self.sent == self.answered {
+impl LoopConnection {
+    /// Sends the next request if it is due and the previous one is complete.
+    fn send_if_due(&mut self, request: &[u8]) {
+        if self.sent < self.due && self.sent == self.completed {
             self.client.send(request);
             self.sent += 1;
         }

@@ -1,20 +1,20 @@
-//! Ours, theirs, ours, theirs, and the middle of each: where whole programs share a machine, the best round
-//! is luck.
+//! Interleaved rounds with the median of each contender. For separate programs that share a machine, the median is more
+//! stable than the best round.
 
-/// Measures every side once per round, in the order given, and returns the median figure of each.
-pub(crate) fn medians<S>(rounds: usize, sides: &[S], measure: impl Fn(&S) -> f64) -> Vec<f64> {
-    let mut figures = vec![Vec::with_capacity(rounds); sides.len()];
+/// Measures every contender once per round, in the given order, and returns the median figure of each.
+pub(crate) fn medians<C>(rounds: usize, contenders: &[C], measure: impl Fn(&C) -> f64) -> Vec<f64> {
+    let mut figures = vec![Vec::with_capacity(rounds); contenders.len()];
     for _ in 0..rounds {
-        for (figures, side) in figures.iter_mut().zip(sides) {
-            figures.push(measure(side));
+        for (figures, contender) in figures.iter_mut().zip(contenders) {
+            figures.push(measure(contender));
         }
     }
     figures.iter_mut().map(|figures| median(figures)).collect()
 }
 
-/// Measures two sides in this way.
-pub(crate) fn median_of<S>(rounds: usize, sides: [S; 2], measure: impl Fn(&S) -> f64) -> [f64; 2] {
-    let figures = medians(rounds, &sides, measure);
+/// [`medians`] of two contenders.
+pub(crate) fn median_of<C>(rounds: usize, contenders: [C; 2], measure: impl Fn(&C) -> f64) -> [f64; 2] {
+    let figures = medians(rounds, &contenders, measure);
     [figures[0], figures[1]]
 }
 

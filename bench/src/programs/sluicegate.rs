@@ -1,23 +1,23 @@
-//! Our side: the program as it is released.
+//! Starts Sluicegate as built for release.
 
 use std::process::Command;
 use std::{env, fs};
 
-use super::folder::Folder;
 use super::program::{Program, free_port};
+use super::temp_dir::TempDir;
 
-/// Runs a rule file. `filled` makes it for the port at which the program is to listen.
-pub(crate) fn run(filled: impl FnOnce(u16) -> String) -> Program {
-    let program = env::current_exe().expect("the path of this program").with_file_name("sluicegate");
+/// Runs a rule file. `rule_file` returns its text for the given listen port.
+pub(crate) fn run(rule_file: impl FnOnce(u16) -> String) -> Program {
+    let program = env::current_exe().expect("path of the bench executable").with_file_name("sluicegate");
     assert!(
         fs::exists(&program).unwrap_or(false),
-        "{} is not there; `cargo build --release -p sluicegate-cli` makes it",
+        "{} does not exist; build it with `cargo build --release -p sluicegate-cli`",
         program.display()
     );
     let port = free_port();
-    Program::start("ours", port, Folder::with("rules.yaml", filled(port)), |folder| {
+    Program::start("sluicegate", port, TempDir::with_file("rules.yaml", rule_file(port)), |dir| {
         let mut command = Command::new(program);
-        command.arg("run").arg(folder.join("rules.yaml"));
+        command.arg("run").arg(dir.join("rules.yaml"));
         command
     })
 }

@@ -1,4 +1,4 @@
-//! What a layer adds to a request through an axum app, ours beside tower_governor's.
+//! Overhead of the tower layer in an axum app, compared with tower_governor: `tower-layer`.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -21,17 +21,18 @@ use tower_governor::governor::GovernorConfigBuilder;
 use crate::report::{Goal, Row, Unit};
 use crate::runner::{Scale, best_of};
 
-/// Clients that take turns.
+/// Number of clients.
 const CLIENTS: u32 = 10_000;
-/// Tokens in each client's bucket; more than all rounds take.
+/// Burst of each client; more than all rounds take.
 const BURST: u32 = 100_000_000;
 
-/// Per client address, never refused in this case.
+/// Layer with a limit per client address that is never reached.
 fn ours() -> LimitLayer {
-    let bucket = Limit::token_bucket(Rate::per_second(1_000).expect("a rate"), u64::from(BURST)).expect("a bucket");
+    let bucket =
+        Limit::token_bucket(Rate::per_second(1_000).expect("valid rate"), u64::from(BURST)).expect("valid bucket");
     let mut rule = Rule::new("per-ip", [bucket]);
     rule.key = vec![Attribute::ClientIp.into()];
-    LimitLayer::new(Sluice::builder().rule(rule).build().expect("rules"))
+    LimitLayer::new(Sluice::builder().rule(rule).build().expect("valid rules"))
 }
 
 fn app() -> Router {
@@ -39,22 +40,22 @@ fn app() -> Router {
 }
 
 /// Sends requests through an app in this thread and returns nanoseconds per request.
-fn through(app: &mut Router, requests: u32, expected_headers: usize) -> f64 {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+fn nanos_per_request(app: &mut Router, requests: u32, expected_headers: usize) -> f64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("runtime builds");
     runtime.block_on(async {
         let mut headers = 0;
         let started = Instant::now();
-        for nth in 0..requests {
-            let client = Ipv4Addr::from_bits(0x0a00_0000 + nth.wrapping_mul(7_919) % CLIENTS);
+        for index in 0..requests {
+            let client = Ipv4Addr::from_bits(0x0a00_0000 + index.wrapping_mul(7_919) % CLIENTS);
             let mut request = Request::new(Body::empty());
             request.extensions_mut().insert(ConnectInfo(SocketAddr::from((client, 40_000))));
-            let answer: Result<Response, Infallible> = black_box(app.call(request).await);
-            let answer = answer.expect("an answer");
-            assert_eq!(answer.status(), 200, "all are admitted");
-            headers += answer.headers().len();
+            let result: Result<Response, Infallible> = black_box(app.call(request).await);
+            let response = result.expect("response");
+            assert_eq!(response.status(), 200, "every request is admitted");
+            headers += response.headers().len();
         }
         let elapsed = started.elapsed();
-        assert_eq!(headers, expected_headers * requests as usize, "every answer tells what is left");
+        assert_eq!(headers, expected_headers * requests as usize, "every response has rate limit headers");
         elapsed.as_nanos() as f64 / f64::from(requests)
     })
 }
@@ -66,16 +67,18 @@ pub(crate) fn added(scale: Scale) -> Vec<Row> {
         .burst_size(BURST)
         .use_headers()
         .finish()
-        .expect("a configuration");
+        .expect("valid configuration");
     let mut bare = app();
     let mut ours = app().layer(ours());
     let mut theirs = app().layer(GovernorLayer::new(config));
-    // content-type and content-length, and what each tells of limits.
+    // content-type and content-length, and two rate limit headers of each layer.
     let [bare, ours, theirs] = best_of(
         2 * scale.rounds(),
-        [&mut || through(&mut bare, requests, 2), &mut || through(&mut ours, requests, 4), &mut || {
-            through(&mut theirs, requests, 4)
-        }],
+        [
+            &mut || nanos_per_request(&mut bare, requests, 2),
+            &mut || nanos_per_request(&mut ours, requests, 4),
+            &mut || nanos_per_request(&mut theirs, requests, 4),
+        ],
     );
     vec![Row {
         case: "tower-layer",

@@ -1,4 +1,4 @@
-//! What stands between a Rust program and the engine: attribute, tower layer, streams.
+//! Overhead of the Rust adapters: attribute, tower layer, streams.
 
 pub(crate) mod attribute;
 pub(crate) mod layer;

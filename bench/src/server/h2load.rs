@@ -1,59 +1,60 @@
-//! h2load: one request, over and over.
+//! Runs h2load with one repeated request.
 
 use std::process::Command;
 
-use crate::programs::folder::Folder;
 use crate::programs::program::Program;
+use crate::programs::temp_dir::TempDir;
 
-/// A request, and who sends it.
-pub(crate) struct Load {
-    /// The path it is sent to.
+/// Request and client options of an h2load run.
+pub(crate) struct H2Load {
+    /// Request path.
     pub(crate) path: &'static str,
-    /// Further options: connections, streams, headers.
+    /// Additional options: connections, streams, headers.
     pub(crate) options: &'static [&'static str],
-    /// What is sent.
+    /// Request body.
     pub(crate) body: Vec<u8>,
-    /// How many bytes each answer has at least.
-    pub(crate) least: u64,
+    /// Minimum size of each response.
+    pub(crate) min_response_bytes: u64,
 }
 
-impl Load {
-    /// Requests per second, of so many. None may fail.
-    pub(crate) fn per_second(&self, side: &Program, requests: u32) -> f64 {
-        let folder = Folder::with("body", &self.body);
+impl H2Load {
+    /// Sends `requests` requests and returns requests per second. Panics if a request fails.
+    pub(crate) fn per_second(&self, program: &Program, requests: u32) -> f64 {
+        let dir = TempDir::with_file("body", &self.body);
         let output = Command::new("h2load")
-            // Two threads: what asks must not be what holds up.
+            // Two threads: the load generator must not be the bottleneck.
             .args(["-t", "2", "-n", &requests.to_string()])
             .args(self.options)
             .arg("-d")
-            .arg(folder.path().join("body"))
-            .arg(format!("http://127.0.0.1:{}{}", side.port(), self.path))
+            .arg(dir.path().join("body"))
+            .arg(format!("http://127.0.0.1:{}{}", program.port(), self.path))
             .output()
             .expect("h2load runs; `scripts/setup bench` installs it");
-        let said = String::from_utf8_lossy(&output.stdout);
-        let told = Told::read(&said).filter(|_| output.status.success());
-        let told = told.unwrap_or_else(|| panic!("h2load: {said}{}", String::from_utf8_lossy(&output.stderr)));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let report = H2LoadReport::parse(&stdout).filter(|_| output.status.success());
+        let report = report.unwrap_or_else(|| panic!("h2load: {stdout}{}", String::from_utf8_lossy(&output.stderr)));
         let requests = u64::from(requests);
-        assert!(told.succeeded == requests && told.ok == requests, "{} failed some: {said}", side.name());
-        assert!(told.bytes >= requests * self.least, "{} answered some with nothing: {said}", side.name());
-        told.per_second
+        let name = program.name();
+        assert!(report.succeeded == requests && report.ok == requests, "{name}: requests failed: {stdout}");
+        assert!(report.bytes >= requests * self.min_response_bytes, "{name}: responses are too short: {stdout}");
+        report.per_second
     }
 }
 
-/// What h2load says.
-struct Told {
+/// Report of h2load.
+struct H2LoadReport {
     per_second: f64,
     succeeded: u64,
-    /// Answers with a status of 2xx.
+    /// Responses with a 2xx status.
     ok: u64,
-    /// In the answers, without heads and trailers.
+    /// Bytes of the response bodies, without headers and trailers.
     bytes: u64,
 }
 
-impl Told {
-    fn read(said: &str) -> Option<Self> {
-        let line = |begin| said.lines().find_map(|line| line.strip_prefix(begin));
-        let part = |begin, end| line(begin)?.split(", ").find_map(|part: &str| part.strip_suffix(end));
+impl H2LoadReport {
+    fn parse(output: &str) -> Option<Self> {
+        let line = |prefix| output.lines().find_map(|line| line.strip_prefix(prefix));
+        let part = |prefix, suffix| line(prefix)?.split(", ").find_map(|part: &str| part.strip_suffix(suffix));
         Some(Self {
             per_second: part("finished in ", " req/s")?.parse().ok()?,
             succeeded: part("requests: ", " succeeded")?.parse().ok()?,

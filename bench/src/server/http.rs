@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Empty, prove_all_were_let_in};
+use super::{EmptyService, assert_all_admitted};
 use crate::programs::client::Client;
 use crate::programs::program::Program;
 use crate::programs::rounds::median_of;
@@ -12,43 +12,43 @@ use crate::report::{Goal, Row, Unit};
 use crate::runner::Scale;
 
 const PATH: &str = "/v1/check";
-const ASKED: &str = r#"{"rule":"per-ip","client_ip":"203.0.113.9"}"#;
-/// The same, and nothing is taken.
-const LOOKED: &str = r#"{"rule":"per-ip","client_ip":"203.0.113.9","cost":0}"#;
+const CHECK_BODY: &str = r#"{"rule":"per-ip","client_ip":"203.0.113.9"}"#;
+/// The same check with cost 0: consumes no quota.
+const PEEK_BODY: &str = r#"{"rule":"per-ip","client_ip":"203.0.113.9","cost":0}"#;
 
 pub(crate) fn checked(scale: Scale) -> Vec<Row> {
     let ours = sluicegate::run(|port| include_str!("http.yaml").replace("PORT", &port.to_string()));
-    let empty = Empty::Http.start();
-    let answers = [&ours, &empty].map(|side| ask(side, ASKED));
-    assert_eq!(answers[0], answers[1], "the peer answers what ours answers to the first");
-    for side in [&ours, &empty] {
-        // Not counted: the first requests are slower.
-        wrk::post(side, PATH, ASKED, 1);
+    let empty = EmptyService::Http.start();
+    let responses = [&ours, &empty].map(|program| check(program, CHECK_BODY));
+    assert_eq!(responses[0], responses[1], "the peer returns Sluicegate's response to a first request");
+    for program in [&ours, &empty] {
+        // Warm-up.
+        wrk::post(program, PATH, CHECK_BODY, 1);
     }
     let (rounds, seconds) = if scale.quick { (3, 1) } else { (5, 4) };
-    let [mine, theirs] = median_of(rounds, [&ours, &empty], |side| {
-        let before = left(&ours);
-        let told = wrk::post(side, PATH, ASKED, seconds);
-        assert!(told.others == 0, "{} answered {} with an error", side.name(), told.others);
-        let decided = if side.port() == ours.port() { told.requests } else { 0 };
-        prove_all_were_let_in(before, left(&ours), decided);
-        told.per_second
+    let [our_rate, theirs] = median_of(rounds, [&ours, &empty], |program| {
+        let before = remaining(&ours);
+        let report = wrk::post(program, PATH, CHECK_BODY, seconds);
+        assert!(report.non_2xx_3xx == 0, "{}: {} error responses", program.name(), report.non_2xx_3xx);
+        let decided = if program.port() == ours.port() { report.requests } else { 0 };
+        assert_all_admitted(before, remaining(&ours), decided);
+        report.per_second
     });
     let peer = "empty axum handler";
-    vec![Row { case: "http-check", peer, unit: Unit::PerSecond, ours: mine, theirs, goal: Goal::ratio(0.85) }]
+    vec![Row { case: "http-check", peer, unit: Unit::PerSecond, ours: our_rate, theirs, goal: Goal::ratio(0.85) }]
 }
 
-fn ask(side: &Program, body: &str) -> Value {
+fn check(program: &Program, body: &str) -> Value {
     let length = body.len();
     let head = "Host: bench.test\r\nContent-Type: application/json";
     let request = format!("POST {PATH} HTTP/1.1\r\n{head}\r\nContent-Length: {length}\r\n\r\n{body}");
-    let answer = Client::connect(side.port()).ask(request.as_bytes());
-    let read = serde_json::from_slice(&answer.body).ok().filter(|_| answer.status == 200);
-    read.unwrap_or_else(|| panic!("{}: {answer:?}\n{}", side.name(), side.said()))
+    let response = Client::connect(program.port()).request(request.as_bytes());
+    let parsed = serde_json::from_slice(&response.body).ok().filter(|_| response.status == 200);
+    parsed.unwrap_or_else(|| panic!("{}: {response:?}\n{}", program.name(), program.output()))
 }
 
-/// What is left of the limit.
-fn left(ours: &Program) -> u64 {
-    let answer = ask(ours, LOOKED);
-    answer["limits"][0]["remaining"].as_u64().unwrap_or_else(|| panic!("what is left: {answer}"))
+/// Remaining quota of the limit.
+fn remaining(ours: &Program) -> u64 {
+    let response = check(ours, PEEK_BODY);
+    response["limits"][0]["remaining"].as_u64().unwrap_or_else(|| panic!("no remaining quota: {response}"))
 }

@@ -1,8 +1,8 @@
-//! The decision server beside services that decide nothing.
+//! The decision server, compared with services that return a constant response.
 //!
-//! Ours runs as its users run it, with a rule file. Every case first asks both sides and looks at the answer, and a
-//! request that fails while it is measured stops the case. Where the clients do not look into answers, ours is asked
-//! afterwards what is left of the limit: so much less than before must have been let in.
+//! Sluicegate runs as in production, with a rule file. Every case first sends a request to both contenders and checks
+//! the response; a failed request during the measurement aborts the case. Load generators that do not check responses
+//! are verified afterwards through the remaining quota, which must have decreased by the number of requests.
 
 mod empty;
 mod h2load;
@@ -11,16 +11,16 @@ mod proto;
 pub(crate) mod resp;
 pub(crate) mod rls;
 
-pub(crate) use self::empty::{Empty, run_empty};
+pub(crate) use self::empty::{EmptyService, run_empty};
 
-/// What may come back to the limit of a rule file while it is measured: about one a second.
-const BACK: u64 = 500;
-/// What wrk may have under way when it stops, and does not count.
-const UNDER_WAY: u64 = 64;
+/// Maximum number of tokens refilled during a measurement: the rule files refill about one per second.
+const MAX_REFILL: u64 = 500;
+/// Maximum number of requests that wrk has in flight when it stops and does not count.
+const MAX_UNCOUNTED: u64 = 64;
 
-/// Proves by what was left of the limit that so many requests were let in.
-fn prove_all_were_let_in(before: u64, after: u64, requests: u64) {
+/// Asserts through the remaining quota that all requests were admitted.
+fn assert_all_admitted(before: u64, after: u64, requests: u64) {
     let taken = before.saturating_sub(after);
-    let right = requests.saturating_sub(BACK)..=requests + UNDER_WAY;
-    assert!(right.contains(&taken), "of {requests} requests, {taken} were let in");
+    let expected = requests.saturating_sub(MAX_REFILL)..=requests + MAX_UNCOUNTED;
+    assert!(expected.contains(&taken), "{taken} of {requests} requests were admitted");
 }

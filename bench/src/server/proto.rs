@@ -1,4 +1,4 @@
-//! Envoy's rate limit service, as compiled from the server's descriptions.
+//! Envoy's rate limit service, generated from the server's protobuf files.
 
 #![allow(unreachable_pub, missing_docs, dead_code, clippy::all, reason = "generated")]
 
