@@ -1,60 +1,62 @@
-//! What clients and servers send over HTTP/1: nothing panics, however it is cut it reads alike, and an answer is the same
-//! whatever its head is wanted for.
+//! Fuzzes the HTTP/1.1 codec: no panic, the same requests for any split of the input, and the same response in both
+//! header modes.
 #![no_main]
 
 use bytes::{Buf, BytesMut};
 use http::Method;
 use libfuzzer_sys::fuzz_target;
-use sluicegate_http1::{Decoded, Decoder, Framing, Malformed, ReadResponse, Wanted, read_request, read_response};
+use sluicegate_http1::{Decoded, Decoder, Framing, HeaderMode, ParseError, ReadResponse, read_request, read_response};
 
-const LONGEST: usize = 16 << 10;
+const MAX_HEADER_SIZE: usize = 16 << 10;
 
 fuzz_target!(|bytes: &[u8]| {
-    // The first byte says where the rest is cut.
-    let (cut, bytes) = bytes.split_first().map_or((0, bytes), |(first, rest)| (usize::from(*first), rest));
-    let cut = cut.min(bytes.len());
-    assert_eq!(requests(&[bytes]), requests(&[&bytes[..cut], &bytes[cut..]]));
+    // The first byte is the position at which the rest is split.
+    let (position, bytes) = bytes.split_first().map_or((0, bytes), |(first, rest)| (usize::from(*first), rest));
+    let position = position.min(bytes.len());
+    assert_eq!(requests(&[bytes]), requests(&[&bytes[..position], &bytes[position..]]));
     for method in [Method::GET, Method::HEAD] {
-        let [map, lines] = [Wanted::Map, Wanted::Lines].map(|wanted| answer(bytes, &method, wanted));
-        assert_eq!(map, lines);
+        let [map, raw] = [HeaderMode::Map, HeaderMode::Raw].map(|mode| response(bytes, &method, mode));
+        assert_eq!(map, raw);
     }
 });
 
-/// The requests of a connection whose bytes come in these pieces, and how it ended.
-fn requests(pieces: &[&[u8]]) -> (Vec<String>, Option<Malformed>, usize) {
+/// Reads the requests of a connection that receives these pieces. Returns the requests, the error, and the number of
+/// remaining bytes.
+fn requests(pieces: &[&[u8]]) -> (Vec<String>, Option<ParseError>, usize) {
     let (mut read, mut input, mut body) = (Vec::new(), BytesMut::new(), Decoder::new(Framing::Empty));
     for piece in pieces {
         input.extend_from_slice(piece);
         loop {
             match body.decode(&mut input) {
                 Ok(Decoded::Data(data)) => read.extend(data.chunk().iter().map(|byte| format!("{byte}"))),
-                Ok(Decoded::More) => break,
+                Ok(Decoded::NeedMore) => break,
                 Ok(Decoded::Trailers(trailers)) => read.push(format!("{trailers:?}")),
-                Ok(Decoded::End) => match read_request(&mut input, LONGEST) {
+                Ok(Decoded::End) => match read_request(&mut input, MAX_HEADER_SIZE) {
                     Ok(Some(request)) => {
                         body = Decoder::new(request.framing);
                         read.push(format!("{request:?}"));
                     }
                     Ok(None) => break,
-                    Err(malformed) => return (read, Some(malformed), 0),
+                    Err(error) => return (read, Some(error), 0),
                 },
-                Err(malformed) => return (read, Some(malformed), 0),
+                Err(error) => return (read, Some(error), 0),
             }
         }
     }
     (read, None, input.len())
 }
 
-/// What is passed on of an answer.
-fn answer(bytes: &[u8], method: &Method, wanted: Wanted) -> Result<Option<String>, Malformed> {
+/// Reads a response and returns its status, end-to-end headers, framing and remaining bytes as text.
+fn response(bytes: &[u8], method: &Method, mode: HeaderMode) -> Result<Option<String>, ParseError> {
     let mut input = BytesMut::from(bytes);
-    let Some(ReadResponse { status, mut head, framing, goes_on }) = read_response(&mut input, method, LONGEST, wanted)?
+    let Some(ReadResponse { status, mut head, framing, keep_alive }) =
+        read_response(&mut input, method, MAX_HEADER_SIZE, mode)?
     else {
         return Ok(None);
     };
     let headers = head.map_mut();
-    if headers.get_all("connection").iter().any(|value| !is_usual(value.as_bytes())) {
-        // Names of further headers, which are for others to look at.
+    if headers.get_all("connection").iter().any(|value| !is_standard_option(value.as_bytes())) {
+        // `Connection` names further hop-by-hop headers, which are not compared here.
         return Ok(None);
     }
     for name in ["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"] {
@@ -65,9 +67,9 @@ fn answer(bytes: &[u8], method: &Method, wanted: Wanted) -> Result<Option<String
     let mut names: Vec<_> = headers.keys().collect();
     names.sort_by_key(|name| name.as_str());
     let headers: Vec<_> = names.iter().map(|name| (name, headers.get_all(*name).iter().collect::<Vec<_>>())).collect();
-    Ok(Some(format!("{status} {headers:?} {framing:?} {goes_on} {}", input.len())))
+    Ok(Some(format!("{status} {headers:?} {framing:?} {keep_alive} {}", input.len())))
 }
 
-fn is_usual(value: &[u8]) -> bool {
+fn is_standard_option(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
 }

@@ -1,8 +1,8 @@
-//! Files of envoyproxy/ratelimit.
+//! Fuzzes envoyproxy/ratelimit files.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sluicegate_config::ratelimit::Domains;
+use sluicegate_config::envoy_ratelimit::Domains;
 
 fuzz_target!(|text: &str| {
     if let Err(report) = Domains::parse(&[("a.yaml".to_owned(), text.to_owned())]) {

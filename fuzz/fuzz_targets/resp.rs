@@ -1,11 +1,11 @@
-//! Commands of the Redis protocol.
+//! Fuzzes commands of the Redis protocol.
 #![no_main]
 
 use std::cell::LazyCell;
 
 use libfuzzer_sys::fuzz_target;
-use sluicegate_server::fuzzing::Readers;
+use sluicegate_server::fuzzing::FuzzTargets;
 
-thread_local!(static READERS: LazyCell<Readers> = LazyCell::new(Readers::new));
+thread_local!(static TARGETS: LazyCell<FuzzTargets> = LazyCell::new(FuzzTargets::new));
 
-fuzz_target!(|bytes: &[u8]| READERS.with(|readers| readers.resp(bytes)));
+fuzz_target!(|bytes: &[u8]| TARGETS.with(|targets| targets.resp(bytes)));

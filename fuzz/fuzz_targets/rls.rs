@@ -1,11 +1,11 @@
-//! Requests of Envoy's in protobuf.
+//! Fuzzes requests of Envoy's rate limit service in protobuf.
 #![no_main]
 
 use std::cell::LazyCell;
 
 use libfuzzer_sys::fuzz_target;
-use sluicegate_server::fuzzing::Readers;
+use sluicegate_server::fuzzing::FuzzTargets;
 
-thread_local!(static READERS: LazyCell<Readers> = LazyCell::new(Readers::new));
+thread_local!(static TARGETS: LazyCell<FuzzTargets> = LazyCell::new(FuzzTargets::new));
 
-fuzz_target!(|bytes: &[u8]| READERS.with(|readers| readers.rls(bytes)));
+fuzz_target!(|bytes: &[u8]| TARGETS.with(|targets| targets.rls(bytes)));
