@@ -1,14 +1,14 @@
-//! The command line.
+//! Command-line arguments.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use sluicegate_flash_sale::drive::{Crowd, Scene};
+use sluicegate_flash_sale::drive::{Crowd, Scenario};
 use sluicegate_flash_sale::shop::ShopSettings;
 
-/// A flash sale: ten items, five hundred buyers, five seconds; step by step, on a real database.
+/// Flash sale on a real database, in six steps: ten items, five hundred buyers, five seconds.
 #[derive(Debug, Parser)]
 #[command(name = "sluicegate-flash-sale", version)]
 pub(crate) struct Arguments {
@@ -18,120 +18,120 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Opens a shop, sends the crowd through every step, and prints one table; fails if a promise is broken
-    Run(Run),
-    /// Opens the shop with gateway and dashboard, until it is interrupted
-    Shop(Shop),
-    /// Sends the crowd to a shop that is open
-    Drive(Drive),
+    /// Open a shop, run every step and print a table; fails if an invariant is violated
+    Run(RunArgs),
+    /// Run the shop with gateway and dashboard until it is interrupted
+    Shop(ShopArgs),
+    /// Send buyers to a running shop
+    Drive(DriveArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) parts: Parts,
+    pub(crate) backends: BackendArgs,
     #[command(flatten)]
     pub(crate) crowd: CrowdArguments,
-    /// Only these steps
+    /// Run only this step; may be repeated
     #[arg(long = "step", value_name = "STEP")]
-    pub(crate) steps: Vec<Scene>,
-    /// Where the dashboard listens; port 0 is any that is free
+    pub(crate) steps: Vec<Scenario>,
+    /// Listen address of the dashboard; port 0 selects a free port
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub(crate) dashboard: SocketAddr,
-    /// Where the plot is written
+    /// Output file of the plot
     #[arg(long, default_value = "target/flash-sale/sale.svg", value_name = "FILE")]
     pub(crate) plot: PathBuf,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Shop {
+pub(crate) struct ShopArgs {
     #[command(flatten)]
-    pub(crate) parts: Parts,
-    /// Where the shop listens; port 0 is any that is free
+    pub(crate) backends: BackendArgs,
+    /// Listen address of the shop; port 0 selects a free port
     #[arg(long, default_value = "127.0.0.1:3000", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Where the gateway before it listens
+    /// Listen address of the gateway
     #[arg(long, default_value = "127.0.0.1:3001", value_name = "ADDRESS")]
     pub(crate) gateway: SocketAddr,
-    /// Where the dashboard listens
+    /// Listen address of the dashboard
     #[arg(long, default_value = "127.0.0.1:9900", value_name = "ADDRESS")]
     pub(crate) dashboard: SocketAddr,
-    /// Begins a new sale of so many items; without it, the last one goes on
+    /// Start a new sale with this number of items; by default, the last sale continues
     #[arg(long)]
     pub(crate) items: Option<u32>,
-    /// Leaves the orders in the queue to another process
+    /// Do not consume orders from the queue; another process does
     #[arg(long)]
     pub(crate) no_consumer: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Drive {
+pub(crate) struct DriveArgs {
     #[command(flatten)]
     pub(crate) crowd: CrowdArguments,
-    /// The shop; several times, if several sell the same items
+    /// URL of the shop; repeat for several shops that sell the same items
     #[arg(long = "shop", default_value = "http://127.0.0.1:3000", value_name = "URL")]
     pub(crate) shops: Vec<String>,
-    /// The gateway before it; several times, if there are several
+    /// URL of the gateway; repeat for several gateways
     #[arg(long = "gateway", default_value = "http://127.0.0.1:3001", value_name = "URL")]
     pub(crate) gateways: Vec<String>,
-    /// Only these steps
+    /// Run only this step; may be repeated
     #[arg(long = "step", value_name = "STEP")]
-    pub(crate) steps: Vec<Scene>,
+    pub(crate) steps: Vec<Scenario>,
 }
 
-/// Where the parts of the shop are.
+/// Backends of the shop.
 #[derive(Debug, Args)]
-pub(crate) struct Parts {
-    /// sqlite:FILE, or mysql://USER:PASSWORD@HOST:PORT/DATABASE for MariaDB and MySQL
+pub(crate) struct BackendArgs {
+    /// Database: sqlite:FILE, or mysql://USER:PASSWORD@HOST:PORT/DATABASE for MariaDB and MySQL
     #[arg(long, default_value = "sqlite:target/flash-sale/sale.db", value_name = "URL")]
     database: String,
-    /// `memory`, or redis://HOST:PORT for several shops
+    /// Stock cache: `memory`, or redis://HOST:PORT for several shops
     #[arg(long, default_value = "memory", value_name = "URL")]
     cache: String,
-    /// journal:FILE, amqp://HOST:PORT/VHOST or redis://HOST:PORT
+    /// Order queue: journal:FILE, amqp://HOST:PORT/VHOST or redis://HOST:PORT
     #[arg(long, default_value = "journal:target/flash-sale/orders.journal", value_name = "URL")]
     queue: String,
-    /// Where limits are counted: `memory`, or redis://HOST:PORT for several shops
+    /// Store of the limits: `memory`, or redis://HOST:PORT for several shops
     #[arg(long, default_value = "memory", value_name = "URL")]
     pub(crate) limits: String,
-    /// A file with other rules: `rules`, `lists` and `headers`
+    /// Rule file with `rules`, `lists` and `headers`; replaces the built-in rules
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
-    /// How many orders the consumer brings to the database
+    /// Maximum rate of orders from the queue to the database
     #[arg(long, default_value = "20/s", value_name = "RATE")]
-    pace: String,
-    /// How long a buyer may take to pay
+    consumer_rate: String,
+    /// Time a buyer has to pay
     #[arg(long, default_value = "900", value_parser = seconds, value_name = "SECONDS")]
     payment_window: Duration,
-    /// How long a reservation is kept whose order is not surely in the queue
+    /// Time a reservation is kept while its order is not known to be in the queue
     #[arg(long, default_value = "60", value_parser = seconds, value_name = "SECONDS")]
     reservation_window: Duration,
-    /// How long a consumer of the stream in Redis may be silent before its orders go to another
+    /// Idle time after which the orders of a consumer of the Redis stream are claimed by another one
     #[arg(long, default_value = "10", value_parser = seconds, value_name = "SECONDS")]
     claim_after: Duration,
 }
 
-/// Who comes.
+/// Number and arrival rate of the buyers.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CrowdArguments {
-    /// Buyers
+    /// Number of buyers
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     buyers: u32,
-    /// Over how long they come
+    /// Time over which the buyers arrive
     #[arg(long, default_value = "5", value_parser = seconds)]
     seconds: Duration,
-    /// Items on sale
+    /// Number of items on sale
     #[arg(long = "items", default_value_t = 10)]
     items: u32,
 }
 
-impl Parts {
+impl BackendArgs {
     pub(crate) fn settings(&self) -> ShopSettings {
         ShopSettings {
             database: self.database.clone(),
             cache: self.cache.clone(),
             queue: self.queue.clone(),
-            pace: self.pace.clone(),
+            consumer_rate: self.consumer_rate.clone(),
             payment_window: self.payment_window,
             reservation_window: self.reservation_window,
             claim_after: self.claim_after,
@@ -146,12 +146,12 @@ impl From<CrowdArguments> for Crowd {
     }
 }
 
-/// All steps, if none are named.
-pub(crate) fn chosen(steps: Vec<Scene>) -> Vec<Scene> {
-    if steps.is_empty() { Scene::ALL.to_vec() } else { steps }
+/// Returns all scenarios if none is selected.
+pub(crate) fn scenarios_or_all(scenarios: Vec<Scenario>) -> Vec<Scenario> {
+    if scenarios.is_empty() { Scenario::ALL.to_vec() } else { scenarios }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }

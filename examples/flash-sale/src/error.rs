@@ -1,4 +1,4 @@
-//! Why a buyer gets nothing, this time or for good.
+//! Errors of a purchase.
 
 use sluicegate::Limited;
 use thiserror::Error;
@@ -6,48 +6,48 @@ use thiserror::Error;
 use crate::cache::CacheError;
 use crate::queue::QueueError;
 
-/// Why there is no order.
+/// Error of a purchase, a payment or an order query.
 #[derive(Debug, Error)]
 pub enum SaleError {
     /// Every item is sold or reserved.
     #[error("sold out")]
     SoldOut,
-    /// Somebody else was faster at the same item.
+    /// Another buyer has updated the item at the same time.
     #[error("another buyer was faster: try again")]
     LostRace,
-    /// One order per buyer.
-    #[error("this buyer has the order {order}: one for each")]
+    /// The buyer has another order; the maximum is one.
+    #[error("this buyer has order {order}: the maximum is one order per buyer")]
     HasOrder {
-        /// That order.
+        /// The existing order.
         order: String,
     },
-    /// Over the limit of a rule.
+    /// A rule refused the request.
     #[error(transparent)]
     Limited(#[from] Limited),
-    /// The order is not one that can be paid now.
-    #[error("the order {order} is {state}: only an unpaid order can be paid, and only in time")]
+    /// The order cannot be paid.
+    #[error("order {order} is {state}: only an unpaid order can be paid, and only within the payment window")]
     NotPayable {
         /// The order.
         order: String,
-        /// How it stands.
-        state: crate::State,
+        /// State of the order.
+        state: crate::OrderState,
     },
-    /// No such order.
-    #[error("there is no order {order}")]
+    /// Unknown order.
+    #[error("unknown order {order}")]
     NoOrder {
-        /// What was asked for.
+        /// The requested order.
         order: String,
     },
-    /// The database has no place for it, or cannot be reached.
-    #[error("the database: {0}")]
+    /// The database is busy or unreachable.
+    #[error("database: {0}")]
     Database(#[from] sqlx::Error),
-    /// The database says something that it never should.
-    #[error("the database holds {0}, which this shop did not write: is it another program's table?")]
-    Foreign(String),
-    /// The stock cache cannot be reached.
+    /// A row of the database is invalid.
+    #[error("database: unexpected {0}: do the tables belong to another program?")]
+    InvalidRow(String),
+    /// The stock cache is unreachable.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// The queue took no order, or did not say so. The reservation is kept a while for another try.
+    /// The queue did not confirm the order. The reservation is kept for a while, so that the buyer can try again.
     #[error(transparent)]
     Queue(#[from] QueueError),
 }

@@ -1,30 +1,30 @@
-//! A flash sale: ten items, five hundred buyers, five seconds.
+//! Flash sale: ten items, five hundred buyers, five seconds.
 //!
-//! The example shows, on a real database, how few of a rush need to reach it. The same sale is run in steps, each
-//! built on the one before: a lock, an optimistic lock, a cache, a limit, a gateway, a queue. Every statement is
-//! counted. `docs/flash-sale.md` tells what each step teaches; `make flash-sale` runs them all.
+//! The example measures how many statements reach a real database. It runs the same sale in six steps, each based on
+//! the one before: lock, optimistic lock, cache, limit, gateway, queue. `docs/flash-sale.md` describes the steps.
+//! `make flash-sale` runs all of them.
 //!
-//! How a purchase passes through:
+//! Path of a purchase:
 //!
 //! ```text
 //! driver --HTTP--> [gateway: rules] --> http --> shop: step --> cache --> queue --> consumer --> database
-//!                                                 #[limit]                           paced        counted
+//!                                                 #[limit]                        rate-limited    counted
 //! ```
 //!
-//! - [`shop`]: the steps, payment, and the two tasks beside them
-//! - [`database`], [`cache`], [`queue`]: the parts behind it, each with a small and a large form
+//! - [`shop`]: steps, payment and background tasks
+//! - [`database`], [`cache`], [`queue`]: backends, each with a local and a server implementation
 //! - [`http`]: routes and problem documents
-//! - [`house`]: shop, gateway and dashboard as one running program
-//! - [`drive`]: the buyers, the table and the plot
+//! - [`app`]: shop, gateway and dashboard in one process
+//! - [`drive`]: load generator, table and plot
 
+pub mod app;
 pub mod cache;
 pub mod database;
 pub mod drive;
 pub mod error;
-pub mod house;
 pub mod http;
 mod order;
 pub mod queue;
 pub mod shop;
 
-pub use order::{BadName, ONLY_KEY, Order, Purchase, State};
+pub use order::{DEFAULT_KEY, InvalidName, Order, OrderState, Purchase};

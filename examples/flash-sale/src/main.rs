@@ -1,4 +1,4 @@
-//! `sluicegate-flash-sale`: the sale as a program. `run` is the whole story, `shop` and `drive` are its two halves.
+//! `sluicegate-flash-sale`: `run` opens a shop and runs all steps; `shop` and `drive` do each part separately.
 
 mod args;
 
@@ -11,26 +11,28 @@ use std::process::ExitCode;
 use std::{fs, io};
 
 use clap::Parser;
-use sluicegate_flash_sale::drive::{Crowd, Scene, Tally, Target, broken_promises, drive, plot, table};
-use sluicegate_flash_sale::house::{House, HouseSettings, RULES};
+use sluicegate_flash_sale::app::{App, AppSettings, RULES};
+use sluicegate_flash_sale::drive::{Crowd, SaleReport, Scenario, Target, drive, plot, table, violated_invariants};
 use tokio::signal::unix::{SignalKind, signal};
 
-use args::{Arguments, Command, Parts, chosen};
+use args::{Arguments, BackendArgs, Command, scenarios_or_all};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(tracing::Level::WARN).finish();
-    // Nobody else has set one.
-    let _ = tracing::subscriber::set_global_default(lines);
-    let done = match Arguments::parse().command {
+    let subscriber = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(tracing::Level::WARN).finish();
+    // Fails only if a subscriber is already set.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    let result = match Arguments::parse().command {
         Command::Run(arguments) => run(arguments).await,
         Command::Shop(arguments) => shop(arguments).await,
         Command::Drive(arguments) => {
             let target = Target { shops: arguments.shops, gateways: arguments.gateways };
-            sell(&target, &chosen(arguments.steps), arguments.crowd.into()).await.and_then(|tallies| judge(&tallies))
+            run_sales(&target, &scenarios_or_all(arguments.steps), arguments.crowd.into())
+                .await
+                .and_then(|reports| check_invariants(&reports))
         }
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr().lock(), "sluicegate-flash-sale: {error}");
@@ -39,82 +41,86 @@ async fn main() -> ExitCode {
     }
 }
 
-/// The whole story: a shop of its own, every step, one table, one plot.
-async fn run(arguments: args::Run) -> Result<(), Box<dyn Error>> {
+/// Opens a shop, runs the steps, prints the table and writes the plot.
+async fn run(arguments: args::RunArgs) -> Result<(), Box<dyn Error>> {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let house = House::open(settings(&arguments.parts, [free, free, arguments.dashboard], true)?).await?;
-    let addresses = house.addresses();
-    say(format_args!("dashboard at http://{}/", addresses.dashboard));
-    let target = Target::default().and(addresses);
-    let tallies = sell(&target, &chosen(arguments.steps), arguments.crowd.into()).await;
-    house.close().await;
-    let tallies = tallies?;
-    write(&arguments.plot, &plot(&tallies))?;
-    say(format_args!("plot in {}", arguments.plot.display()));
-    judge(&tallies)
+    let app = App::open(settings(&arguments.backends, [free, free, arguments.dashboard], true)?).await?;
+    let addresses = app.addresses();
+    print_line(format_args!("dashboard at http://{}/", addresses.dashboard));
+    let target = Target::default().with_process(addresses);
+    let reports = run_sales(&target, &scenarios_or_all(arguments.steps), arguments.crowd.into()).await;
+    app.close().await;
+    let reports = reports?;
+    write(&arguments.plot, &plot(&reports))?;
+    print_line(format_args!("plot in {}", arguments.plot.display()));
+    check_invariants(&reports)
 }
 
-/// The shop alone, until it is interrupted.
-async fn shop(arguments: args::Shop) -> Result<(), Box<dyn Error>> {
-    let places = [arguments.listen, arguments.gateway, arguments.dashboard];
+/// Runs the shop until SIGINT or SIGTERM.
+async fn shop(arguments: args::ShopArgs) -> Result<(), Box<dyn Error>> {
+    let addresses = [arguments.listen, arguments.gateway, arguments.dashboard];
     let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let house = House::open(settings(&arguments.parts, places, !arguments.no_consumer)?).await?;
+    let app = App::open(settings(&arguments.backends, addresses, !arguments.no_consumer)?).await?;
     if let Some(items) = arguments.items {
-        house.shop().restock(items).await?;
+        app.shop().restock(items).await?;
     }
-    let addresses = house.addresses();
-    say(format_args!("shop at http://{}", addresses.shop));
-    say(format_args!("gateway at http://{}", addresses.gateway));
-    say(format_args!("dashboard at http://{}/", addresses.dashboard));
-    say(format_args!("try: curl -i --json '{{\"buyer\":\"alice\"}}' http://{}/sale/limit", addresses.shop));
+    let addresses = app.addresses();
+    print_line(format_args!("shop at http://{}", addresses.shop));
+    print_line(format_args!("gateway at http://{}", addresses.gateway));
+    print_line(format_args!("dashboard at http://{}/", addresses.dashboard));
+    print_line(format_args!("try: curl -i --json '{{\"buyer\":\"alice\"}}' http://{}/sale/limit", addresses.shop));
     tokio::select! {
         _ = interrupted.recv() => {}
         _ = terminated.recv() => {}
     }
-    house.close().await;
+    app.close().await;
     Ok(())
 }
 
-/// One sale after the other, and their table.
-async fn sell(target: &Target, scenes: &[Scene], crowd: Crowd) -> Result<Vec<Tally>, Box<dyn Error>> {
-    let mut tallies = Vec::new();
-    for scene in scenes {
-        tallies.push(drive(target, *scene, crowd).await?);
+/// Runs the scenarios one after the other and prints the table.
+async fn run_sales(target: &Target, scenarios: &[Scenario], crowd: Crowd) -> Result<Vec<SaleReport>, Box<dyn Error>> {
+    let mut reports = Vec::new();
+    for scenario in scenarios {
+        reports.push(drive(target, *scenario, crowd).await?);
     }
     let Crowd { buyers, over, items } = crowd;
-    say(format_args!("{buyers} buyers in {} s for {items} items", over.as_secs_f64()));
-    say(format_args!("{}", table(&tallies)));
-    Ok(tallies)
+    print_line(format_args!("{buyers} buyers in {} s for {items} items", over.as_secs_f64()));
+    print_line(format_args!("{}", table(&reports)));
+    Ok(reports)
 }
 
-/// Fails if a promise is broken.
-fn judge(tallies: &[Tally]) -> Result<(), Box<dyn Error>> {
-    let broken: Vec<String> = tallies.iter().flat_map(broken_promises).collect();
-    if broken.is_empty() {
-        say(format_args!("every promise was kept"));
+/// Fails if a report violates an invariant.
+fn check_invariants(reports: &[SaleReport]) -> Result<(), Box<dyn Error>> {
+    let violations: Vec<String> = reports.iter().flat_map(violated_invariants).collect();
+    if violations.is_empty() {
+        print_line(format_args!("all invariants hold"));
         return Ok(());
     }
-    Err(format!("promises were broken:\n  {}", broken.join("\n  ")).into())
+    Err(format!("invariants violated:\n  {}", violations.join("\n  ")).into())
 }
 
-fn settings(parts: &Parts, places: [SocketAddr; 3], consumes: bool) -> Result<HouseSettings, Box<dyn Error>> {
-    let [listen, gateway, dashboard] = places;
-    let rules = match &parts.rules {
+fn settings(
+    backends: &BackendArgs,
+    addresses: [SocketAddr; 3],
+    run_consumer: bool,
+) -> Result<AppSettings, Box<dyn Error>> {
+    let [listen, gateway, dashboard] = addresses;
+    let rules = match &backends.rules {
         Some(file) => sluicegate_config::read_text(file).map_err(|report| report.to_string())?,
         None => RULES.to_owned(),
     };
-    let (shop, limits) = (parts.settings(), parts.limits.clone());
-    Ok(HouseSettings { shop, listen, gateway, dashboard, rules, limits, consumes })
+    let (shop, limits) = (backends.settings(), backends.limits.clone());
+    Ok(AppSettings { shop, listen, gateway, dashboard, rules, limits, run_consumer })
 }
 
-/// A line for people. Nobody may be reading; the sale goes on all the same.
-fn say(line: fmt::Arguments<'_>) {
+/// Prints a line to stdout; ignores errors such as a closed pipe.
+fn print_line(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
     }
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
 }

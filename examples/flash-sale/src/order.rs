@@ -1,109 +1,113 @@
-//! What a buyer asks for, and what becomes of it.
+//! Purchases and orders.
 //!
-//! A buyer may buy once. An order is named after the buyer and the key the buyer sent with it
-//! (`alice.first`), so that a repeated request is the same order wherever it arrives: in the database it
-//! meets its own primary key, in the cache its own reservation, at the consumer its own message.
+//! The id of an order consists of the buyer and the idempotency key of the request (`alice.first`). A repeated request
+//! therefore refers to the same order everywhere: to its primary key in the database, its reservation in the cache and
+//! its message in the queue.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The longest name of a buyer or key.
-const LONGEST: usize = 64;
+/// Maximum length of the name of a buyer and of a key.
+const MAX_NAME_LEN: usize = 64;
 
-/// The key of a request that came without one.
-pub const ONLY_KEY: &str = "once";
+/// Key of a request without an idempotency key.
+pub const DEFAULT_KEY: &str = "once";
 
-/// A name that cannot be one.
+/// Invalid name of a buyer, key or order.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{what} must have 1 to {LONGEST} letters, digits, `-` or `_`")]
-pub struct BadName {
+#[error("{what} must have 1 to {MAX_NAME_LEN} letters, digits, `-` or `_`")]
+pub struct InvalidName {
     what: &'static str,
 }
 
-/// A buyer's wish, checked.
+/// Validated purchase request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[serde(try_from = "UncheckedPurchase")]
 pub struct Purchase {
     buyer: String,
     key: String,
 }
 
-/// What stands in a message, before anybody has looked at it.
+/// Purchase request before validation.
 #[derive(Deserialize)]
-struct Unchecked {
+struct UncheckedPurchase {
     buyer: String,
     key: String,
 }
 
-impl TryFrom<Unchecked> for Purchase {
-    type Error = BadName;
+impl TryFrom<UncheckedPurchase> for Purchase {
+    type Error = InvalidName;
 
-    fn try_from(unchecked: Unchecked) -> Result<Self, BadName> {
+    fn try_from(unchecked: UncheckedPurchase) -> Result<Self, InvalidName> {
         Self::new(unchecked.buyer, unchecked.key)
     }
 }
 
 impl Purchase {
-    /// A wish of this buyer under this key.
+    /// Validates the names of the buyer and of the idempotency key.
     ///
     /// ```
     /// use sluicegate_flash_sale::Purchase;
     ///
-    /// assert_eq!(Purchase::new("alice", "first")?.order(), "alice.first");
+    /// assert_eq!(Purchase::new("alice", "first")?.order_id(), "alice.first");
     /// assert!(Purchase::new("alice", "two words").is_err());
-    /// # Ok::<(), sluicegate_flash_sale::BadName>(())
+    /// # Ok::<(), sluicegate_flash_sale::InvalidName>(())
     /// ```
-    pub fn new(buyer: impl Into<String>, key: impl Into<String>) -> Result<Self, BadName> {
+    pub fn new(buyer: impl Into<String>, key: impl Into<String>) -> Result<Self, InvalidName> {
         let (buyer, key) = (buyer.into(), key.into());
         check(&buyer, "a buyer")?;
         check(&key, "an idempotency key")?;
         Ok(Self { buyer, key })
     }
 
-    /// Whose it is.
+    /// Name of the buyer.
     pub fn buyer(&self) -> &str {
         &self.buyer
     }
 
-    /// The id of its order.
-    pub fn order(&self) -> String {
+    /// Id of the order.
+    pub fn order_id(&self) -> String {
         format!("{}.{}", self.buyer, self.key)
     }
 
-    /// The wish behind an order's id.
-    pub fn of_order(id: &str) -> Result<Self, BadName> {
-        let (buyer, key) = id.split_once('.').ok_or(BadName { what: "each half of an order's id" })?;
+    /// Parses an order id.
+    pub fn from_order_id(id: &str) -> Result<Self, InvalidName> {
+        let (buyer, key) = id.split_once('.').ok_or(InvalidName { what: "each half of an order id" })?;
         Self::new(buyer, key)
     }
 }
 
-fn check(name: &str, what: &'static str) -> Result<(), BadName> {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    if (1..=LONGEST).contains(&name.len()) && name.chars().all(fits) { Ok(()) } else { Err(BadName { what }) }
+fn check(name: &str, what: &'static str) -> Result<(), InvalidName> {
+    let is_valid = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    if (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(is_valid) {
+        Ok(())
+    } else {
+        Err(InvalidName { what })
+    }
 }
 
-/// How an order stands.
+/// State of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Reserved, and on its way through the queue.
+pub enum OrderState {
+    /// Reserved and in the queue.
     Waiting,
-    /// The buyer has the item and has yet to pay.
+    /// The buyer has the item and has not paid yet.
     Unpaid,
     /// Paid.
     Paid,
-    /// Not paid in time: the item went back.
+    /// Not paid in time; the item was returned to the stock.
     Cancelled,
-    /// There was no item left when the order's turn came, or the buyer had another order.
+    /// The consumer found no item left, or another order of the buyer.
     Refused,
-    /// It was reserved, but never got into the queue.
+    /// The reservation expired before the order was known to be in the queue.
     Expired,
 }
 
-impl State {
-    /// As it is written in the database.
+impl OrderState {
+    /// Name in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -115,19 +119,19 @@ impl State {
         }
     }
 
-    /// What is written there.
-    pub fn of(name: &str) -> Option<Self> {
+    /// Parses the name in the database.
+    pub fn parse(name: &str) -> Option<Self> {
         let all = [Self::Waiting, Self::Unpaid, Self::Paid, Self::Cancelled, Self::Refused, Self::Expired];
         all.into_iter().find(|state| state.name() == name)
     }
 
-    /// Whether the buyer has an item by it.
-    pub const fn holds_an_item(self) -> bool {
+    /// True if the order holds an item.
+    pub const fn holds_item(self) -> bool {
         matches!(self, Self::Unpaid | Self::Paid)
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for OrderState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -136,17 +140,17 @@ impl fmt::Display for State {
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// Its id.
+    /// Order id.
     #[serde(rename = "order")]
     pub id: String,
-    /// How it stands.
-    pub state: State,
+    /// State of the order.
+    pub state: OrderState,
 }
 
 impl Order {
-    /// The order of a purchase in this state.
-    pub fn new(purchase: &Purchase, state: State) -> Self {
-        Self { id: purchase.order(), state }
+    /// Creates the order of a purchase.
+    pub fn new(purchase: &Purchase, state: OrderState) -> Self {
+        Self { id: purchase.order_id(), state }
     }
 }
 
@@ -157,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_could_be_mistaken_for_something_else_are_refused() {
+    fn ambiguous_names_are_refused() {
         for name in ["", " ", "a.b", "a b", "a\nb", "é", "{a}", &"x".repeat(65)] {
             assert!(Purchase::new(name, "k").is_err(), "{name}");
             assert!(Purchase::new("b", name).is_err(), "{name}");
@@ -166,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn an_order_leads_back_to_its_purchase() {
+    fn an_order_id_parses_back_to_its_purchase() {
         let purchase = Purchase::new("alice", "first").unwrap();
-        assert_eq!(Purchase::of_order(&purchase.order()).unwrap(), purchase);
-        assert!(Purchase::of_order("alice").is_err() && Purchase::of_order("a.b.c").is_err());
+        assert_eq!(Purchase::from_order_id(&purchase.order_id()).unwrap(), purchase);
+        assert!(Purchase::from_order_id("alice").is_err() && Purchase::from_order_id("a.b.c").is_err());
     }
 
     #[test]
-    fn a_message_with_bad_names_is_none() {
+    fn a_message_with_invalid_names_is_refused() {
         assert!(serde_json::from_str::<Purchase>(r#"{"buyer":"a","key":"k"}"#).is_ok());
         assert!(serde_json::from_str::<Purchase>(r#"{"buyer":"a.b","key":"k"}"#).is_err());
     }

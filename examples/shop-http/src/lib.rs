@@ -1,8 +1,8 @@
-//! A shop behind rules.
+//! Example: an axum server with rate limits.
 //!
-//! [`app`] is an ordinary axum program with one layer around it. Which requests are limited, by what, and
-//! what is answered then is in `rules.yaml` beside it. Run it with `cargo run -p shop-http` and try
-//! `curl -i http://127.0.0.1:3000/api/search` six times.
+//! [`app`] is an axum router with a [`LimitLayer`]. `rules.yaml` defines the limits, their keys and the responses to
+//! refused requests. Start it with `cargo run -p shop-http`, and run `curl -i http://127.0.0.1:3000/api/search` six
+//! times to reach a limit.
 
 use axum::extract::Path;
 use axum::http::HeaderName;
@@ -11,16 +11,16 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use sluicegate::config::settings::Settings;
 use sluicegate::http::attributes::jwt::{JwtAlgorithm, JwtKey, JwtVerifier};
-use sluicegate::http::attributes::{ApiKeyPlace, AttributeSources};
+use sluicegate::http::attributes::{ApiKeyLocation, AttributeSources};
 use sluicegate::http::identity::TrustedProxies;
 use sluicegate::tower::LimitLayer;
 use sluicegate::{Sluice, clock::ClockHandle};
 
-/// The secret that tokens are signed with. A real shop keeps its own.
-pub const SECRET: &[u8] = b"a secret for an example, no more";
+/// Secret of the token signatures. For this example only.
+pub const SECRET: &[u8] = b"secret of the example, 32 bytes.";
 
-/// The rules of a file as a layer: clients behind a proxy on this machine, accounts by their token,
-/// partners by their key.
+/// Creates the layer from a rule file. A proxy on this machine is trusted, accounts are identified by JSON web tokens
+/// and partners by API keys.
 pub fn limits(settings: Settings, clock: ClockHandle) -> Result<LimitLayer, Box<dyn std::error::Error>> {
     let lists = settings.lists.conditions();
     let sluice = Sluice::builder().rules(settings.rules).lists(lists).clock(clock.clone()).build()?;
@@ -29,7 +29,7 @@ pub fn limits(settings: Settings, clock: ClockHandle) -> Result<LimitLayer, Box<
         .jwt(tokens)
         .api_key(
             "api_key",
-            [ApiKeyPlace::Header(HeaderName::from_static("x-api-key")), ApiKeyPlace::Query("key".to_owned())],
+            [ApiKeyLocation::Header(HeaderName::from_static("x-api-key")), ApiKeyLocation::Query("key".to_owned())],
         )
         .build()?;
     Ok(LimitLayer::builder(sluice)
@@ -39,14 +39,14 @@ pub fn limits(settings: Settings, clock: ClockHandle) -> Result<LimitLayer, Box<
         .build())
 }
 
-/// The shop.
+/// Routes of the shop.
 pub fn app(limits: LimitLayer) -> Router {
     Router::new()
         .route("/api/orders", post(async || "ordered"))
         .route("/api/items/{id}", get(item))
         .route("/api/search", get(async || Json(json!({ "items": ["red shoes"] }))))
         .route("/api/stock", get(async || Json(json!({ "red shoes": 12 }))))
-        .route("/busy", get(async || "we are busy, please come back"))
+        .route("/busy", get(async || "too many requests, please try again later"))
         .layer(limits)
 }
 

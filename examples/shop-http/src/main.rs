@@ -1,5 +1,5 @@
 //! Serves the shop on 127.0.0.1:3000 until it is interrupted.
-#![allow(clippy::print_stdout, reason = "a program for people")]
+#![allow(clippy::print_stdout, reason = "prints the listen address")]
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::env::args().nth(1).unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/rules.yaml").to_owned());
     let limits = shop_http::limits(config::load(&rules)?.settings, ClockHandle::system())?;
     let listener = TcpListener::bind("127.0.0.1:3000").await?;
-    println!("the shop is open at http://{}, limited by {rules}", listener.local_addr()?);
+    println!("listening on http://{}, rules from {rules}", listener.local_addr()?);
     let app = shop_http::app(limits).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, app).await?;
     Ok(())

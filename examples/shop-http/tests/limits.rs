@@ -1,4 +1,4 @@
-//! A real server and a real client: every kind of key and every kind of reply, from the rule file.
+//! Tests with a real server and client: every kind of key and of refusal in the rule file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use sluicegate::tower::LimitLayer;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A shop of its own, closed when it is dropped.
-struct Shop {
+/// Test server, stopped on drop.
+struct TestShop {
     address: SocketAddr,
     limits: LimitLayer,
     serving: JoinHandle<()>,
     client: Client,
 }
 
-impl Shop {
+impl TestShop {
     async fn open() -> Self {
         let settings = config::load(concat!(env!("CARGO_MANIFEST_DIR"), "/rules.yaml")).unwrap().settings;
         let limits = shop_http::limits(settings, ClockHandle::new(ManualClock::new())).unwrap();
@@ -41,7 +41,7 @@ impl Shop {
     }
 }
 
-impl Drop for Shop {
+impl Drop for TestShop {
     fn drop(&mut self) {
         self.serving.abort();
     }
@@ -52,7 +52,7 @@ fn token(account: &str, secret: &[u8]) -> String {
     encode(&Header::default(), &claims, &EncodingKey::from_secret(secret)).unwrap()
 }
 
-/// The statuses of so many requests, one after another.
+/// Sends sequential requests and returns their statuses.
 async fn statuses(count: usize, request: impl Fn() -> RequestBuilder) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..count {
@@ -62,9 +62,9 @@ async fn statuses(count: usize, request: impl Fn() -> RequestBuilder) -> Vec<u16
 }
 
 #[tokio::test]
-async fn clients_are_told_apart_behind_a_trusted_proxy_and_cannot_choose_who_they_are() {
-    let shop = Shop::open().await;
-    // The proxy appends the client's address to whatever the client sent.
+async fn clients_behind_a_trusted_proxy_are_keyed_by_a_forwarded_address_they_cannot_forge() {
+    let shop = TestShop::open().await;
+    // The proxy appends the address of the client to the header that the client sent.
     let from = |claimed: u32, client: &str| {
         shop.get("/busy").header("x-forwarded-for", format!("192.0.2.{}, {client}", claimed % 250)).send()
     };
@@ -75,27 +75,27 @@ async fn clients_are_told_apart_behind_a_trusted_proxy_and_cannot_choose_who_the
     assert_eq!(admitted, 100);
     assert_eq!(from(0, "203.0.113.10").await.unwrap().status(), 200);
     assert_eq!(shop.limits.unknown_peers(), 0);
-    assert_eq!(shop.limits.unprovided(), [], "every rule of the file counts");
+    assert_eq!(shop.limits.missing_attributes(), [], "every rule of the file applies");
 }
 
 #[tokio::test]
-async fn accounts_are_told_apart_by_verified_tokens() {
-    let shop = Shop::open().await;
+async fn accounts_are_keyed_by_verified_tokens() {
+    let shop = TestShop::open().await;
     assert_eq!(statuses(4, || shop.order("alice")).await, [200, 200, 200, 429]);
     assert_eq!(statuses(1, || shop.order("bob")).await, [200]);
     let refused = shop.order("alice").send().await.unwrap();
     assert_eq!(refused.headers()["retry-after"], "1");
     assert_eq!(refused.text().await.unwrap(), "busy, please retry");
     assert_eq!(statuses(1, || shop.order("alice").header("x-tier", "vip")).await, [200]);
-    let forged = token("bob", b"another secret, of thirty-two by");
-    let forging = || shop.client.post(format!("http://{}/api/orders", shop.address)).bearer_auth(&forged);
-    assert_eq!(statuses(1, forging).await, [200], "counted for nobody's account");
-    assert_eq!(statuses(3, || shop.order("bob")).await, [200, 200, 429], "bob has not been spent by another");
+    let forged = token("bob", b"another secret with 32 bytes....");
+    let forged_request = || shop.client.post(format!("http://{}/api/orders", shop.address)).bearer_auth(&forged);
+    assert_eq!(statuses(1, forged_request).await, [200], "an invalid token has no account");
+    assert_eq!(statuses(3, || shop.order("bob")).await, [200, 200, 429], "a forged token uses no quota of bob");
 }
 
 #[tokio::test]
-async fn a_path_parameter_is_a_key_and_a_redirect_a_reply() {
-    let shop = Shop::open().await;
+async fn requests_are_keyed_by_path_parameter_and_refused_with_a_redirect() {
+    let shop = TestShop::open().await;
     assert_eq!(statuses(6, || shop.get("/api/items/7")).await, [200, 200, 200, 200, 200, 302]);
     let refused = shop.get("/api//items/7").send().await.unwrap();
     assert_eq!((refused.status().as_u16(), refused.headers()["location"].to_str().unwrap()), (302, "/busy"));
@@ -103,8 +103,8 @@ async fn a_path_parameter_is_a_key_and_a_redirect_a_reply() {
 }
 
 #[tokio::test]
-async fn search_degrades() {
-    let shop = Shop::open().await;
+async fn a_refused_search_gets_the_degraded_response() {
+    let shop = TestShop::open().await;
     for _ in 0..5 {
         let found: Value = shop.get("/api/search").send().await.unwrap().json().await.unwrap();
         assert_eq!(found, json!({ "items": ["red shoes"] }));
@@ -115,8 +115,8 @@ async fn search_degrades() {
 }
 
 #[tokio::test]
-async fn partners_are_told_apart_by_their_key_wherever_they_send_it() {
-    let shop = Shop::open().await;
+async fn partners_are_keyed_by_api_key_in_header_or_query() {
+    let shop = TestShop::open().await;
     let in_header = |key: &'static str| shop.get("/api/stock").header("x-api-key", key);
     assert_eq!(statuses(2, || in_header("k1")).await, [200, 200]);
     assert_eq!(statuses(2, || shop.get("/api/stock?key=k1")).await, [200, 429]);
@@ -128,21 +128,21 @@ async fn partners_are_told_apart_by_their_key_wherever_they_send_it() {
 }
 
 #[tokio::test]
-async fn a_shadow_rule_only_watches() {
-    let shop = Shop::open().await;
+async fn a_shadow_rule_only_counts() {
+    let shop = TestShop::open().await;
     assert_eq!(statuses(3, || shop.get("/busy")).await, [200; 3]);
     let counts = shop.limits.sluice().counts();
-    let watched = counts.iter().find(|rule| rule.rule == "try-me").unwrap();
-    assert_eq!((watched.admitted, watched.refused), (1, 2));
+    let shadow = counts.iter().find(|rule| rule.rule == "try-me").unwrap();
+    assert_eq!((shadow.admitted, shadow.refused), (1, 2));
 }
 
 #[tokio::test]
-async fn answers_say_what_is_left() {
-    let shop = Shop::open().await;
-    let answer = shop.get("/api/search").send().await.unwrap();
-    let lines: Vec<_> =
-        answer.headers().get_all("ratelimit-policy").iter().map(|line| line.to_str().unwrap()).collect();
-    assert_eq!(lines, ["\"per-ip/1m\";q=300;w=60, \"per-ip/5s\";q=100;w=5", "\"search\";q=5;w=60"]);
-    let left = answer.headers()["ratelimit"].to_str().unwrap();
-    assert!(left.starts_with("\"per-ip/5s\";r=99;t=") && left.contains(", \"search\";r=4;t="), "{left}");
+async fn responses_carry_the_remaining_quota() {
+    let shop = TestShop::open().await;
+    let response = shop.get("/api/search").send().await.unwrap();
+    let policies: Vec<_> =
+        response.headers().get_all("ratelimit-policy").iter().map(|line| line.to_str().unwrap()).collect();
+    assert_eq!(policies, ["\"per-ip/1m\";q=300;w=60, \"per-ip/5s\";q=100;w=5", "\"search\";q=5;w=60"]);
+    let remaining = response.headers()["ratelimit"].to_str().unwrap();
+    assert!(remaining.starts_with("\"per-ip/5s\";r=99;t=") && remaining.contains(", \"search\";r=4;t="), "{remaining}");
 }

@@ -1,132 +1,132 @@
-//! The cache of a shop that is one process.
+//! In-memory cache for a single process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Look, Queued, Reservation, Reserved, Shut, Stage};
+use super::{BlockReason, QueuedReservation, Reservation, ReservationStage, ReserveResult, StockLookup};
 use crate::database::Stock;
 use crate::order::Purchase;
 
-/// The cache. Clones are of the same one.
+/// In-memory cache; clones share its state.
 #[derive(Clone, Default)]
-pub struct LocalCache(Arc<Mutex<Inner>>);
+pub struct LocalCache(Arc<Mutex<LocalState>>);
 
 #[derive(Default)]
-struct Inner {
+struct LocalState {
     stock: Option<Stock>,
-    /// Whether everything that the database knows has been told.
-    whole: bool,
-    /// By the order's id.
+    /// True after the cache has been rebuilt from the database.
+    complete: bool,
+    /// Reservations by order id.
     reservations: HashMap<String, Reservation>,
-    /// Orders that live, by the buyer.
+    /// Live orders by buyer.
     orders: HashMap<String, String>,
-    /// By the order's id: for how many reasons the database may know it.
+    /// Number of traces by order id.
     traces: HashMap<String, u64>,
 }
 
 impl LocalCache {
-    pub(super) fn look(&self, purchase: &Purchase, asked: bool) -> Look {
-        let mut inner = self.0.lock();
-        if inner.whole && inner.reservations.contains_key(&purchase.order()) {
-            return Look::Reserved;
+    pub(super) fn lookup(&self, purchase: &Purchase, confirmed_unknown: bool) -> StockLookup {
+        let mut state = self.0.lock();
+        if state.complete && state.reservations.contains_key(&purchase.order_id()) {
+            return StockLookup::Reserved;
         }
-        match inner.left_for(purchase, asked) {
+        match state.available_stock(purchase, confirmed_unknown) {
             Ok(stock) => {
-                inner.leave_trace(purchase);
-                Look::Open(stock)
+                state.add_trace(purchase);
+                StockLookup::Available(stock)
             }
-            Err(shut) => Look::Shut(shut),
+            Err(reason) => StockLookup::Blocked(reason),
         }
     }
 
-    pub(super) fn bought_nothing(&self, purchase: &Purchase) {
-        let mut inner = self.0.lock();
-        let order = purchase.order();
-        match inner.traces.get_mut(&order) {
-            Some(reasons) if *reasons > 1 => *reasons -= 1,
-            _ => drop(inner.traces.remove(&order)),
+    pub(super) fn remove_trace(&self, purchase: &Purchase) {
+        let mut state = self.0.lock();
+        let order = purchase.order_id();
+        match state.traces.get_mut(&order) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(state.traces.remove(&order)),
         }
     }
 
-    pub(super) fn reserve(&self, purchase: &Purchase, now: i64, asked: bool) -> Reserved {
-        let mut inner = self.0.lock();
-        if inner.whole
-            && let Some(reservation) = inner.reservations.get_mut(&purchase.order())
+    pub(super) fn reserve(&self, purchase: &Purchase, now: i64, confirmed_unknown: bool) -> ReserveResult {
+        let mut state = self.0.lock();
+        if state.complete
+            && let Some(reservation) = state.reservations.get_mut(&purchase.order_id())
         {
             return match &mut reservation.stage {
-                Stage::Ending => Reserved::Ending,
-                Stage::Queued => Reserved::Before,
-                Stage::Since(since) => {
+                ReservationStage::Expiring => ReserveResult::Expiring,
+                ReservationStage::Queued => ReserveResult::Existing,
+                ReservationStage::Since(since) => {
                     *since = now;
-                    Reserved::Before
+                    ReserveResult::Existing
                 }
             };
         }
-        match inner.left_for(purchase, asked) {
+        match state.available_stock(purchase, confirmed_unknown) {
             Ok(_) => {
-                inner.hold(purchase, Stage::Since(now));
-                Reserved::Taken
+                state.insert_reservation(purchase, ReservationStage::Since(now));
+                ReserveResult::New
             }
-            Err(shut) => Reserved::Shut(shut),
+            Err(reason) => ReserveResult::Blocked(reason),
         }
     }
 
-    pub(super) fn queued(&self, purchase: &Purchase) -> Queued {
-        let mut inner = self.0.lock();
-        let order = purchase.order();
-        let has_it = inner.orders.get(purchase.buyer()) == Some(&order);
-        match inner.reservations.get_mut(&order) {
-            Some(Reservation { stage: Stage::Ending, .. }) => Queued::Ending,
+    pub(super) fn mark_queued(&self, purchase: &Purchase) -> QueuedReservation {
+        let mut state = self.0.lock();
+        let order = purchase.order_id();
+        let is_placed = state.orders.get(purchase.buyer()) == Some(&order);
+        match state.reservations.get_mut(&order) {
+            Some(Reservation { stage: ReservationStage::Expiring, .. }) => QueuedReservation::Expiring,
             Some(reservation) => {
-                reservation.stage = Stage::Queued;
-                Queued::Kept
+                reservation.stage = ReservationStage::Queued;
+                QueuedReservation::Kept
             }
-            // The consumer was quicker.
-            None if has_it => Queued::Kept,
-            None => Queued::Gone,
+            // The consumer has already placed the order.
+            None if is_placed => QueuedReservation::Kept,
+            None => QueuedReservation::Gone,
         }
     }
 
-    pub(super) fn remember(&self, purchase: &Purchase) {
-        self.0.lock().hold(purchase, Stage::Queued);
+    pub(super) fn restore_reservation(&self, purchase: &Purchase) {
+        self.0.lock().insert_reservation(purchase, ReservationStage::Queued);
     }
 
-    pub(super) fn begin_end(&self, purchase: &Purchase, stale: i64) -> bool {
-        let mut inner = self.0.lock();
-        let Some(reservation) = inner.reservations.get_mut(&purchase.order()) else { return false };
-        let ends = matches!(reservation.stage, Stage::Since(since) if since <= stale);
-        if ends {
-            reservation.stage = Stage::Ending;
+    pub(super) fn begin_expiry(&self, purchase: &Purchase, stale: i64) -> bool {
+        let mut state = self.0.lock();
+        let Some(reservation) = state.reservations.get_mut(&purchase.order_id()) else { return false };
+        let is_stale = matches!(reservation.stage, ReservationStage::Since(since) if since <= stale);
+        if is_stale {
+            reservation.stage = ReservationStage::Expiring;
         }
-        ends
+        is_stale
     }
 
-    pub(super) fn seen(&self, stock: Stock) {
-        self.0.lock().seen(stock);
+    pub(super) fn update_stock(&self, stock: Stock) {
+        self.0.lock().update_stock(stock);
     }
 
-    pub(super) fn settled(&self, purchase: &Purchase, lives: bool, stock: Stock) {
-        let mut inner = self.0.lock();
-        let order = purchase.order();
-        // Together: between the two an item would be there twice, or not at all.
-        inner.seen(stock);
-        inner.reservations.remove(&order);
-        inner.leave_trace(purchase);
-        if lives {
-            inner.orders.insert(purchase.buyer().to_owned(), order);
-        } else if inner.orders.get(purchase.buyer()) == Some(&order) {
-            inner.orders.remove(purchase.buyer());
+    pub(super) fn settle_order(&self, purchase: &Purchase, is_live: bool, stock: Stock) {
+        let mut state = self.0.lock();
+        let order = purchase.order_id();
+        // Atomic: between the two updates an item would be counted twice or not at all.
+        state.update_stock(stock);
+        state.reservations.remove(&order);
+        state.add_trace(purchase);
+        if is_live {
+            state.orders.insert(purchase.buyer().to_owned(), order);
+        } else if state.orders.get(purchase.buyer()) == Some(&order) {
+            state.orders.remove(purchase.buyer());
         }
     }
 
-    pub(super) fn has_no_more(&self, buyer: &str, order: &str) {
-        let mut inner = self.0.lock();
-        let is_it = inner.orders.get(buyer).is_some_and(|has| has == order);
-        // It may have been reserved since.
-        if is_it && !inner.reservations.contains_key(order) {
-            inner.orders.remove(buyer);
+    pub(super) fn clear_order(&self, buyer: &str, order: &str) {
+        let mut state = self.0.lock();
+        let is_current = state.orders.get(buyer).is_some_and(|current| current == order);
+        // A new reservation may have been made meanwhile.
+        if is_current && !state.reservations.contains_key(order) {
+            state.orders.remove(buyer);
         }
     }
 
@@ -142,47 +142,47 @@ impl LocalCache {
         self.0.lock().stock.map(|stock| stock.version)
     }
 
-    pub(super) fn declare_whole(&self, stock: Stock) {
-        let mut inner = self.0.lock();
-        inner.seen(stock);
-        inner.whole = true;
+    pub(super) fn mark_complete(&self, stock: Stock) {
+        let mut state = self.0.lock();
+        state.update_stock(stock);
+        state.complete = true;
     }
 
-    pub(super) fn forget(&self) {
-        *self.0.lock() = Inner::default();
+    pub(super) fn clear(&self) {
+        *self.0.lock() = LocalState::default();
     }
 
-    pub(super) fn begin_anew(&self, stock: Stock) {
-        *self.0.lock() = Inner { stock: Some(stock), whole: true, ..Inner::default() };
+    pub(super) fn start_sale(&self, stock: Stock) {
+        *self.0.lock() = LocalState { stock: Some(stock), complete: true, ..LocalState::default() };
     }
 }
 
-impl Inner {
-    /// The stock, if there is something in it for this order, which has no reservation.
-    fn left_for(&self, purchase: &Purchase, asked: bool) -> Result<Stock, Shut> {
-        let Some(stock) = self.stock.filter(|_| self.whole) else { return Err(Shut::NotWhole) };
-        let has = self.orders.get(purchase.buyer());
-        if let Some(has) = has.filter(|has| self.reservations.contains_key(*has)) {
-            return Err(Shut::Has(has.clone()));
+impl LocalState {
+    /// Returns the stock if an item is available for this order. The order has no reservation.
+    fn available_stock(&self, purchase: &Purchase, confirmed_unknown: bool) -> Result<Stock, BlockReason> {
+        let Some(stock) = self.stock.filter(|_| self.complete) else { return Err(BlockReason::Incomplete) };
+        let known_order = self.orders.get(purchase.buyer());
+        if let Some(order) = known_order.filter(|order| self.reservations.contains_key(*order)) {
+            return Err(BlockReason::HasReservation(order.clone()));
         }
-        if has.is_some() || (!asked && self.traces.contains_key(&purchase.order())) {
-            return Err(Shut::Unsure { has: has.cloned() });
+        if known_order.is_some() || (!confirmed_unknown && self.traces.contains_key(&purchase.order_id())) {
+            return Err(BlockReason::CheckDatabase { known_order: known_order.cloned() });
         }
         let reserved = i64::try_from(self.reservations.len()).unwrap_or(i64::MAX);
-        if stock.left > reserved { Ok(stock) } else { Err(Shut::SoldOut) }
+        if stock.left > reserved { Ok(stock) } else { Err(BlockReason::SoldOut) }
     }
 
-    fn hold(&mut self, purchase: &Purchase, stage: Stage) {
-        let order = purchase.order();
+    fn insert_reservation(&mut self, purchase: &Purchase, stage: ReservationStage) {
+        let order = purchase.order_id();
         self.orders.insert(purchase.buyer().to_owned(), order.clone());
         self.reservations.insert(order, Reservation { purchase: purchase.clone(), stage });
     }
 
-    fn leave_trace(&mut self, purchase: &Purchase) {
-        *self.traces.entry(purchase.order()).or_default() += 1;
+    fn add_trace(&mut self, purchase: &Purchase) {
+        *self.traces.entry(purchase.order_id()).or_default() += 1;
     }
 
-    fn seen(&mut self, stock: Stock) {
+    fn update_stock(&mut self, stock: Stock) {
         if self.stock.is_none_or(|known| known.version < stock.version) {
             self.stock = Some(stock);
         }

@@ -1,18 +1,18 @@
-//! The stock cache: what keeps most buyers away from the database.
+//! Stock cache: keeps most requests away from the database.
 //!
-//! It holds four things:
+//! It contains:
 //!
-//! - the item's stock, with the version the database gave it: of two writers the one with the higher version
-//!   wins, so an old reading never overwrites a newer one;
-//! - the reservations, which are orders that passed the door and are on their way through the queue;
-//! - who has an order, so that nobody is given two;
-//! - traces. An order leaves one before it goes to the database, and the cache never again answers for the
-//!   database whoever comes with its key. So a buyer whose shop was killed before it could say what was sold finds the
-//!   order, also when everything else is sold.
+//! - the stock of the item with its version: an update with a lower version is ignored, so an old value never
+//!   overwrites a newer one;
+//! - reservations: orders that are in the queue or about to be queued;
+//! - the live order of each buyer: the maximum is one;
+//! - traces: an order leaves a trace before it is sent to the database, and the cache always refers later requests with
+//!   the same key to the database. A buyer whose request was interrupted by a crash therefore finds the order, even
+//!   after the sale is sold out.
 //!
-//! What can be had is the stock less the reservations. The cache may be wrong for a moment, on either
-//! side, and may be lost: then it is rebuilt from the database, which sells nothing that is not there. Until that
-//! is done it is not *whole*, and lets nobody through.
+//! The number of available items is the stock minus the reservations. The cache may be stale for a moment, and it may
+//! be lost. Then it is rebuilt from the database, which never oversells. Until the rebuild it is *incomplete* and
+//! blocks all purchases.
 
 mod local;
 mod redis;
@@ -24,24 +24,24 @@ use crate::order::Purchase;
 use local::LocalCache;
 use redis::RedisCache;
 
-/// Why the cache cannot be used.
+/// Error of the stock cache.
 #[derive(Debug, Error)]
 pub enum CacheError {
-    /// Not a place this shop knows.
+    /// Unknown kind of cache.
     #[error("cache `{0}`: write `memory`, or redis://HOST:PORT")]
     Unknown(String),
-    /// Redis does not answer, or not as it should.
-    #[error("the stock cache: {0}")]
+    /// Redis error.
+    #[error("stock cache: {0}")]
     Redis(#[from] ::redis::RedisError),
-    /// It was there a moment ago.
-    #[error("the stock cache lost the reservation of {order} while the order was put into the queue")]
+    /// The reservation disappeared while its order was queued.
+    #[error("stock cache: the reservation of {order} was lost while the order was queued")]
     Lost {
-        /// Which.
+        /// Order id.
         order: String,
     },
 }
 
-/// The cache, in this process or in Redis. Clones are of the same one.
+/// Stock cache in this process or in Redis; clones share its state.
 #[derive(Clone)]
 pub enum StockCache {
     /// In this process.
@@ -50,162 +50,169 @@ pub enum StockCache {
     Redis(RedisCache),
 }
 
-/// What somebody finds who wants to buy at once.
+/// Result of a lookup for an immediate purchase.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// This can be bought. The order has left its trace.
-    Open(Stock),
-    /// An item is reserved for this very order.
-    Reserved,
-    /// Nobody is let through.
-    Shut(Shut),
-}
-
-/// How an attempt to reserve ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reserved {
+pub enum StockLookup {
+    /// An item is available. The order has left a trace.
+    Available(Stock),
     /// An item is reserved for this order.
-    Taken,
-    /// One was reserved for this very order before. It is as fresh as if it had been made now.
-    Before,
-    /// One was reserved for this very order, for too long: it is being given back.
-    Ending,
-    /// Nobody is let through.
-    Shut(Shut),
+    Reserved,
+    /// The purchase is blocked.
+    Blocked(BlockReason),
 }
 
-/// Why nobody is let through.
+/// Result of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shut {
-    /// An item is reserved for another order of the buyer's, which is this.
-    Has(String),
-    /// The database has to be asked what it knows of this order, or of the one that the buyer seems to have.
-    Unsure {
-        /// That one.
-        has: Option<String>,
-    },
-    /// There is nothing to be had.
-    SoldOut,
-    /// The cache has to be rebuilt.
-    NotWhole,
+pub enum ReserveResult {
+    /// An item is now reserved for this order.
+    New,
+    /// An item was already reserved for this order; its age starts again.
+    Existing,
+    /// The reservation of this order is expiring.
+    Expiring,
+    /// The purchase is blocked.
+    Blocked(BlockReason),
 }
 
-/// What has become of a reservation whose order is in the queue by now.
+/// Reason for a blocked purchase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockReason {
+    /// The buyer has a reservation for another order, which is this one.
+    HasReservation(String),
+    /// The state of this order, or of another order of the buyer, must be read from the database.
+    CheckDatabase {
+        /// Live order of the buyer in the cache.
+        known_order: Option<String>,
+    },
+    /// No item is available.
+    SoldOut,
+    /// The cache must be rebuilt.
+    Incomplete,
+}
+
+/// Reservation of an order that has been queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queued {
-    /// It stays until the order comes out. Or the order came out already, and has its item.
+pub enum QueuedReservation {
+    /// Kept until the order leaves the queue, or the order has already been placed.
     Kept,
-    /// It is being given back.
-    Ending,
-    /// It is not there any more.
+    /// The reservation is expiring.
+    Expiring,
+    /// The reservation no longer exists.
     Gone,
 }
 
-/// A reservation.
+/// Reservation of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Whose.
+    /// Purchase that holds the reservation.
     pub purchase: Purchase,
-    /// How far it has come.
-    pub stage: Stage,
+    /// Stage of the reservation.
+    pub stage: ReservationStage,
 }
 
-/// How far a reservation has come.
+/// Stage of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Made, or asked for again, at this moment in milliseconds of Unix time. Its order may be in the queue, or not.
+pub enum ReservationStage {
+    /// Made or renewed at this Unix time in milliseconds. It is not known whether the order is in the queue.
     Since(i64),
-    /// Its order is surely in the queue.
+    /// The order is in the queue.
     Queued,
-    /// It was made too long ago, and is being given back: nobody may be told any more that it holds.
-    Ending,
+    /// The reservation is being released and must not be confirmed to a buyer any more.
+    Expiring,
 }
 
 impl StockCache {
-    /// The cache at this place: `memory`, or a Redis.
-    pub async fn open(place: &str) -> Result<Self, CacheError> {
-        match place {
+    /// Opens the cache at this address: `memory`, or the URL of a Redis server.
+    pub async fn open(address: &str) -> Result<Self, CacheError> {
+        match address {
             "memory" => Ok(Self::Local(LocalCache::default())),
             url if url.starts_with("redis://") => Ok(Self::Redis(RedisCache::connect(url).await?)),
             other => Err(CacheError::Unknown(other.to_owned())),
         }
     }
 
-    /// What can be bought at once. With `asked`, the database was asked about this order and does not know it.
-    pub async fn look(&self, purchase: &Purchase, asked: bool) -> Result<Look, CacheError> {
+    /// Looks up the stock for an immediate purchase and leaves a trace. `confirmed_unknown` means that the database has
+    /// no such order.
+    pub async fn lookup(&self, purchase: &Purchase, confirmed_unknown: bool) -> Result<StockLookup, CacheError> {
         match self {
-            Self::Local(cache) => Ok(cache.look(purchase, asked)),
-            Self::Redis(cache) => cache.look(purchase, asked).await,
+            Self::Local(cache) => Ok(cache.lookup(purchase, confirmed_unknown)),
+            Self::Redis(cache) => cache.lookup(purchase, confirmed_unknown).await,
         }
     }
 
-    /// Somebody who had a look bought nothing, and the database does not know the order: its trace is taken back.
-    pub async fn bought_nothing(&self, purchase: &Purchase) -> Result<(), CacheError> {
+    /// Removes one trace of an order that was not placed.
+    pub async fn remove_trace(&self, purchase: &Purchase) -> Result<(), CacheError> {
         match self {
-            Self::Local(cache) => cache.bought_nothing(purchase),
-            Self::Redis(cache) => cache.bought_nothing(purchase).await?,
-        }
-        Ok(())
-    }
-
-    /// Reserves an item, if there is one and the buyer has no order. `asked` as for [`StockCache::look`].
-    pub async fn reserve(&self, purchase: &Purchase, now: i64, asked: bool) -> Result<Reserved, CacheError> {
-        match self {
-            Self::Local(cache) => Ok(cache.reserve(purchase, now, asked)),
-            Self::Redis(cache) => cache.reserve(purchase, now, asked).await,
-        }
-    }
-
-    /// The order is surely in the queue: its reservation stays until it comes out, if it is still there.
-    pub async fn queued(&self, purchase: &Purchase) -> Result<Queued, CacheError> {
-        match self {
-            Self::Local(cache) => Ok(cache.queued(purchase)),
-            Self::Redis(cache) => cache.queued(purchase).await,
-        }
-    }
-
-    /// An order is in the queue since before the cache can remember: it has its reservation, whatever is left.
-    pub async fn remember(&self, purchase: &Purchase) -> Result<(), CacheError> {
-        match self {
-            Self::Local(cache) => cache.remember(purchase),
-            Self::Redis(cache) => cache.remember(purchase).await?,
+            Self::Local(cache) => cache.remove_trace(purchase),
+            Self::Redis(cache) => cache.remove_trace(purchase).await?,
         }
         Ok(())
     }
 
-    /// Begins to give back a reservation, if nobody has asked for it again after this moment and its order is not surely
-    /// in the queue. Answers whether it does.
-    pub async fn begin_end(&self, purchase: &Purchase, stale: i64) -> Result<bool, CacheError> {
+    /// Reserves an item if one is available and the buyer has no order. `confirmed_unknown` as in
+    /// [`StockCache::lookup`].
+    pub async fn reserve(
+        &self,
+        purchase: &Purchase,
+        now: i64,
+        confirmed_unknown: bool,
+    ) -> Result<ReserveResult, CacheError> {
         match self {
-            Self::Local(cache) => Ok(cache.begin_end(purchase, stale)),
-            Self::Redis(cache) => cache.begin_end(purchase, stale).await,
+            Self::Local(cache) => Ok(cache.reserve(purchase, now, confirmed_unknown)),
+            Self::Redis(cache) => cache.reserve(purchase, now, confirmed_unknown).await,
         }
     }
 
-    /// The stock has been seen like this.
-    pub async fn seen(&self, stock: Stock) -> Result<(), CacheError> {
+    /// Records that the order is in the queue: its reservation is kept until the order leaves the queue.
+    pub async fn mark_queued(&self, purchase: &Purchase) -> Result<QueuedReservation, CacheError> {
         match self {
-            Self::Local(cache) => cache.seen(stock),
-            Self::Redis(cache) => cache.seen(stock).await?,
+            Self::Local(cache) => Ok(cache.mark_queued(purchase)),
+            Self::Redis(cache) => cache.mark_queued(purchase).await,
+        }
+    }
+
+    /// Restores the reservation of a queued order after the cache was lost, regardless of the stock.
+    pub async fn restore_reservation(&self, purchase: &Purchase) -> Result<(), CacheError> {
+        match self {
+            Self::Local(cache) => cache.restore_reservation(purchase),
+            Self::Redis(cache) => cache.restore_reservation(purchase).await?,
         }
         Ok(())
     }
 
-    /// The database has decided on an order, and this is the stock then or later: an earlier one would count the item
-    /// of the order as left. A reservation for it is over.
-    pub async fn settled(&self, purchase: &Purchase, lives: bool, stock: Stock) -> Result<(), CacheError> {
+    /// Begins to release a reservation if it was made or renewed no later than `stale` and its order is not known to be
+    /// in the queue. Returns true if the expiry has begun.
+    pub async fn begin_expiry(&self, purchase: &Purchase, stale: i64) -> Result<bool, CacheError> {
         match self {
-            Self::Local(cache) => cache.settled(purchase, lives, stock),
-            Self::Redis(cache) => cache.settled(purchase, lives, stock).await?,
+            Self::Local(cache) => Ok(cache.begin_expiry(purchase, stale)),
+            Self::Redis(cache) => cache.begin_expiry(purchase, stale).await,
+        }
+    }
+
+    /// Updates the stock, unless a newer version is known.
+    pub async fn update_stock(&self, stock: Stock) -> Result<(), CacheError> {
+        match self {
+            Self::Local(cache) => cache.update_stock(stock),
+            Self::Redis(cache) => cache.update_stock(stock).await?,
         }
         Ok(())
     }
 
-    /// The order that the buyer seemed to have does not live in the database.
-    pub async fn has_no_more(&self, buyer: &str, order: &str) -> Result<(), CacheError> {
+    /// Records an order of the database and removes its reservation. `stock` must not be older than the order: an older
+    /// one would count the item of the order as available.
+    pub async fn settle_order(&self, purchase: &Purchase, is_live: bool, stock: Stock) -> Result<(), CacheError> {
         match self {
-            Self::Local(cache) => cache.has_no_more(buyer, order),
-            Self::Redis(cache) => cache.has_no_more(buyer, order).await?,
+            Self::Local(cache) => cache.settle_order(purchase, is_live, stock),
+            Self::Redis(cache) => cache.settle_order(purchase, is_live, stock).await?,
+        }
+        Ok(())
+    }
+
+    /// Removes a live order of the buyer that does not exist in the database.
+    pub async fn clear_order(&self, buyer: &str, order: &str) -> Result<(), CacheError> {
+        match self {
+            Self::Local(cache) => cache.clear_order(buyer, order),
+            Self::Redis(cache) => cache.clear_order(buyer, order).await?,
         }
         Ok(())
     }
@@ -218,7 +225,7 @@ impl StockCache {
         }
     }
 
-    /// Whether an item is reserved for this order.
+    /// True if an item is reserved for this order.
     pub async fn is_reserved(&self, order: &str) -> Result<bool, CacheError> {
         match self {
             Self::Local(cache) => Ok(cache.is_reserved(order)),
@@ -226,7 +233,7 @@ impl StockCache {
         }
     }
 
-    /// The version of the stock, if one is known.
+    /// Version of the stock, if known.
     pub async fn version(&self) -> Result<Option<i64>, CacheError> {
         match self {
             Self::Local(cache) => Ok(cache.version()),
@@ -234,29 +241,29 @@ impl StockCache {
         }
     }
 
-    /// Everything that the database knows has been told, and this stock was seen: buyers are let through.
-    pub async fn declare_whole(&self, stock: Stock) -> Result<(), CacheError> {
+    /// Marks the cache as complete after a rebuild and updates the stock: purchases are no longer blocked.
+    pub async fn mark_complete(&self, stock: Stock) -> Result<(), CacheError> {
         match self {
-            Self::Local(cache) => cache.declare_whole(stock),
-            Self::Redis(cache) => cache.declare_whole(stock).await?,
+            Self::Local(cache) => cache.mark_complete(stock),
+            Self::Redis(cache) => cache.mark_complete(stock).await?,
         }
         Ok(())
     }
 
-    /// Forgets everything: it has to be rebuilt.
-    pub async fn forget(&self) -> Result<(), CacheError> {
+    /// Deletes everything: the cache must be rebuilt.
+    pub async fn clear(&self) -> Result<(), CacheError> {
         match self {
-            Self::Local(cache) => cache.forget(),
-            Self::Redis(cache) => cache.forget().await?,
+            Self::Local(cache) => cache.clear(),
+            Self::Redis(cache) => cache.clear().await?,
         }
         Ok(())
     }
 
-    /// Forgets everything but this stock, which is that of a new sale.
-    pub async fn begin_anew(&self, stock: Stock) -> Result<(), CacheError> {
+    /// Deletes everything and sets the stock of a new sale.
+    pub async fn start_sale(&self, stock: Stock) -> Result<(), CacheError> {
         match self {
-            Self::Local(cache) => cache.begin_anew(stock),
-            Self::Redis(cache) => cache.begin_anew(stock).await?,
+            Self::Local(cache) => cache.start_sale(stock),
+            Self::Redis(cache) => cache.start_sale(stock).await?,
         }
         Ok(())
     }

@@ -1,10 +1,14 @@
-//! The cache of a shop that is several processes.
+//! Redis cache for several processes.
 //!
-//! Four hashes with one hash tag, so that they stand together in a Redis Cluster too: the stock (with `whole` once
-//! everything has been told); the reservations (by order: since when, or `-` once it is in the queue, or `!` while it is
-//! given back); the orders that live (by buyer); and the traces (by order: for how many reasons the database may know
-//! it). What changes more than one of them, or depends on what it finds, is a script. Nothing has an expiry: what is
-//! stale is given back by the shop, with the database as witness.
+//! Four hashes share one hash tag, so that a Redis Cluster keeps them in one slot:
+//!
+//! - the stock, with the field `complete` after a rebuild;
+//! - the reservations by order: the time of the reservation, `-` if the order is in the queue, `!` if it is expiring;
+//! - the live orders by buyer;
+//! - the number of traces by order.
+//!
+//! Updates of more than one hash, and conditional updates, are scripts. No key expires: the shop releases stale
+//! reservations after a check of the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +16,7 @@ use std::time::Duration;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, Client, FromRedisValue, RedisResult, Script, ScriptInvocation};
 
-use super::{CacheError, Look, Queued, Reservation, Reserved, Shut, Stage};
+use super::{BlockReason, CacheError, QueuedReservation, Reservation, ReservationStage, ReserveResult, StockLookup};
 use crate::database::Stock;
 use crate::order::Purchase;
 
@@ -20,122 +24,132 @@ const STOCK: &str = "flash-sale:{1}:stock";
 const RESERVATIONS: &str = "flash-sale:{1}:reservations";
 const ORDERS: &str = "flash-sale:{1}:orders";
 const TRACES: &str = "flash-sale:{1}:traces";
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Response timeout.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The cache. Clones share one connection, which is made again when it breaks.
+/// Redis cache; clones share one connection, which reconnects automatically.
 #[derive(Clone)]
 pub struct RedisCache {
     connection: ConnectionManager,
-    scripts: Arc<Scripts>,
+    scripts: Arc<CacheScripts>,
 }
 
-struct Scripts {
-    look: Script,
-    bought_nothing: Script,
+struct CacheScripts {
+    lookup: Script,
+    remove_trace: Script,
     reserve: Script,
-    queued: Script,
-    begin_end: Script,
+    mark_queued: Script,
+    begin_expiry: Script,
     settle: Script,
-    has_no_more: Script,
-    whole: Script,
-    begin_anew: Script,
+    clear_order: Script,
+    mark_complete: Script,
+    start_sale: Script,
 }
 
 impl RedisCache {
     pub(super) async fn connect(url: &str) -> RedisResult<Self> {
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(PATIENCE))
-            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(RESPONSE_TIMEOUT))
+            .set_connection_timeout(Some(RESPONSE_TIMEOUT))
             .set_number_of_retries(2)
             .set_max_delay(Duration::from_millis(500));
         let connection = ConnectionManager::new_with_config(Client::open(url)?, config).await?;
-        let scripts = Scripts {
-            look: Script::new(include_str!("scripts/look.lua")),
-            bought_nothing: Script::new(include_str!("scripts/bought_nothing.lua")),
+        let scripts = CacheScripts {
+            lookup: Script::new(include_str!("scripts/lookup.lua")),
+            remove_trace: Script::new(include_str!("scripts/remove_trace.lua")),
             reserve: Script::new(include_str!("scripts/reserve.lua")),
-            queued: Script::new(include_str!("scripts/queued.lua")),
-            begin_end: Script::new(include_str!("scripts/begin_end.lua")),
+            mark_queued: Script::new(include_str!("scripts/mark_queued.lua")),
+            begin_expiry: Script::new(include_str!("scripts/begin_expiry.lua")),
             settle: Script::new(include_str!("scripts/settle.lua")),
-            has_no_more: Script::new(include_str!("scripts/has_no_more.lua")),
-            whole: Script::new(include_str!("scripts/whole.lua")),
-            begin_anew: Script::new(include_str!("scripts/begin_anew.lua")),
+            clear_order: Script::new(include_str!("scripts/clear_order.lua")),
+            mark_complete: Script::new(include_str!("scripts/mark_complete.lua")),
+            start_sale: Script::new(include_str!("scripts/start_sale.lua")),
         };
         Ok(Self { connection, scripts: Arc::new(scripts) })
     }
 
-    pub(super) async fn look(&self, purchase: &Purchase, asked: bool) -> Result<Look, CacheError> {
-        let mut call = on_all(&self.scripts.look);
-        call.arg(purchase.buyer()).arg(purchase.order()).arg(u8::from(asked));
-        let answer: Vec<String> = self.run(&call).await?;
-        let words: Vec<&str> = answer.iter().map(String::as_str).collect();
+    pub(super) async fn lookup(&self, purchase: &Purchase, confirmed_unknown: bool) -> Result<StockLookup, CacheError> {
+        let mut call = with_all_keys(&self.scripts.lookup);
+        call.arg(purchase.buyer()).arg(purchase.order_id()).arg(u8::from(confirmed_unknown));
+        let reply: Vec<String> = self.run(&call).await?;
+        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         let number = |word: &str| word.parse::<i64>().ok();
         Ok(match words[..] {
-            ["open", left, version] => match number(left).zip(number(version)) {
-                Some((left, version)) => Look::Open(Stock { left, version }),
-                None => Look::Shut(Shut::NotWhole),
+            ["available", left, version] => match number(left).zip(number(version)) {
+                Some((left, version)) => StockLookup::Available(Stock { left, version }),
+                None => StockLookup::Blocked(BlockReason::Incomplete),
             },
-            ["reserved"] => Look::Reserved,
-            _ => Look::Shut(shut(&words)),
+            ["reserved"] => StockLookup::Reserved,
+            _ => StockLookup::Blocked(block_reason(&words)),
         })
     }
 
-    pub(super) async fn bought_nothing(&self, purchase: &Purchase) -> Result<(), CacheError> {
-        self.run(on_all(&self.scripts.bought_nothing).arg(purchase.order())).await
+    pub(super) async fn remove_trace(&self, purchase: &Purchase) -> Result<(), CacheError> {
+        self.run(with_all_keys(&self.scripts.remove_trace).arg(purchase.order_id())).await
     }
 
-    pub(super) async fn reserve(&self, purchase: &Purchase, now: i64, asked: bool) -> Result<Reserved, CacheError> {
-        let mut call = on_all(&self.scripts.reserve);
-        call.arg(purchase.buyer()).arg(purchase.order()).arg(u8::from(asked)).arg(now);
-        let answer: Vec<String> = self.run(&call).await?;
-        let words: Vec<&str> = answer.iter().map(String::as_str).collect();
+    pub(super) async fn reserve(
+        &self,
+        purchase: &Purchase,
+        now: i64,
+        confirmed_unknown: bool,
+    ) -> Result<ReserveResult, CacheError> {
+        let mut call = with_all_keys(&self.scripts.reserve);
+        call.arg(purchase.buyer()).arg(purchase.order_id()).arg(u8::from(confirmed_unknown)).arg(now);
+        let reply: Vec<String> = self.run(&call).await?;
+        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         Ok(match words[..] {
-            ["taken"] => Reserved::Taken,
-            ["before"] => Reserved::Before,
-            ["ending"] => Reserved::Ending,
-            _ => Reserved::Shut(shut(&words)),
+            ["new"] => ReserveResult::New,
+            ["existing"] => ReserveResult::Existing,
+            ["expiring"] => ReserveResult::Expiring,
+            _ => ReserveResult::Blocked(block_reason(&words)),
         })
     }
 
-    pub(super) async fn queued(&self, purchase: &Purchase) -> Result<Queued, CacheError> {
-        let mut call = on_all(&self.scripts.queued);
-        let answer: String = self.run(call.arg(purchase.buyer()).arg(purchase.order())).await?;
-        Ok(match answer.as_str() {
-            "kept" => Queued::Kept,
-            "ending" => Queued::Ending,
-            _ => Queued::Gone,
+    pub(super) async fn mark_queued(&self, purchase: &Purchase) -> Result<QueuedReservation, CacheError> {
+        let mut call = with_all_keys(&self.scripts.mark_queued);
+        let reply: String = self.run(call.arg(purchase.buyer()).arg(purchase.order_id())).await?;
+        Ok(match reply.as_str() {
+            "kept" => QueuedReservation::Kept,
+            "expiring" => QueuedReservation::Expiring,
+            _ => QueuedReservation::Gone,
         })
     }
 
-    pub(super) async fn remember(&self, purchase: &Purchase) -> Result<(), CacheError> {
+    pub(super) async fn restore_reservation(&self, purchase: &Purchase) -> Result<(), CacheError> {
         let mut pipe = redis::pipe();
-        pipe.atomic().hset(RESERVATIONS, purchase.order(), "-").ignore();
-        pipe.hset(ORDERS, purchase.buyer(), purchase.order()).ignore();
+        pipe.atomic().hset(RESERVATIONS, purchase.order_id(), "-").ignore();
+        pipe.hset(ORDERS, purchase.buyer(), purchase.order_id()).ignore();
         Ok(pipe.query_async(&mut self.connection.clone()).await?)
     }
 
-    pub(super) async fn begin_end(&self, purchase: &Purchase, stale: i64) -> Result<bool, CacheError> {
-        self.run(on_all(&self.scripts.begin_end).arg(purchase.order()).arg(stale)).await
+    pub(super) async fn begin_expiry(&self, purchase: &Purchase, stale: i64) -> Result<bool, CacheError> {
+        self.run(with_all_keys(&self.scripts.begin_expiry).arg(purchase.order_id()).arg(stale)).await
     }
 
-    pub(super) async fn seen(&self, stock: Stock) -> Result<(), CacheError> {
-        self.run(on_all(&self.scripts.settle).arg(stock.left).arg(stock.version)).await
+    pub(super) async fn update_stock(&self, stock: Stock) -> Result<(), CacheError> {
+        self.run(with_all_keys(&self.scripts.settle).arg(stock.left).arg(stock.version)).await
     }
 
-    pub(super) async fn settled(&self, purchase: &Purchase, lives: bool, stock: Stock) -> Result<(), CacheError> {
-        let mut call = on_all(&self.scripts.settle);
-        call.arg(stock.left).arg(stock.version).arg(purchase.buyer()).arg(purchase.order()).arg(u8::from(lives));
+    pub(super) async fn settle_order(
+        &self,
+        purchase: &Purchase,
+        is_live: bool,
+        stock: Stock,
+    ) -> Result<(), CacheError> {
+        let mut call = with_all_keys(&self.scripts.settle);
+        call.arg(stock.left).arg(stock.version).arg(purchase.buyer()).arg(purchase.order_id()).arg(u8::from(is_live));
         self.run(&call).await
     }
 
-    pub(super) async fn has_no_more(&self, buyer: &str, order: &str) -> Result<(), CacheError> {
-        self.run(on_all(&self.scripts.has_no_more).arg(buyer).arg(order)).await
+    pub(super) async fn clear_order(&self, buyer: &str, order: &str) -> Result<(), CacheError> {
+        self.run(with_all_keys(&self.scripts.clear_order).arg(buyer).arg(order)).await
     }
 
     pub(super) async fn reservations(&self) -> Result<Vec<Reservation>, CacheError> {
         let all: Vec<(String, String)> = self.connection.clone().hgetall(RESERVATIONS).await?;
         let read = |(order, stage): &(String, String)| {
-            Some(Reservation { purchase: Purchase::of_order(order).ok()?, stage: stage_of(stage) })
+            Some(Reservation { purchase: Purchase::from_order_id(order).ok()?, stage: parse_stage(stage) })
         };
         Ok(all.iter().filter_map(read).collect())
     }
@@ -148,16 +162,16 @@ impl RedisCache {
         Ok(self.connection.clone().hget(STOCK, "version").await?)
     }
 
-    pub(super) async fn declare_whole(&self, stock: Stock) -> Result<(), CacheError> {
-        self.run(on_all(&self.scripts.whole).arg(stock.left).arg(stock.version)).await
+    pub(super) async fn mark_complete(&self, stock: Stock) -> Result<(), CacheError> {
+        self.run(with_all_keys(&self.scripts.mark_complete).arg(stock.left).arg(stock.version)).await
     }
 
-    pub(super) async fn forget(&self) -> Result<(), CacheError> {
+    pub(super) async fn clear(&self) -> Result<(), CacheError> {
         Ok(self.connection.clone().del(&[STOCK, RESERVATIONS, ORDERS, TRACES]).await?)
     }
 
-    pub(super) async fn begin_anew(&self, stock: Stock) -> Result<(), CacheError> {
-        self.run(on_all(&self.scripts.begin_anew).arg(stock.left).arg(stock.version)).await
+    pub(super) async fn start_sale(&self, stock: Stock) -> Result<(), CacheError> {
+        self.run(with_all_keys(&self.scripts.start_sale).arg(stock.left).arg(stock.version)).await
     }
 
     async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T, CacheError> {
@@ -165,26 +179,28 @@ impl RedisCache {
     }
 }
 
-fn on_all(script: &Script) -> ScriptInvocation<'_> {
+fn with_all_keys(script: &Script) -> ScriptInvocation<'_> {
     let mut call = script.prepare_invoke();
     call.key(STOCK).key(RESERVATIONS).key(ORDERS).key(TRACES);
     call
 }
 
-/// Why a script lets nobody through.
-fn shut(words: &[&str]) -> Shut {
+/// Parses the reason for a blocked purchase.
+fn block_reason(words: &[&str]) -> BlockReason {
     match words {
-        ["has", order] => Shut::Has((*order).to_owned()),
-        ["unsure", has @ ..] => Shut::Unsure { has: has.first().map(|order| (*order).to_owned()) },
-        ["sold out"] => Shut::SoldOut,
-        _ => Shut::NotWhole,
+        ["has reservation", order] => BlockReason::HasReservation((*order).to_owned()),
+        ["check database", known_order @ ..] => {
+            BlockReason::CheckDatabase { known_order: known_order.first().map(|order| (*order).to_owned()) }
+        }
+        ["sold out"] => BlockReason::SoldOut,
+        _ => BlockReason::Incomplete,
     }
 }
 
-fn stage_of(text: &str) -> Stage {
+fn parse_stage(text: &str) -> ReservationStage {
     match text.parse() {
-        Ok(since) => Stage::Since(since),
-        Err(_) if text == "!" => Stage::Ending,
-        Err(_) => Stage::Queued,
+        Ok(since) => ReservationStage::Since(since),
+        Err(_) if text == "!" => ReservationStage::Expiring,
+        Err(_) => ReservationStage::Queued,
     }
 }

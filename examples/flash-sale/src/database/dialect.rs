@@ -1,17 +1,17 @@
-//! Where SQLite and MariaDB differ.
+//! Differences between SQLite and MariaDB.
 
-/// The two databases this shop knows.
+/// Supported databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// In a file of this machine.
+    /// SQLite file.
     Sqlite,
-    /// A server: MariaDB, or MySQL.
+    /// MariaDB or MySQL server.
     MySql,
 }
 
 impl Dialect {
-    /// How a transaction begins that is going to write. SQLite has to be told: one that reads first and
-    /// then finds that somebody else has written meanwhile would fail.
+    /// Statement that begins a write transaction. SQLite needs `IMMEDIATE`: a transaction that reads first fails if
+    /// another one writes meanwhile.
     pub(super) const fn begin(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => Some("BEGIN IMMEDIATE"),
@@ -19,8 +19,7 @@ impl Dialect {
         }
     }
 
-    /// Reads the item and keeps it from everybody else until the transaction ends. SQLite's writers are
-    /// alone anyway.
+    /// Reads the item and locks it until the transaction ends. SQLite has only one writer at a time.
     pub(super) const fn lock_item(self) -> &'static str {
         match self {
             Self::Sqlite => "SELECT stock, version FROM flash_sale_item WHERE id = 1",
@@ -28,8 +27,8 @@ impl Dialect {
         }
     }
 
-    /// The tables. Names are compared letter by letter: `Alice` and `alice` are two buyers. A buyer is the
-    /// `holder` of an order as long as it lives, and of one at most; of those that ended there may be many.
+    /// Statements that create the tables. Names are case-sensitive: `Alice` and `alice` are two buyers. `holder`
+    /// contains the buyer while the order is live and is unique; a buyer may have many ended orders.
     pub(super) const fn tables(self) -> [&'static str; 2] {
         match self {
             Self::Sqlite => [
@@ -48,7 +47,7 @@ impl Dialect {
         }
     }
 
-    /// Makes sure that there is an item, not yet on sale.
+    /// Creates the item with no stock, unless it exists.
     pub(super) const fn first_item(self) -> &'static str {
         match self {
             Self::Sqlite => "INSERT OR IGNORE INTO flash_sale_item (id, items, stock, version) VALUES (1, 0, 0, 0)",

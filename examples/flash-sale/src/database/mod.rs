@@ -1,91 +1,89 @@
-//! The shop's books: one item with its stock, and the orders.
+//! Database with the stock of one item and the orders.
 //!
-//! The database has the last word. Whatever the cache believed and the queue delivered, an item is sold
-//! by a transaction that takes it from the stock, and that transaction holds the item from its first
-//! statement on. All of them lock the item first, so none waits for another crosswise.
+//! The database is the source of truth: regardless of cache and queue, an item is sold by a transaction that takes it
+//! from the stock. All write transactions lock the item with their first statement, so they cannot deadlock.
 //!
-//! A bulkhead stands before the pool: buyers may use all connections but one, which stays free for those
-//! who pay, ask for their order, or bring orders from the queue.
+//! A bulkhead protects the connection pool: buyers may use all connections except one, which stays free for payments,
+//! order queries and orders from the queue.
 
 mod dialect;
-mod ledger;
 mod open;
-mod sales;
+mod orders;
 mod session;
+mod statement_counter;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sluicegate::pool::LimitedClass;
+use sluicegate::bulkhead::ClassPool;
 use sqlx::any::Any;
 
 pub use open::OpenError;
 
 use dialect::Dialect;
-use ledger::Ledger;
+use statement_counter::StatementCounter;
 
 use crate::order::Order;
 
-/// The database. Clones are of the same one.
+/// Database; clones share the connection pool.
 #[derive(Clone, Debug)]
 pub struct Database {
-    /// For buyers.
-    sale: LimitedClass<Any>,
-    /// For everybody else.
-    desk: LimitedClass<Any>,
+    /// Pool class of buyers.
+    sale: ClassPool<Any>,
+    /// Pool class of all other work.
+    other: ClassPool<Any>,
     dialect: Dialect,
-    ledger: Arc<Ledger>,
+    counter: Arc<StatementCounter>,
 }
 
-/// What is left of the item, and the how-manieth state of it this is. Every change makes the version one
-/// higher, so of two readings the one with the higher version is the newer.
+/// Stock of the item. Every change increments the version, so the value with the higher version is the newer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stock {
     /// Items left.
     pub left: i64,
-    /// The version.
+    /// Version of the stock.
     pub version: i64,
 }
 
 impl Stock {
-    /// After one more or less.
-    const fn after(self, change: i64) -> Self {
+    /// Stock after a change.
+    const fn with_change(self, change: i64) -> Self {
         Self { left: self.left + change, version: self.version + 1 }
     }
 }
 
-/// How an attempt to sell ended.
+/// Result of a sale.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sale {
-    /// Sold; this is left.
-    Made(Stock),
-    /// The buyer has this order already: the very one, or another that lives.
-    Known(Order),
-    /// There was nothing left.
+pub enum SaleResult {
+    /// Sold; contains the remaining stock.
+    Sold(Stock),
+    /// The buyer already has this order or another live order.
+    Existing(Order),
+    /// No item was left.
     SoldOut(Stock),
-    /// The item had another version by then.
+    /// The version of the item has changed.
     LostRace,
 }
 
-/// The books, for whoever checks them.
+/// Totals of a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Books {
-    /// Items that were put on sale.
+pub struct SaleTotals {
+    /// Items at the start of the sale.
     pub items: i64,
     /// Items left.
     pub left: i64,
     /// Orders that hold an item.
     pub sold: i64,
-    /// Those of them that are paid.
+    /// Paid orders.
     pub paid: i64,
-    /// Statements that reached the database, without those that read these books.
+    /// Statements sent to the database, without those that read the totals.
     pub statements: u64,
-    /// Those of them that updated the stock.
+    /// Statements that updated the stock.
     pub stock_updates: u64,
 }
 
-impl Books {
-    /// Orders for items that do not exist.
+impl SaleTotals {
+    /// Orders in excess of the items.
     pub const fn oversold(&self) -> i64 {
         if self.sold > self.items { self.sold - self.items } else { 0 }
     }

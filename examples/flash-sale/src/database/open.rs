@@ -1,75 +1,75 @@
-//! From a URL to tables.
+//! Connects to the database and creates the tables.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use sluicegate::pool::{Bulkhead, BulkheadError, Class, LimitedPool, TooManyPlaces, UnknownClass};
+use sluicegate::bulkhead::{Bulkhead, BulkheadError, CapacityError, Class, LimitedPool, UnknownClass};
 use sqlx::any::{AnyPoolOptions, install_default_drivers};
 use thiserror::Error;
 
 use super::Database;
 use super::dialect::Dialect;
-use super::ledger::Ledger;
 use super::session::Session;
+use super::statement_counter::StatementCounter;
 
-/// Connections of the pool, and so places of the bulkhead.
+/// Size of the connection pool and capacity of the bulkhead.
 const CONNECTIONS: u32 = 8;
-/// How long a buyer waits for a connection, and whoever else.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How many of each may wait.
-const WAITING: usize = 2_048;
+/// Maximum wait for a connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(10);
+/// Maximum length of the wait queue of each class.
+const MAX_WAITING: usize = 2_048;
 
-/// Why there is no database.
+/// Error while opening the database.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Not one of those this shop knows.
+    /// Unknown kind of database.
     #[error("database `{0}`: write sqlite:FILE, or mysql://USER:PASSWORD@HOST:PORT/DATABASE for MariaDB and MySQL")]
     Unknown(String),
-    /// Each connection would have a database of its own.
-    #[error("database `{0}`: a database in memory is a different one for each connection: name a file")]
+    /// In-memory database: each connection would have its own.
+    #[error("database `{0}`: an in-memory database is not shared between connections: use a file")]
     InMemory(String),
-    /// The file's folder cannot be made.
-    #[error("database `{url}`: the folder of the file cannot be made: {error}")]
-    Folder {
-        /// What was asked for.
+    /// The directory of the file cannot be created.
+    #[error("database `{url}`: cannot create the directory of the file: {error}")]
+    Directory {
+        /// Database URL.
         url: String,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// It cannot be reached, or does not let us in.
-    #[error("database `{url}`: {error}; is it running, and are user, password and database right?")]
+    /// The connection failed.
+    #[error("database `{url}`: {error}; check that it is running, and the user, password and database name")]
     Connect {
-        /// What was asked for, without its password.
+        /// Database URL without the password.
         url: String,
-        /// What the driver said.
+        /// Error of the driver.
         error: sqlx::Error,
     },
-    /// The tables cannot be made.
-    #[error("database: the tables `flash_sale_item` and `flash_sale_orders` cannot be made: {0}")]
+    /// The tables cannot be created.
+    #[error("database: cannot create the tables `flash_sale_item` and `flash_sale_orders`: {0}")]
     Tables(sqlx::Error),
-    /// The bulkhead does not fit.
+    /// Invalid bulkhead.
     #[error(transparent)]
     Bulkhead(#[from] BulkheadError),
     /// The bulkhead is larger than the pool.
     #[error(transparent)]
-    Places(#[from] TooManyPlaces),
-    /// A class that is not there.
+    Capacity(#[from] CapacityError),
+    /// Unknown class of the bulkhead.
     #[error(transparent)]
     Class(#[from] UnknownClass),
 }
 
 impl Database {
-    /// Connects and makes the tables, if they are not there.
+    /// Connects and creates the tables unless they exist.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
-        let (dialect, address) = understood(url)?;
+        let (dialect, address) = parse_url(url)?;
         install_default_drivers();
-        let pool = AnyPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE).after_connect(
+        let pool = AnyPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECTION_WAIT).after_connect(
             move |connection, _| {
                 Box::pin(async move {
                     if dialect == Dialect::Sqlite {
-                        // Readers do not wait for the writer, writers wait for each other.
+                        // WAL: readers do not wait for the writer. Writers wait for each other.
                         sqlx::raw_sql("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL")
                             .execute(connection)
                             .await?;
@@ -80,21 +80,25 @@ impl Database {
         );
         let pool = pool.connect(&address).await;
         let pool = pool.map_err(|error| OpenError::Connect { url: without_password(url), error })?;
-        let class = || Class::new().wait(PATIENCE).max_waiting(WAITING);
+        let class = || Class::new().wait(CONNECTION_WAIT).max_waiting(MAX_WAITING);
         let bulkhead = Bulkhead::builder(CONNECTIONS as usize)
             .class("sale", class())
-            .class("desk", class().reserve(1).importance(1))
+            .class("other", class().reserve(1).importance(1))
             .build()?;
         let pool = LimitedPool::new(pool, bulkhead)?;
-        let database =
-            Self { sale: pool.class("sale")?, desk: pool.class("desk")?, dialect, ledger: Arc::new(Ledger::default()) };
-        database.make_tables().await.map_err(OpenError::Tables)?;
-        database.ledger.clear();
+        let database = Self {
+            sale: pool.class("sale")?,
+            other: pool.class("other")?,
+            dialect,
+            counter: Arc::new(StatementCounter::default()),
+        };
+        database.create_tables().await.map_err(OpenError::Tables)?;
+        database.counter.clear();
         Ok(database)
     }
 
-    async fn make_tables(&self) -> Result<(), sqlx::Error> {
-        let mut session = Session::open(&self.desk, &self.ledger).await?;
+    async fn create_tables(&self) -> Result<(), sqlx::Error> {
+        let mut session = Session::open(&self.other, &self.counter).await?;
         for statement in self.dialect.tables() {
             session.execute(statement, &[]).await?;
         }
@@ -103,8 +107,8 @@ impl Database {
     }
 }
 
-/// What a URL means, and as the driver wants it.
-fn understood(url: &str) -> Result<(Dialect, String), OpenError> {
+/// Parses a URL into the dialect and the URL for the driver.
+fn parse_url(url: &str) -> Result<(Dialect, String), OpenError> {
     if url.starts_with("mysql://") || url.starts_with("mariadb://") {
         return Ok((Dialect::MySql, url.replacen("mariadb://", "mysql://", 1)));
     }
@@ -114,14 +118,14 @@ fn understood(url: &str) -> Result<(Dialect, String), OpenError> {
         return Err(OpenError::InMemory(url.to_owned()));
     }
     let path = file.split('?').next().unwrap_or_default();
-    if let Some(folder) = Path::new(path).parent() {
-        fs::create_dir_all(folder).map_err(|error| OpenError::Folder { url: url.to_owned(), error })?;
+    if let Some(dir) = Path::new(path).parent() {
+        fs::create_dir_all(dir).map_err(|error| OpenError::Directory { url: url.to_owned(), error })?;
     }
     let options = if file.contains('?') { "" } else { "?mode=rwc" };
     Ok((Dialect::Sqlite, format!("sqlite://{file}{options}")))
 }
 
-/// A URL that can be shown.
+/// Removes the password from a URL.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     match rest.rsplit_once('@') {
@@ -137,14 +141,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_a_database_is_tried() {
-        assert_eq!(understood("mysql://a@h/d").unwrap().0, Dialect::MySql);
-        assert_eq!(understood("mariadb://a@h/d").unwrap().1, "mysql://a@h/d");
-        assert_eq!(understood("sqlite:sale.db").unwrap().1, "sqlite://sale.db?mode=rwc");
+    fn unsupported_urls_are_refused() {
+        assert_eq!(parse_url("mysql://a@h/d").unwrap().0, Dialect::MySql);
+        assert_eq!(parse_url("mariadb://a@h/d").unwrap().1, "mysql://a@h/d");
+        assert_eq!(parse_url("sqlite:sale.db").unwrap().1, "sqlite://sale.db?mode=rwc");
         for bad in ["", "sqlite:", "postgres://h/d", "sale.db", "redis://h"] {
-            assert!(matches!(understood(bad), Err(OpenError::Unknown(_))), "{bad}");
+            assert!(matches!(parse_url(bad), Err(OpenError::Unknown(_))), "{bad}");
         }
-        assert!(matches!(understood("sqlite::memory:"), Err(OpenError::InMemory(_))));
+        assert!(matches!(parse_url("sqlite::memory:"), Err(OpenError::InMemory(_))));
     }
 
     #[test]

@@ -1,105 +1,117 @@
-//! Statements on one connection, each of them counted.
+//! Connection that counts its statements.
 //!
-//! There is no other way to the database than through here, so nothing can be left out of the count.
+//! All access to the database uses this module, so that every statement is counted.
 
 use std::sync::Arc;
 
-use sluicegate::pool::{LimitedClass, LimitedConnection};
+use sluicegate::bulkhead::{ClassPool, LimitedConnection};
 use sqlx::any::{Any, AnyArguments, AnyRow};
 use sqlx::query::Query;
 use sqlx::{AnyConnection, Connection, Error, Transaction};
 
 use super::dialect::Dialect;
-use super::ledger::Ledger;
+use super::statement_counter::StatementCounter;
 
-/// A value in a statement.
+/// Bound value of a statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'v> {
+pub(super) enum SqlValue<'v> {
     Text(&'v str),
     Number(i64),
 }
 
-/// A connection that holds a place in the bulkhead before the pool.
+/// Pooled connection with a permit of the bulkhead.
 pub(super) struct Session {
     connection: LimitedConnection<Any>,
-    ledger: Arc<Ledger>,
+    counter: Arc<StatementCounter>,
 }
 
-/// A transaction. Dropped before it is committed, it is rolled back.
-pub(super) struct Unit<'s> {
+/// Transaction; drop without a commit rolls it back.
+pub(super) struct TransactionScope<'s> {
     transaction: Transaction<'s, Any>,
-    ledger: &'s Ledger,
+    counter: &'s StatementCounter,
 }
 
 impl Session {
-    pub(super) async fn open(class: &LimitedClass<Any>, ledger: &Arc<Ledger>) -> Result<Self, Error> {
-        Ok(Self { connection: class.acquire().await?, ledger: Arc::clone(ledger) })
+    pub(super) async fn open(class: &ClassPool<Any>, counter: &Arc<StatementCounter>) -> Result<Self, Error> {
+        Ok(Self { connection: class.acquire().await?, counter: Arc::clone(counter) })
     }
 
-    pub(super) async fn begin(&mut self, dialect: Dialect) -> Result<Unit<'_>, Error> {
-        self.ledger.note("BEGIN");
+    pub(super) async fn begin(&mut self, dialect: Dialect) -> Result<TransactionScope<'_>, Error> {
+        self.counter.record("BEGIN");
         let transaction = match dialect.begin() {
             Some(begin) => self.connection.begin_with(begin).await?,
             None => self.connection.begin().await?,
         };
-        Ok(Unit { transaction, ledger: &self.ledger })
+        Ok(TransactionScope { transaction, counter: &self.counter })
     }
 
-    /// How many rows it has touched.
-    pub(super) async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Error> {
-        execute(&mut self.connection, &self.ledger, statement, values).await
+    /// Executes a statement and returns the number of affected rows.
+    pub(super) async fn execute(&mut self, statement: &'static str, values: &[SqlValue<'_>]) -> Result<u64, Error> {
+        execute(&mut self.connection, &self.counter, statement, values).await
     }
 
-    pub(super) async fn rows(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<Vec<AnyRow>, Error> {
-        self.ledger.note(statement);
-        bound(statement, values).fetch_all(&mut *self.connection).await
+    pub(super) async fn rows(
+        &mut self,
+        statement: &'static str,
+        values: &[SqlValue<'_>],
+    ) -> Result<Vec<AnyRow>, Error> {
+        self.counter.record(statement);
+        bind_values(statement, values).fetch_all(&mut *self.connection).await
     }
 
-    pub(super) async fn row(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<Option<AnyRow>, Error> {
-        self.ledger.note(statement);
-        bound(statement, values).fetch_optional(&mut *self.connection).await
+    pub(super) async fn row(
+        &mut self,
+        statement: &'static str,
+        values: &[SqlValue<'_>],
+    ) -> Result<Option<AnyRow>, Error> {
+        self.counter.record(statement);
+        bind_values(statement, values).fetch_optional(&mut *self.connection).await
     }
 
-    /// For whoever reads the count itself, and must not change it by looking.
+    /// Runs a query without counting it, to read the totals.
     pub(super) async fn uncounted(&mut self, statement: &'static str) -> Result<AnyRow, Error> {
         sqlx::query(statement).fetch_one(&mut *self.connection).await
     }
 }
 
-impl Unit<'_> {
-    pub(super) async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Error> {
-        execute(&mut self.transaction, self.ledger, statement, values).await
+impl TransactionScope<'_> {
+    pub(super) async fn execute(&mut self, statement: &'static str, values: &[SqlValue<'_>]) -> Result<u64, Error> {
+        execute(&mut self.transaction, self.counter, statement, values).await
     }
 
-    pub(super) async fn row(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<Option<AnyRow>, Error> {
-        self.ledger.note(statement);
-        bound(statement, values).fetch_optional(&mut *self.transaction).await
+    pub(super) async fn row(
+        &mut self,
+        statement: &'static str,
+        values: &[SqlValue<'_>],
+    ) -> Result<Option<AnyRow>, Error> {
+        self.counter.record(statement);
+        bind_values(statement, values).fetch_optional(&mut *self.transaction).await
     }
 
     pub(super) async fn commit(self) -> Result<(), Error> {
-        self.ledger.note("COMMIT");
+        self.counter.record("COMMIT");
         self.transaction.commit().await
     }
 
     pub(super) async fn rollback(self) -> Result<(), Error> {
-        self.ledger.note("ROLLBACK");
+        self.counter.record("ROLLBACK");
         self.transaction.rollback().await
     }
 }
 
 async fn execute(
     connection: &mut AnyConnection,
-    ledger: &Ledger,
+    counter: &StatementCounter,
     statement: &'static str,
-    values: &[Value<'_>],
+    values: &[SqlValue<'_>],
 ) -> Result<u64, Error> {
-    ledger.note(statement);
-    Ok(bound(statement, values).execute(connection).await?.rows_affected())
+    counter.record(statement);
+    Ok(bind_values(statement, values).execute(connection).await?.rows_affected())
 }
 
-fn bound(statement: &'static str, values: &[Value<'_>]) -> Query<'static, Any, AnyArguments> {
+fn bind_values(statement: &'static str, values: &[SqlValue<'_>]) -> Query<'static, Any, AnyArguments> {
     values.iter().fold(sqlx::query(statement), |query, value| match *value {
-        Value::Text(text) => query.bind(text.to_owned()),
-        Value::Number(number) => query.bind(number),
+        SqlValue::Text(text) => query.bind(text.to_owned()),
+        SqlValue::Number(number) => query.bind(number),
     })
 }

@@ -1,11 +1,11 @@
-//! The buyers.
+//! Load generator: sends buyers to the shop.
 //!
-//! They come in an open loop: each at its moment, however slow the shop is with those before. So a shop that stalls
-//! is charged for everybody who had to wait, from the moment they came. Nobody tries twice.
+//! An open loop: each buyer arrives at its scheduled time, independent of earlier responses. Response times count from
+//! the scheduled time and include all delays of a slow shop. Buyers do not retry.
 
+mod invariants;
 mod plot;
-mod promises;
-mod scene;
+mod scenario;
 mod table;
 
 use std::time::Duration;
@@ -17,216 +17,217 @@ use thiserror::Error;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+pub use invariants::violated_invariants;
 pub use plot::plot;
-pub use promises::broken_promises;
-pub use scene::{Scene, UnknownScene};
+pub use scenario::{Scenario, UnknownScenario};
 pub use table::table;
 
-use crate::database::Books;
-use crate::house::Addresses;
-use crate::order::{Order, State};
+use crate::app::Addresses;
+use crate::database::SaleTotals;
+use crate::order::{Order, OrderState};
 
-/// How long a buyer waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often those who wait ask what has become of their order.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+/// Request timeout.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Poll interval of queued orders.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A crowd.
+/// Buyers and items of a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// How many come.
+    /// Number of buyers.
     pub buyers: u32,
-    /// Over how long, evenly.
+    /// Time over which the buyers arrive evenly.
     pub over: Duration,
-    /// For how many items.
+    /// Number of items.
     pub items: u32,
 }
 
 impl Crowd {
-    /// That of the sale whose figures stand beside ours.
-    pub const ORIGINAL: Self = Self { buyers: 500, over: Duration::from_secs(5), items: 10 };
+    /// Crowd of the original sale.
+    pub const REFERENCE: Self = Self { buyers: 500, over: Duration::from_secs(5), items: 10 };
 }
 
-/// Where a crowd goes: to one process, or to several in turn that sell the same items.
+/// Processes that receive the load, round-robin. All sell the same items.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// The shops.
+    /// URLs of the shops.
     pub shops: Vec<String>,
-    /// The gateways before them.
+    /// URLs of the gateways.
     pub gateways: Vec<String>,
 }
 
 impl Target {
-    /// A process of which these are the addresses.
+    /// Adds a process with these addresses.
     #[must_use]
-    pub fn and(mut self, addresses: Addresses) -> Self {
+    pub fn with_process(mut self, addresses: Addresses) -> Self {
         self.shops.push(format!("http://{}", addresses.shop));
         self.gateways.push(format!("http://{}", addresses.gateway));
         self
     }
 }
 
-/// Why there was no sale.
+/// Error of a run.
 #[derive(Debug, Error)]
 pub enum DriveError {
-    /// The shop does not answer.
-    #[error("the shop does not answer as it should: {0}; is it running, and is its address right?")]
+    /// A request failed.
+    #[error("request to the shop failed: {0}; check that it is running, and its address")]
     Shop(#[from] reqwest::Error),
-    /// Nowhere to go.
-    #[error("name at least one shop and one gateway")]
-    Nowhere,
-    /// Somebody was told to wait, and never heard.
-    #[error("the order {order} was accepted and still has no result after {PATIENCE:?}")]
-    Unanswered {
-        /// The order.
+    /// No target.
+    #[error("at least one shop and one gateway are required")]
+    NoTarget,
+    /// An accepted order has no result in time.
+    #[error("order {order} was accepted but has no result after {REQUEST_TIMEOUT:?}")]
+    NoResult {
+        /// Order id.
         order: String,
     },
 }
 
-/// What became of a buyer.
+/// Result of a buyer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
+enum BuyerResult {
     Bought,
-    /// Accepted, under this order.
-    Later(String),
+    /// Accepted with this order id.
+    Accepted(String),
     LostRace,
     SoldOut,
     Limited,
     Other(String),
 }
 
-/// A sale.
+/// Report of a sale.
 #[derive(Clone, Debug)]
-pub struct Tally {
-    /// Which.
-    pub scene: Scene,
-    /// For whom.
+pub struct SaleReport {
+    /// Scenario of the sale.
+    pub scenario: Scenario,
+    /// Crowd of the sale.
     pub crowd: Crowd,
-    /// Buyers who have an item, by what they were told.
+    /// Buyers with a confirmed item.
     pub bought: u32,
-    /// Buyers who were told that somebody else was faster.
+    /// Buyers that lost a race.
     pub lost_race: u32,
-    /// Buyers who were told that nothing is left.
+    /// Buyers that got a sold-out response.
     pub sold_out: u32,
-    /// Buyers who were refused by a limit.
+    /// Buyers refused by a limit.
     pub limited: u32,
-    /// What else buyers were told.
+    /// Other responses.
     pub other: Vec<String>,
-    /// Half of them had their answer within.
+    /// Median response time.
     pub p50: Duration,
-    /// Ninety-nine of a hundred had.
+    /// 99th percentile of the response time.
     pub p99: Duration,
-    /// The shop's books afterwards.
-    pub books: Books,
+    /// Totals of the shop after the sale.
+    pub totals: SaleTotals,
 }
 
-impl Tally {
-    /// How many updates of the stock the original needed, if this is comparable.
-    fn original(&self) -> Option<u32> {
-        self.scene.original().filter(|_| self.crowd == Crowd::ORIGINAL)
+impl SaleReport {
+    /// Number of stock updates in the original sale, if the crowd is the same.
+    fn reference_updates(&self) -> Option<u32> {
+        self.scenario.reference_updates().filter(|_| self.crowd == Crowd::REFERENCE)
     }
 }
 
-/// Puts items on sale and sends a crowd.
-pub async fn drive(target: &Target, scene: Scene, crowd: Crowd) -> Result<Tally, DriveError> {
-    let client = Client::builder().no_proxy().timeout(PATIENCE).build()?;
+/// Starts a new sale, sends the buyers and returns a report.
+pub async fn drive(target: &Target, scenario: Scenario, crowd: Crowd) -> Result<SaleReport, DriveError> {
+    let client = Client::builder().no_proxy().timeout(REQUEST_TIMEOUT).build()?;
     for shop in &target.shops {
         let restocked = client.put(format!("{shop}/stock")).json(&json!({ "items": crowd.items })).send().await?;
         restocked.error_for_status()?;
     }
-    let urls = scene.urls(target);
+    let urls = scenario.urls(target);
     let mut buyers = JoinSet::new();
     let start = Instant::now();
-    for (nth, url) in (0..crowd.buyers).zip(urls.iter().cycle()) {
-        let due = start + crowd.over.mul_f64(f64::from(nth) / f64::from(crowd.buyers.max(1)));
+    for (index, url) in (0..crowd.buyers).zip(urls.iter().cycle()) {
+        let due = start + crowd.over.mul_f64(f64::from(index) / f64::from(crowd.buyers.max(1)));
         sleep_until(due).await;
-        buyers.spawn(visit(client.clone(), url.clone(), format!("buyer-{nth}"), due));
+        buyers.spawn(timed_purchase(client.clone(), url.clone(), format!("buyer-{index}"), due));
     }
-    let visits = buyers.join_all().await;
-    let (mut fates, mut waits): (Vec<Fate>, Vec<Duration>) = visits.into_iter().unzip();
-    for fate in &mut fates {
-        if let Fate::Later(order) = fate {
-            *fate = result(&client, target, order).await?;
+    let (mut results, mut times): (Vec<BuyerResult>, Vec<Duration>) = buyers.join_all().await.into_iter().unzip();
+    for result in &mut results {
+        if let BuyerResult::Accepted(order) = result {
+            *result = poll_order(&client, target, order).await?;
         }
     }
-    let books = books(&client, target).await?;
-    waits.sort_unstable();
-    let count = |wanted: &Fate| u32::try_from(fates.iter().filter(|fate| *fate == wanted).count()).unwrap_or(u32::MAX);
-    Ok(Tally {
-        scene,
+    let totals = fetch_totals(&client, target).await?;
+    times.sort_unstable();
+    let count = |expected: &BuyerResult| {
+        u32::try_from(results.iter().filter(|result| *result == expected).count()).unwrap_or(u32::MAX)
+    };
+    Ok(SaleReport {
+        scenario,
         crowd,
-        bought: count(&Fate::Bought),
-        lost_race: count(&Fate::LostRace),
-        sold_out: count(&Fate::SoldOut),
-        limited: count(&Fate::Limited),
-        p50: percentile(&waits, 0.50),
-        p99: percentile(&waits, 0.99),
-        other: fates
+        bought: count(&BuyerResult::Bought),
+        lost_race: count(&BuyerResult::LostRace),
+        sold_out: count(&BuyerResult::SoldOut),
+        limited: count(&BuyerResult::Limited),
+        p50: percentile(&times, 0.50),
+        p99: percentile(&times, 0.99),
+        other: results
             .into_iter()
-            .filter_map(|fate| if let Fate::Other(what) = fate { Some(what) } else { None })
+            .filter_map(|result| if let BuyerResult::Other(response) = result { Some(response) } else { None })
             .collect(),
-        books,
+        totals,
     })
 }
 
-async fn visit(client: Client, url: String, buyer: String, due: Instant) -> (Fate, Duration) {
-    let fate = ask(&client, &url, &buyer).await.unwrap_or_else(|error| Fate::Other(error.to_string()));
-    (fate, due.elapsed())
+async fn timed_purchase(client: Client, url: String, buyer: String, due: Instant) -> (BuyerResult, Duration) {
+    let result = send_purchase(&client, &url, &buyer).await;
+    (result.unwrap_or_else(|error| BuyerResult::Other(error.to_string())), due.elapsed())
 }
 
-async fn ask(client: &Client, url: &str, buyer: &str) -> Result<Fate, reqwest::Error> {
+async fn send_purchase(client: &Client, url: &str, buyer: &str) -> Result<BuyerResult, reqwest::Error> {
     #[derive(Deserialize)]
     struct Title {
         title: String,
     }
-    let answer = client.post(url).json(&json!({ "buyer": buyer })).send().await?;
-    Ok(match answer.status() {
-        StatusCode::CREATED => Fate::Bought,
-        StatusCode::ACCEPTED => Fate::Later(answer.json::<Order>().await?.id),
-        StatusCode::GONE => Fate::SoldOut,
-        StatusCode::TOO_MANY_REQUESTS => Fate::Limited,
-        status => match answer.json::<Title>().await {
-            Ok(Title { title }) if title == "lost-race" => Fate::LostRace,
-            Ok(Title { title }) => Fate::Other(format!("{status} {title}")),
-            Err(_) => Fate::Other(status.to_string()),
+    let response = client.post(url).json(&json!({ "buyer": buyer })).send().await?;
+    Ok(match response.status() {
+        StatusCode::CREATED => BuyerResult::Bought,
+        StatusCode::ACCEPTED => BuyerResult::Accepted(response.json::<Order>().await?.id),
+        StatusCode::GONE => BuyerResult::SoldOut,
+        StatusCode::TOO_MANY_REQUESTS => BuyerResult::Limited,
+        status => match response.json::<Title>().await {
+            Ok(Title { title }) if title == "lost-race" => BuyerResult::LostRace,
+            Ok(Title { title }) => BuyerResult::Other(format!("{status} {title}")),
+            Err(_) => BuyerResult::Other(status.to_string()),
         },
     })
 }
 
-/// The books, which all shops share, with the statements of each.
-async fn books(client: &Client, target: &Target) -> Result<Books, DriveError> {
-    let mut all: Option<Books> = None;
+/// Fetches the totals: the shops share the database, so only the statements are added up.
+async fn fetch_totals(client: &Client, target: &Target) -> Result<SaleTotals, DriveError> {
+    let mut sum: Option<SaleTotals> = None;
     for shop in &target.shops {
-        let books: Books = client.get(format!("{shop}/stock")).send().await?.error_for_status()?.json().await?;
-        let (statements, stock_updates) = all.map_or((0, 0), |all| (all.statements, all.stock_updates));
-        all = Some(Books {
-            statements: statements + books.statements,
-            stock_updates: stock_updates + books.stock_updates,
-            ..books
+        let totals: SaleTotals = client.get(format!("{shop}/stock")).send().await?.error_for_status()?.json().await?;
+        let (statements, stock_updates) = sum.map_or((0, 0), |sum| (sum.statements, sum.stock_updates));
+        sum = Some(SaleTotals {
+            statements: statements + totals.statements,
+            stock_updates: stock_updates + totals.stock_updates,
+            ..totals
         });
     }
-    all.ok_or(DriveError::Nowhere)
+    sum.ok_or(DriveError::NoTarget)
 }
 
-/// What becomes of an order that is on its way.
-async fn result(client: &Client, target: &Target, order: &str) -> Result<Fate, DriveError> {
-    let shop = target.shops.first().ok_or(DriveError::Nowhere)?;
+/// Polls a queued order until it has a result.
+async fn poll_order(client: &Client, target: &Target, order: &str) -> Result<BuyerResult, DriveError> {
+    let shop = target.shops.first().ok_or(DriveError::NoTarget)?;
     let url = format!("{shop}/orders/{order}");
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
+    let started = Instant::now();
+    while started.elapsed() < REQUEST_TIMEOUT {
         let order: Order = client.get(&url).send().await?.error_for_status()?.json().await?;
         match order.state {
-            State::Waiting => sleep(ASK_EVERY).await,
-            state if state.holds_an_item() => return Ok(Fate::Bought),
-            State::Refused => return Ok(Fate::SoldOut),
-            state => return Ok(Fate::Other(format!("the order is {state}"))),
+            OrderState::Waiting => sleep(POLL_INTERVAL).await,
+            state if state.holds_item() => return Ok(BuyerResult::Bought),
+            OrderState::Refused => return Ok(BuyerResult::SoldOut),
+            state => return Ok(BuyerResult::Other(format!("order {state}"))),
         }
     }
-    Err(DriveError::Unanswered { order: order.to_owned() })
+    Err(DriveError::NoResult { order: order.to_owned() })
 }
 
-/// The wait within which so large a part of them, which are in order, had their answer.
-fn percentile(waits: &[Duration], part: f64) -> Duration {
-    let rank = (waits.len() as f64 * part).ceil() as usize;
-    waits.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+/// Percentile of sorted times.
+fn percentile(times: &[Duration], share: f64) -> Duration {
+    let rank = (times.len() as f64 * share).ceil() as usize;
+    times.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }

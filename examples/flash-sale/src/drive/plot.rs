@@ -1,16 +1,16 @@
-//! The sales side by side, as a picture: one file that needs nothing else, light or dark as the reader's screen is.
+//! SVG plot of the reports: self-contained, with a light and a dark color scheme.
 
 use std::fmt::Write;
 
-use super::Tally;
+use super::SaleReport;
 
 const WIDTH: f64 = 720.0;
-/// Of a panel's bars.
-const HEIGHT: f64 = 150.0;
+/// Maximum height of a bar.
+const BAR_HEIGHT: f64 = 150.0;
 const LEFT: f64 = 20.0;
 const TOP: f64 = 60.0;
-/// From one panel's bars to the next's.
-const BETWEEN: f64 = 80.0;
+/// Vertical distance between the panels.
+const PANEL_GAP: f64 = 80.0;
 
 const STYLE: &str = "svg{color-scheme:light dark;font:12px system-ui,sans-serif}\
 .ground{fill:#fff}.text{fill:#24292f}.faint{fill:#656d76}.base{stroke:#8c959f}.bar{fill:#0969da}\
@@ -18,7 +18,7 @@ const STYLE: &str = "svg{color-scheme:light dark;font:12px system-ui,sans-serif}
 @media (prefers-color-scheme:dark){.ground{fill:#0d1117}.text{fill:#e6edf3}.faint{fill:#8d96a0}.base{stroke:#6e7681}\
 .bar{fill:#4493f8}.original{stroke:#d29922}.named{fill:#d29922}}";
 
-/// Something of each sale.
+/// One measure of all reports.
 struct Panel {
     title: &'static str,
     bars: Vec<Bar>,
@@ -28,31 +28,25 @@ struct Bar {
     name: &'static str,
     value: f64,
     label: String,
-    /// What the original needed.
-    original: Option<f64>,
+    /// Value of the original sale.
+    reference: Option<f64>,
 }
 
-/// The whole file.
-pub fn plot(tallies: &[Tally]) -> String {
+/// Draws the reports as an SVG document.
+pub fn plot(reports: &[SaleReport]) -> String {
     let panels = [
-        panel(
-            "updates of the stock; dashed: the original",
-            tallies,
-            |tally| tally.books.stock_updates as f64,
-            1.0,
-            true,
-        ),
-        panel("SQL statements", tallies, |tally| tally.books.statements as f64, 1.0, false),
-        panel("p99 of an answer, in milliseconds", tallies, |tally| tally.p99.as_secs_f64() * 1e3, 0.1, false),
+        panel("stock updates; dashed: the original", reports, |report| report.totals.stock_updates as f64, 1.0, true),
+        panel("SQL statements", reports, |report| report.totals.statements as f64, 1.0, false),
+        panel("p99 response time, in milliseconds", reports, |report| report.p99.as_secs_f64() * 1e3, 0.1, false),
     ];
-    let height = TOP + panels.len() as f64 * (HEIGHT + BETWEEN) - 30.0;
+    let height = TOP + panels.len() as f64 * (BAR_HEIGHT + PANEL_GAP) - 30.0;
     let title = "A flash sale, step by step";
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n<rect class=\"ground\" width=\"{WIDTH}\" height=\"{height}\"/>\n"
     );
-    for (nth, panel) in panels.iter().enumerate() {
-        draw(panel, TOP + nth as f64 * (HEIGHT + BETWEEN), &mut text);
+    for (index, panel) in panels.iter().enumerate() {
+        draw(panel, TOP + index as f64 * (BAR_HEIGHT + PANEL_GAP), &mut text);
     }
     text.push_str("</svg>\n");
     text
@@ -60,30 +54,30 @@ pub fn plot(tallies: &[Tally]) -> String {
 
 fn panel(
     title: &'static str,
-    tallies: &[Tally],
-    value: impl Fn(&Tally) -> f64,
+    reports: &[SaleReport],
+    value: impl Fn(&SaleReport) -> f64,
     unit: f64,
-    beside_original: bool,
+    with_reference: bool,
 ) -> Panel {
-    let bar = |tally: &Tally| {
-        let value = value(tally);
+    let bar = |report: &SaleReport| {
+        let value = value(report);
         let label = if unit < 1.0 { format!("{value:.1}") } else { format!("{value:.0}") };
-        let original = tally.original().filter(|_| beside_original).map(f64::from);
-        Bar { name: tally.scene.name(), value, label, original }
+        let reference = report.reference_updates().filter(|_| with_reference).map(f64::from);
+        Bar { name: report.scenario.name(), value, label, reference }
     };
-    Panel { title, bars: tallies.iter().map(bar).collect() }
+    Panel { title, bars: reports.iter().map(bar).collect() }
 }
 
 fn draw(panel: &Panel, top: f64, text: &mut String) {
-    let most = panel.bars.iter().flat_map(|bar| [Some(bar.value), bar.original]).flatten().fold(1e-9, f64::max);
-    let bottom = top + HEIGHT;
-    let y = |value: f64| bottom - value / most * HEIGHT;
-    let room = (WIDTH - 2.0 * LEFT) / panel.bars.len().max(1) as f64;
-    // Writing to a text does not fail.
+    let max = panel.bars.iter().flat_map(|bar| [Some(bar.value), bar.reference]).flatten().fold(1e-9, f64::max);
+    let bottom = top + BAR_HEIGHT;
+    let y = |value: f64| bottom - value / max * BAR_HEIGHT;
+    let slot = (WIDTH - 2.0 * LEFT) / panel.bars.len().max(1) as f64;
+    // Writing to a String does not fail.
     let _ = writeln!(text, "<text class=\"text\" x=\"{LEFT}\" y=\"{}\">{}</text>", top - 32.0, panel.title);
-    for (nth, bar) in panel.bars.iter().enumerate() {
-        let (left, middle) = (LEFT + (nth as f64 + 0.15) * room, LEFT + (nth as f64 + 0.5) * room);
-        let (width, height) = (room * 0.7, bottom - y(bar.value));
+    for (index, bar) in panel.bars.iter().enumerate() {
+        let (left, middle) = (LEFT + (index as f64 + 0.15) * slot, LEFT + (index as f64 + 0.5) * slot);
+        let (width, height) = (slot * 0.7, bottom - y(bar.value));
         let _ = writeln!(
             text,
             "<rect class=\"bar\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
@@ -95,7 +89,7 @@ fn draw(panel: &Panel, top: f64, text: &mut String) {
             y(bar.value) - 5.0,
             bar.label
         );
-        if let Some(original) = bar.original {
+        if let Some(original) = bar.reference {
             let (at, right) = (y(original), left + width);
             let _ = writeln!(text, "<path class=\"original\" d=\"M{left:.1} {at:.1}H{right:.1}\"/>");
             let _ = writeln!(

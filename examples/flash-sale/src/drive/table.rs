@@ -1,11 +1,11 @@
-//! The sales side by side, in letters.
+//! Text table of the reports.
 
 use std::time::Duration;
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 
-use super::Tally;
+use super::SaleReport;
 
 const HEAD: [&str; 12] = [
     "step",
@@ -22,24 +22,24 @@ const HEAD: [&str; 12] = [
     "other",
 ];
 
-/// One table of all sales.
-pub fn table(tallies: &[Tally]) -> String {
+/// Formats the reports as a table.
+pub fn table(reports: &[SaleReport]) -> String {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header(HEAD);
-    for tally in tallies {
+    for report in reports {
         table.add_row([
-            tally.scene.to_string(),
-            tally.bought.to_string(),
-            tally.books.oversold().to_string(),
-            tally.books.statements.to_string(),
-            tally.books.stock_updates.to_string(),
-            tally.original().map_or_else(String::new, |updates| updates.to_string()),
-            milliseconds(tally.p50),
-            milliseconds(tally.p99),
-            tally.limited.to_string(),
-            tally.sold_out.to_string(),
-            tally.lost_race.to_string(),
-            tally.other.len().to_string(),
+            report.scenario.to_string(),
+            report.bought.to_string(),
+            report.totals.oversold().to_string(),
+            report.totals.statements.to_string(),
+            report.totals.stock_updates.to_string(),
+            report.reference_updates().map_or_else(String::new, |updates| updates.to_string()),
+            milliseconds(report.p50),
+            milliseconds(report.p99),
+            report.limited.to_string(),
+            report.sold_out.to_string(),
+            report.lost_race.to_string(),
+            report.other.len().to_string(),
         ]);
     }
     for column in table.column_iter_mut().skip(1) {

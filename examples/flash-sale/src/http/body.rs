@@ -1,4 +1,4 @@
-//! Bodies, and what is wrong with them, told as everything else is.
+//! JSON request bodies; rejections become problem documents.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
 
-/// A JSON body.
-pub(super) struct Body<T>(pub(super) T);
+/// JSON request body.
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
@@ -26,7 +26,7 @@ fn problem(rejection: &JsonRejection) -> Problem {
     let (status, code) = match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
-        _ => (StatusCode::BAD_REQUEST, "bad-body"),
+        _ => (StatusCode::BAD_REQUEST, "invalid-body"),
     };
     Problem::new(status, code, rejection.body_text())
 }

@@ -1,9 +1,8 @@
-//! The queue between the door and the books.
+//! Order queue between the reservation and the database.
 //!
-//! A buyer who got a reservation is told `202` once the order is *surely* in the queue: synced to the journal's
-//! disk, confirmed by RabbitMQ, or added to the stream of Redis. The consumer takes orders out at its own pace and
-//! says that one is done only after the database has it. So an order can come twice, after a crash, and is never
-//! lost; the second time the database knows it by its id.
+//! The shop responds with `202` after the queue has confirmed the order: after the sync of the journal, the publisher
+//! confirm of RabbitMQ, or the addition to the Redis stream. The consumer acknowledges an order after the database has
+//! it. Delivery is therefore at least once; the database recognizes a repeated order by its id.
 
 mod journal;
 mod rabbitmq;
@@ -21,80 +20,80 @@ use journal::Journal;
 use rabbitmq::RabbitQueue;
 use redis_stream::StreamQueue;
 
-/// Why an order did not get into the queue, or out of it.
+/// Error of the order queue.
 #[derive(Debug, Error)]
 pub enum QueueError {
-    /// Not a place this shop knows.
+    /// Unknown kind of queue.
     #[error("queue `{0}`: write journal:FILE, amqp://HOST:PORT/VHOST or redis://HOST:PORT")]
     Unknown(String),
-    /// Another process has the journal.
-    #[error("the journal {0} is in use by another process: each needs its own, or a queue they can share")]
+    /// Another process uses the journal.
+    #[error("the journal {0} is in use by another process: use one journal per process, or a shared queue")]
     InUse(PathBuf),
     /// The journal cannot be read or written.
-    #[error("the journal {path}: {error}")]
+    #[error("journal {path}: {error}")]
     Journal {
-        /// Which.
+        /// Path of the journal.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// RabbitMQ does not answer, or not as it should.
+    /// RabbitMQ error.
     #[error("RabbitMQ: {0}")]
     RabbitMq(#[from] lapin::Error),
-    /// RabbitMQ did not take a message.
+    /// RabbitMQ did not confirm a message.
     #[error("RabbitMQ did not confirm the order")]
     NotConfirmed,
-    /// Redis does not answer, or not as it should.
-    #[error("the stream in Redis: {0}")]
+    /// Redis error.
+    #[error("Redis stream: {0}")]
     Redis(#[from] redis::RedisError),
-    /// Nobody answers.
-    #[error("the queue did not answer within {0:?}")]
+    /// The queue did not respond in time.
+    #[error("the queue did not respond within {0:?}")]
     TimedOut(Duration),
-    /// The source ended, as when a broker closes the connection.
+    /// The stream of deliveries ended, for example because the broker closed the connection.
     #[error("the queue has closed the connection")]
     Closed,
 }
 
-/// The queue. Clones are of the same one.
+/// Order queue; clones share its state.
 #[derive(Clone)]
 pub enum OrderQueue {
     /// In this process, with a journal on disk.
     Journal(Journal),
     /// In RabbitMQ.
     RabbitMq(RabbitQueue),
-    /// In a stream of Redis.
+    /// In a Redis stream.
     Stream(StreamQueue),
 }
 
-/// An order on its way out. Dropped without [`Delivery::done`], it will come again.
+/// Delivered order. Without [`Delivery::acknowledge`], it is delivered again.
 pub struct Delivery {
-    /// What is wanted; `None` if the message makes no sense, and is only to be put away.
+    /// The purchase; `None` if the message is invalid and must be discarded.
     pub purchase: Option<Purchase>,
-    receipt: Receipt,
+    tag: DeliveryTag,
 }
 
-/// By what a queue knows the message.
-enum Receipt {
+/// Backend-specific reference to the message.
+enum DeliveryTag {
     Journal(Journal),
     RabbitMq(Box<lapin::message::Delivery>),
     Stream(Box<StreamQueue>, String),
 }
 
 impl OrderQueue {
-    /// The queue at this place. `claim_after` is how long the stream of Redis waits for a consumer that has
-    /// gone silent before its messages are given to another.
-    pub async fn open(place: &str, claim_after: Duration) -> Result<Self, QueueError> {
-        if let Some(file) = place.strip_prefix("journal:") {
+    /// Opens the queue at this address. `claim_after` is the idle time after which pending messages of a consumer of
+    /// the Redis stream are claimed by another one.
+    pub async fn open(address: &str, claim_after: Duration) -> Result<Self, QueueError> {
+        if let Some(file) = address.strip_prefix("journal:") {
             return Ok(Self::Journal(Journal::open(Path::new(file))?));
         }
-        match place {
+        match address {
             url if url.starts_with("amqp://") => Ok(Self::RabbitMq(RabbitQueue::open(url).await?)),
             url if url.starts_with("redis://") => Ok(Self::Stream(StreamQueue::open(url, claim_after).await?)),
             other => Err(QueueError::Unknown(other.to_owned())),
         }
     }
 
-    /// Puts an order into the queue. It is there when this answers; if it fails, it may be there.
+    /// Queues an order. After success the order is in the queue; after an error its state is unknown.
     pub async fn put(&self, purchase: &Purchase) -> Result<(), QueueError> {
         match self {
             Self::Journal(journal) => journal.put(purchase).await,
@@ -103,7 +102,7 @@ impl OrderQueue {
         }
     }
 
-    /// Orders as they come out. After an error, ask for another stream.
+    /// Returns a stream of deliveries. After an error, call it again for a new stream.
     pub async fn deliveries(&self) -> Result<BoxStream<'static, Result<Delivery, QueueError>>, QueueError> {
         match self {
             Self::Journal(journal) => Ok(journal.deliveries()),
@@ -112,23 +111,23 @@ impl OrderQueue {
         }
     }
 
-    /// Orders that are in the queue now, as far as this process can know: of a broker nobody can ask that.
-    pub fn waiting(&self) -> Vec<Purchase> {
+    /// Orders that are in the queue now. The content of a broker cannot be listed; it returns nothing then.
+    pub fn pending(&self) -> Vec<Purchase> {
         match self {
-            Self::Journal(journal) => journal.waiting(),
+            Self::Journal(journal) => journal.pending(),
             Self::RabbitMq(_) | Self::Stream(_) => Vec::new(),
         }
     }
 }
 
 impl Delivery {
-    /// The database has decided: it need not come again.
-    pub async fn done(self) -> Result<(), QueueError> {
-        match (self.receipt, self.purchase) {
-            (Receipt::Journal(journal), Some(purchase)) => journal.done(purchase).await,
-            (Receipt::Journal(_), None) => Ok(()),
-            (Receipt::RabbitMq(delivery), _) => rabbitmq::done(&delivery).await,
-            (Receipt::Stream(queue, id), _) => queue.done(&id).await,
+    /// Acknowledges the order after the database has it.
+    pub async fn acknowledge(self) -> Result<(), QueueError> {
+        match (self.tag, self.purchase) {
+            (DeliveryTag::Journal(journal), Some(purchase)) => journal.acknowledge(purchase).await,
+            (DeliveryTag::Journal(_), None) => Ok(()),
+            (DeliveryTag::RabbitMq(delivery), _) => rabbitmq::acknowledge(&delivery).await,
+            (DeliveryTag::Stream(queue, id), _) => queue.acknowledge(&id).await,
         }
     }
 }

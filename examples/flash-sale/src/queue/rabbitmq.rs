@@ -1,5 +1,4 @@
-//! A queue in RabbitMQ: durable, its messages persistent, every publishing confirmed, every delivery acknowledged by
-//! hand.
+//! RabbitMQ queue: durable queue, persistent messages, publisher confirms, manual acknowledgement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,97 +13,99 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::{Delivery, QueueError, Receipt};
+use super::{Delivery, DeliveryTag, QueueError};
 use crate::order::Purchase;
 
 const QUEUE: &str = "flash-sale-orders";
-/// Written to disk, and not only kept in memory.
+/// Delivery mode: written to disk.
 const PERSISTENT: u8 = 2;
-/// How many orders are handed to a consumer ahead of its pace.
-const AHEAD: u16 = 10;
-/// How long it may take until an order is in the queue, or a connection is there.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum number of unacknowledged deliveries per consumer.
+const PREFETCH: u16 = 10;
+/// Timeout for publishing an order and for opening a connection.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The queue. Clones share one connection for publishing.
+/// RabbitMQ queue; clones share one connection for publishing.
 #[derive(Clone)]
 pub struct RabbitQueue {
     url: Arc<str>,
-    publishing: Arc<Mutex<Option<Link>>>,
+    publishing: Arc<Mutex<Option<AmqpChannel>>>,
 }
 
-/// A channel, and the connection it lives by.
-struct Link {
+/// Channel and its connection.
+struct AmqpChannel {
     channel: Channel,
     _connection: Connection,
 }
 
 impl RabbitQueue {
     pub(super) async fn open(url: &str) -> Result<Self, QueueError> {
-        let link = publisher(url).await?;
-        Ok(Self { url: url.into(), publishing: Arc::new(Mutex::new(Some(link))) })
+        let amqp = publisher(url).await?;
+        Ok(Self { url: url.into(), publishing: Arc::new(Mutex::new(Some(amqp))) })
     }
 
-    /// The wait for those before is part of the patience: when the broker hangs, nobody waits for the sum of them all.
+    /// The timeout includes the wait for other publishers: if the broker hangs, all of them time out together.
     pub(super) async fn put(&self, purchase: &Purchase) -> Result<(), QueueError> {
-        timeout(PATIENCE, self.put_in_turn(purchase)).await.map_err(|_| QueueError::TimedOut(PATIENCE))?
+        timeout(PUBLISH_TIMEOUT, self.publish_serialized(purchase))
+            .await
+            .map_err(|_| QueueError::TimedOut(PUBLISH_TIMEOUT))?
     }
 
-    async fn put_in_turn(&self, purchase: &Purchase) -> Result<(), QueueError> {
+    async fn publish_serialized(&self, purchase: &Purchase) -> Result<(), QueueError> {
         let mut publishing = self.publishing.lock().await;
-        let link = match publishing.take() {
-            Some(link) if link.channel.status().connected() => link,
+        let amqp = match publishing.take() {
+            Some(amqp) if amqp.channel.status().connected() => amqp,
             _ => publisher(&self.url).await?,
         };
-        publish(&link.channel, purchase).await?;
-        // One that failed is not used again.
-        *publishing = Some(link);
+        publish(&amqp.channel, purchase).await?;
+        // A failed channel is not used again.
+        *publishing = Some(amqp);
         Ok(())
     }
 
     pub(super) async fn deliveries(&self) -> Result<BoxStream<'static, Result<Delivery, QueueError>>, QueueError> {
-        let link = connect(&self.url).await?;
-        link.channel.basic_qos(AHEAD, BasicQosOptions::default()).await?;
+        let amqp = connect(&self.url).await?;
+        amqp.channel.basic_qos(PREFETCH, BasicQosOptions::default()).await?;
         let options = BasicConsumeOptions::default();
-        let consumer = link.channel.basic_consume(QUEUE.into(), "".into(), options, FieldTable::default()).await?;
-        let deliveries = stream::unfold((consumer, link), |(mut consumer, link)| async {
+        let consumer = amqp.channel.basic_consume(QUEUE.into(), "".into(), options, FieldTable::default()).await?;
+        let deliveries = stream::unfold((consumer, amqp), |(mut consumer, amqp)| async {
             let delivery = consumer.next().await?;
-            Some((delivery, (consumer, link)))
+            Some((delivery, (consumer, amqp)))
         });
-        Ok(deliveries.map(|delivery| delivery.map(read).map_err(Into::into)).boxed())
+        Ok(deliveries.map(|delivery| delivery.map(convert).map_err(Into::into)).boxed())
     }
 }
 
-fn read(delivery: lapin::message::Delivery) -> Delivery {
+fn convert(delivery: lapin::message::Delivery) -> Delivery {
     let purchase = serde_json::from_slice(&delivery.data).ok();
-    Delivery { purchase, receipt: Receipt::RabbitMq(Box::new(delivery)) }
+    Delivery { purchase, tag: DeliveryTag::RabbitMq(Box::new(delivery)) }
 }
 
-pub(super) async fn done(delivery: &lapin::message::Delivery) -> Result<(), QueueError> {
+pub(super) async fn acknowledge(delivery: &lapin::message::Delivery) -> Result<(), QueueError> {
     delivery.ack(BasicAckOptions::default()).await?;
     Ok(())
 }
 
-async fn connect(url: &str) -> Result<Link, QueueError> {
+async fn connect(url: &str) -> Result<AmqpChannel, QueueError> {
     let connecting = async {
         let connection = Connection::connect(url, ConnectionProperties::default()).await?;
         let channel = connection.create_channel().await?;
         let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
         channel.queue_declare(QUEUE.into(), durable, FieldTable::default()).await?;
-        Ok(Link { channel, _connection: connection })
+        Ok(AmqpChannel { channel, _connection: connection })
     };
-    timeout(PATIENCE, connecting).await.map_err(|_| QueueError::TimedOut(PATIENCE))?
+    timeout(PUBLISH_TIMEOUT, connecting).await.map_err(|_| QueueError::TimedOut(PUBLISH_TIMEOUT))?
 }
 
-async fn publisher(url: &str) -> Result<Link, QueueError> {
-    let link = connect(url).await?;
-    link.channel.confirm_select(ConfirmSelectOptions::default()).await?;
-    Ok(link)
+async fn publisher(url: &str) -> Result<AmqpChannel, QueueError> {
+    let amqp = connect(url).await?;
+    amqp.channel.confirm_select(ConfirmSelectOptions::default()).await?;
+    Ok(amqp)
 }
 
 async fn publish(channel: &Channel, purchase: &Purchase) -> Result<(), QueueError> {
     let message = serde_json::json!(purchase).to_string();
     let properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
-    // With `mandatory`, a message that no queue takes comes back instead of vanishing.
+    // With `mandatory`, the broker returns an unroutable message instead of dropping it.
     let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
     let sent = channel.basic_publish("".into(), QUEUE.into(), options, message.as_bytes(), properties).await?;
     let confirmed = sent.await?;

@@ -1,8 +1,8 @@
-//! A queue in a stream of Redis, read by a consumer group.
+//! Redis stream as a queue, read by a consumer group.
 //!
-//! What a consumer has read is pending until it is acknowledged. Each consumer looks now and then for messages whose
-//! reader has been silent for too long, and takes them over: that is how a process that was killed is inherited. A
-//! reader that is only slow may lose a message to another and then handle it too, which the database notices.
+//! A message is pending until it is acknowledged. Each consumer periodically claims pending messages of consumers that
+//! have been idle for too long, such as those of a killed process. A message of a slow consumer may be handled twice;
+//! the database recognizes the repeated order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,47 +13,47 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnecti
 use redis::streams::{StreamAutoClaimOptions, StreamAutoClaimReply, StreamId, StreamReadOptions, StreamReadReply};
 use redis::{AsyncCommands, AsyncConnectionConfig, Client};
 
-use super::{Delivery, QueueError, Receipt};
+use super::{Delivery, DeliveryTag, QueueError};
 use crate::order::Purchase;
 
 const STREAM: &str = "flash-sale:{1}:queue";
 const GROUP: &str = "orders";
 const FIELD: &str = "purchase";
-/// How many messages are read at once.
-const AHEAD: usize = 10;
-/// How long a read waits for a message.
-const BLOCK: Duration = Duration::from_millis(500);
-/// How long any other answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum number of messages per read.
+const READ_COUNT: usize = 10;
+/// Maximum time a read blocks.
+const BLOCK_TIMEOUT: Duration = Duration::from_millis(500);
+/// Response timeout of all other commands.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The queue. Clones share one connection for everything but reading.
+/// Redis stream; clones share one connection for all commands except reads.
 #[derive(Clone)]
 pub struct StreamQueue {
     client: Client,
     connection: ConnectionManager,
     claim_after: Duration,
-    /// By which the group knows this process.
+    /// Consumer name of this process.
     consumer: Arc<str>,
 }
 
-/// A consumer. It has a connection to itself: a read that waits keeps everybody else on it waiting.
-struct Reader {
+/// Consumer with its own connection: a blocking read would delay other commands on a shared connection.
+struct GroupConsumer {
     connection: MultiplexedConnection,
     queue: StreamQueue,
-    got: VecDeque<StreamId>,
+    buffer: VecDeque<StreamId>,
 }
 
 impl StreamQueue {
     pub(super) async fn open(url: &str, claim_after: Duration) -> Result<Self, QueueError> {
         let client = Client::open(url)?;
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(PATIENCE))
-            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(RESPONSE_TIMEOUT))
+            .set_connection_timeout(Some(RESPONSE_TIMEOUT))
             .set_number_of_retries(2)
             .set_max_delay(Duration::from_millis(500));
         let mut connection = ConnectionManager::new_with_config(client.clone(), config).await?;
-        make_group(&mut connection).await?;
-        // No two connections of a server have the same id, ever.
+        create_group(&mut connection).await?;
+        // Connection ids of a server are never reused.
         let id: u64 = redis::cmd("CLIENT").arg("ID").query_async(&mut connection).await?;
         let consumer = format!("{}-{id}", std::process::id()).into();
         Ok(Self { client, connection, claim_after, consumer })
@@ -66,40 +66,40 @@ impl StreamQueue {
     }
 
     pub(super) async fn deliveries(&self) -> Result<BoxStream<'static, Result<Delivery, QueueError>>, QueueError> {
-        // A stream that was lost with its server is made again.
-        make_group(&mut self.connection.clone()).await?;
-        let config = AsyncConnectionConfig::new().set_response_timeout(Some(BLOCK + PATIENCE));
+        // Creates the stream again if the server has lost its data.
+        create_group(&mut self.connection.clone()).await?;
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(BLOCK_TIMEOUT + RESPONSE_TIMEOUT));
         let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
-        let reader = Reader { connection, queue: self.clone(), got: VecDeque::new() };
-        let read = stream::try_unfold(reader, |mut reader| async {
-            let entry = reader.next().await?;
-            Ok::<_, QueueError>(Some((reader.queue.delivery(&entry), reader)))
+        let consumer = GroupConsumer { connection, queue: self.clone(), buffer: VecDeque::new() };
+        let deliveries = stream::try_unfold(consumer, |mut consumer| async {
+            let entry = consumer.next().await?;
+            Ok::<_, QueueError>(Some((consumer.queue.delivery(&entry), consumer)))
         });
-        Ok(read.boxed())
+        Ok(deliveries.boxed())
     }
 
-    pub(super) async fn done(&self, id: &str) -> Result<(), QueueError> {
+    pub(super) async fn acknowledge(&self, id: &str) -> Result<(), QueueError> {
         let mut pipe = redis::pipe();
-        // Acknowledged, and gone: nobody reads the stream's past.
+        // Acknowledged messages are deleted, because the history of the stream is not needed.
         pipe.atomic().xack(STREAM, GROUP, &[id]).ignore().xdel(STREAM, &[id]).ignore();
         Ok(pipe.query_async(&mut self.connection.clone()).await?)
     }
 
     fn delivery(&self, entry: &StreamId) -> Delivery {
         let purchase = entry.get::<String>(FIELD).and_then(|text| serde_json::from_str(&text).ok());
-        Delivery { purchase, receipt: Receipt::Stream(Box::new(self.clone()), entry.id.clone()) }
+        Delivery { purchase, tag: DeliveryTag::Stream(Box::new(self.clone()), entry.id.clone()) }
     }
 }
 
-impl Reader {
-    /// The next message, as soon as there is one: first what another left, then what is new.
+impl GroupConsumer {
+    /// Waits for the next message. Claimed messages precede new ones.
     async fn next(&mut self) -> Result<StreamId, QueueError> {
         loop {
-            if let Some(entry) = self.got.pop_front() {
+            if let Some(entry) = self.buffer.pop_front() {
                 return Ok(entry);
             }
             self.claim().await?;
-            if self.got.is_empty() {
+            if self.buffer.is_empty() {
                 self.read().await?;
             }
         }
@@ -107,27 +107,27 @@ impl Reader {
 
     async fn claim(&mut self) -> Result<(), QueueError> {
         let idle = u64::try_from(self.queue.claim_after.as_millis()).unwrap_or(u64::MAX);
-        let options = StreamAutoClaimOptions::default().count(AHEAD);
+        let options = StreamAutoClaimOptions::default().count(READ_COUNT);
         let claimed = self.connection.xautoclaim_options(STREAM, GROUP, &*self.queue.consumer, idle, "0-0", options);
         let claimed: StreamAutoClaimReply = claimed.await?;
-        self.got.extend(claimed.claimed);
+        self.buffer.extend(claimed.claimed);
         Ok(())
     }
 
     async fn read(&mut self) -> Result<(), QueueError> {
         let options = StreamReadOptions::default()
             .group(GROUP, &*self.queue.consumer)
-            .count(AHEAD)
-            .block(usize::try_from(BLOCK.as_millis()).unwrap_or(1));
+            .count(READ_COUNT)
+            .block(usize::try_from(BLOCK_TIMEOUT.as_millis()).unwrap_or(1));
         let reply: Option<StreamReadReply> = self.connection.xread_options(&[STREAM], &[">"], &options).await?;
-        self.got.extend(reply.into_iter().flat_map(|reply| reply.keys).flat_map(|key| key.ids));
+        self.buffer.extend(reply.into_iter().flat_map(|reply| reply.keys).flat_map(|key| key.ids));
         Ok(())
     }
 }
 
-async fn make_group(connection: &mut ConnectionManager) -> Result<(), QueueError> {
-    let made: Result<(), redis::RedisError> = connection.xgroup_create_mkstream(STREAM, GROUP, "0").await;
-    match made {
+async fn create_group(connection: &mut ConnectionManager) -> Result<(), QueueError> {
+    let result: Result<(), redis::RedisError> = connection.xgroup_create_mkstream(STREAM, GROUP, "0").await;
+    match result {
         Err(error) if error.code() != Some("BUSYGROUP") => Err(error.into()),
         _ => Ok(()),
     }

@@ -1,65 +1,65 @@
-//! The consumer: orders from the queue to the database, at a pace the database likes.
+//! Consumer: moves orders from the queue to the database at a limited rate.
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use sluicegate::stream::StreamLimits;
+use sluicegate::stream::StreamRateLimitExt;
 use tokio::time::sleep;
 
 use super::Shop;
-use crate::database::Sale;
+use crate::database::SaleResult;
 use crate::error::SaleError;
-use crate::order::{Purchase, State};
+use crate::order::{OrderState, Purchase};
 use crate::queue::{Delivery, QueueError};
 
-/// How long to wait before what failed is tried again.
-const BREATH: Duration = Duration::from_millis(200);
+/// Delay before a retry.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 impl Shop {
-    /// Brings orders from the queue to the database, for ever.
+    /// Moves orders from the queue to the database; never returns.
     pub async fn consume(self) {
         loop {
-            if let Err(error) = self.consume_until_it_breaks().await {
-                tracing::warn!("orders stay in the queue for now: {error}");
+            if let Err(error) = self.consume_until_error().await {
+                tracing::warn!("cannot consume orders, retrying: {error}");
             }
-            sleep(BREATH).await;
+            sleep(RETRY_DELAY).await;
         }
     }
 
-    async fn consume_until_it_breaks(&self) -> Result<(), QueueError> {
-        let mut paced = self.queue.deliveries().await?.paced(&self.pace);
-        while let Some(delivery) = paced.next().await {
+    async fn consume_until_error(&self) -> Result<(), QueueError> {
+        let mut deliveries = self.queue.deliveries().await?.rate_limit(&self.consumer_rate);
+        while let Some(delivery) = deliveries.next().await {
             self.handle(delivery?).await?;
         }
         Err(QueueError::Closed)
     }
 
-    /// An order is done when database and cache have it. Until then the queue keeps it.
+    /// Handles a delivery and acknowledges it after database and cache contain the order.
     async fn handle(&self, delivery: Delivery) -> Result<(), QueueError> {
         match &delivery.purchase {
             Some(purchase) => {
-                while let Err(error) = self.place(purchase).await {
-                    tracing::warn!("order {} is tried again: {error}", purchase.order());
-                    sleep(BREATH).await;
+                while let Err(error) = self.place_order(purchase).await {
+                    tracing::warn!("cannot place order {}, retrying: {error}", purchase.order_id());
+                    sleep(RETRY_DELAY).await;
                 }
             }
-            None => tracing::warn!("a message in the queue is no order, and was put away"),
+            None => tracing::warn!("discarded an invalid message in the queue"),
         }
-        delivery.done().await
+        delivery.acknowledge().await
     }
 
-    /// Decides on an order. However often it comes, it is decided on once.
-    async fn place(&self, purchase: &Purchase) -> Result<(), SaleError> {
-        match self.database.place(purchase, self.pay_by()).await? {
-            Sale::Made(stock) => self.cache.settled(purchase, true, stock).await?,
-            Sale::Known(order) if order.id == purchase.order() => {
+    /// Places or refuses an order. Repeated deliveries have no further effect.
+    async fn place_order(&self, purchase: &Purchase) -> Result<(), SaleError> {
+        match self.database.place_queued(purchase, self.pay_by()).await? {
+            SaleResult::Sold(stock) => self.cache.settle_order(purchase, true, stock).await?,
+            SaleResult::Existing(order) if order.id == purchase.order_id() => {
                 self.settle_known(purchase).await?;
             }
-            Sale::Known(_) | Sale::SoldOut(_) => {
-                self.database.write_ended(purchase, State::Refused).await?;
+            SaleResult::Existing(_) | SaleResult::SoldOut(_) => {
+                self.database.insert_ended(purchase, OrderState::Refused).await?;
                 self.settle_known(purchase).await?;
             }
-            Sale::LostRace => return Err(SaleError::LostRace),
+            SaleResult::LostRace => return Err(SaleError::LostRace),
         }
         Ok(())
     }

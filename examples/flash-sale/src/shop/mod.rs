@@ -1,18 +1,18 @@
-//! The shop: one item, many buyers.
+//! Shop with one item and many buyers.
 //!
-//! A purchase comes in by one of the [steps](Step), each of which keeps more buyers away from the database than the
-//! one before. Behind them all stand the same books, so steps can be mixed and nothing is ever sold twice.
+//! Every [step](Step) handles a purchase with less load on the database than the one before. All steps use the same
+//! database, so they can be mixed, and no item is sold twice.
 //!
 //! ```text
 //! plain    ------------------------------------------------> lock the item, decide, write
-//! lock     ------------------------------------------------> write if the version is still what was read
+//! lock     ------------------------------------------------> write if the version is unchanged
 //! cache    -> sold out?  ----------------------------------> the same, with the version from the cache
 //! limit    -> #[limit] -> sold out?  ----------------------> the same
-//! queue    -> #[limit] -> reserve -> queue -> paced consumer -> lock the item, decide, write
+//! queue    -> #[limit] -> reserve -> queue -> rate-limited consumer -> lock the item, decide, write
 //! ```
 //!
-//! Beside the buyers two tasks run: [`Shop::consume`] brings orders from the queue to the database, and
-//! [`Shop::sweep_for_ever`] gives back what was not paid in time and reservations that came to nothing.
+//! Two background tasks run: [`Shop::consume`] moves orders from the queue to the database, and [`Shop::run_sweeper`]
+//! cancels unpaid orders and releases stale reservations.
 
 mod consumer;
 mod settings;
@@ -29,47 +29,46 @@ pub use settings::{ShopError, ShopSettings};
 pub use step::{Step, UnknownStep};
 
 use crate::cache::StockCache;
-use crate::database::{Books, Database, Stock};
+use crate::database::{Database, SaleTotals, Stock};
 use crate::error::SaleError;
-use crate::order::{Order, Purchase, State};
+use crate::order::{Order, OrderState, Purchase};
 use crate::queue::OrderQueue;
 
-/// A shop. Clones are of the same one.
+/// Shop; clones share its state.
 #[derive(Clone)]
 pub struct Shop {
     database: Database,
     cache: StockCache,
     queue: OrderQueue,
-    /// The rules by which the steps `limit` and `queue` let buyers in.
+    /// Rules of the steps `limit` and `queue`.
     sluice: Sluice,
-    /// The pace of the consumer.
-    pace: Limiter,
+    /// Rate limit of the consumer.
+    consumer_rate: Limiter,
     clock: ClockHandle,
     payment_window: Duration,
     reservation_window: Duration,
 }
 
-/// What a buyer is told who is not refused.
+/// Result of a purchase that is not refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Bought.
+pub enum PurchaseOutcome {
+    /// New order.
     New(Order),
-    /// This order was made before: here it is.
-    Again(Order),
-    /// Accepted. Ask later what has become of it.
-    Later(Order),
+    /// Existing order of an earlier request with the same key.
+    Existing(Order),
+    /// Order in the queue; its result comes later.
+    Accepted(Order),
 }
 
 impl Shop {
-    /// Opens the shop: connects to everything, and brings the cache in line with the database. The clock is that of
-    /// the sluice.
+    /// Opens the shop: connects to all backends and rebuilds the cache from the database. Uses the clock of the sluice.
     pub async fn open(settings: &ShopSettings, sluice: Sluice) -> Result<Self, ShopError> {
         let clock = sluice.clock().clone();
         let shop = Self {
             database: Database::open(&settings.database).await?,
             cache: StockCache::open(&settings.cache).await?,
             queue: OrderQueue::open(&settings.queue, settings.claim_after).await?,
-            pace: Limiter::builder().limit(settings.pace.parse()?).clock(clock.clone()).build()?,
+            consumer_rate: Limiter::builder().limit(settings.consumer_rate.parse()?).clock(clock.clone()).build()?,
             payment_window: settings.payment_window,
             reservation_window: settings.reservation_window,
             sluice,
@@ -79,94 +78,94 @@ impl Shop {
         Ok(shop)
     }
 
-    /// Begins a new sale of so many items, with no orders. For when nothing is under way.
+    /// Starts a new sale: sets the number of items and deletes all orders. No purchase may be in flight.
     pub async fn restock(&self, items: u32) -> Result<(), SaleError> {
-        // First: if this is all that happens, the next buyer rebuilds it.
-        self.cache.forget().await?;
+        // Clear the cache first: after a crash at this point, the next purchase rebuilds it.
+        self.cache.clear().await?;
         let stock = self.database.restock(items).await?;
-        Ok(self.cache.begin_anew(stock).await?)
+        Ok(self.cache.start_sale(stock).await?)
     }
 
-    /// The books as they stand.
-    pub async fn books(&self) -> Result<Books, SaleError> {
-        self.database.books().await
+    /// Totals of the sale.
+    pub async fn totals(&self) -> Result<SaleTotals, SaleError> {
+        self.database.totals().await
     }
 
-    /// What has become of an order.
+    /// Returns an order with its state.
     pub async fn order(&self, id: &str) -> Result<Order, SaleError> {
-        // Whoever waits and asks again and again does not reach the database.
+        // Polling for a queued order does not reach the database.
         if self.cache.is_reserved(id).await? {
-            return Ok(Order { id: id.to_owned(), state: State::Waiting });
+            return Ok(Order { id: id.to_owned(), state: OrderState::Waiting });
         }
         self.database.order(id).await?.ok_or_else(|| SaleError::NoOrder { order: id.to_owned() })
     }
 
-    /// Pays an order, which must be unpaid and in time. Paying twice is paying once.
+    /// Pays an unpaid order within its payment window. Payment is idempotent.
     pub async fn pay(&self, id: &str) -> Result<Order, SaleError> {
         if self.database.pay(id, self.now()).await? {
-            return Ok(Order { id: id.to_owned(), state: State::Paid });
+            return Ok(Order { id: id.to_owned(), state: OrderState::Paid });
         }
-        // The cache may not have heard yet that the order is out of the queue.
+        // The cache may still contain the reservation of an order that has left the queue: check the database first.
         let order = match self.database.order(id).await? {
             Some(order) => order,
             None => self.order(id).await?,
         };
-        if order.state == State::Paid {
+        if order.state == OrderState::Paid {
             return Ok(order);
         }
         Err(SaleError::NotPayable { order: order.id, state: order.state })
     }
 
-    /// Brings the cache in line with the database. Reservations stay if their order is still to come.
+    /// Rebuilds the cache from the database. Keeps reservations of orders that are still in the queue.
     async fn rebuild_cache(&self) -> Result<(), SaleError> {
         let cached = self.cache.version().await?;
-        // Of one moment: with a stock from before one of the orders was sold, its item would be counted as left.
-        let (stock, orders) = self.database.everything().await?;
-        // Read before the database and yet newer: it is of another database.
+        // One statement for both: a stock older than one of the orders would count its item as available.
+        let (stock, orders) = self.database.stock_and_orders().await?;
+        // The cached version was read first. If it is newer, the cache belongs to another database.
         if cached.is_some_and(|version| version > stock.version) {
-            self.cache.forget().await?;
+            self.cache.clear().await?;
         }
         for order in orders {
             self.settle(&order, stock).await?;
         }
-        for purchase in self.queue.waiting() {
-            self.cache.remember(&purchase).await?;
+        for purchase in self.queue.pending() {
+            self.cache.restore_reservation(&purchase).await?;
         }
         for reservation in self.cache.reservations().await? {
             self.settle_known(&reservation.purchase).await?;
         }
-        Ok(self.cache.declare_whole(stock).await?)
+        Ok(self.cache.mark_complete(stock).await?)
     }
 
-    /// Ends the reservation of an order that the database knows, and answers how the order stands.
+    /// Removes the reservation of an order that exists in the database, and returns the order.
     async fn settle_known(&self, purchase: &Purchase) -> Result<Option<Order>, SaleError> {
-        let Some(order) = self.database.order(&purchase.order()).await? else { return Ok(None) };
+        let Some(order) = self.database.order(&purchase.order_id()).await? else { return Ok(None) };
         self.settle(&order, self.database.stock().await?).await?;
         Ok(Some(order))
     }
 
-    /// Tells the cache of an order in the database, with the stock that was seen together with it, or later.
+    /// Records an order of the database in the cache. `stock` must not be older than the order.
     async fn settle(&self, order: &Order, stock: Stock) -> Result<(), SaleError> {
-        if let Ok(purchase) = Purchase::of_order(&order.id) {
-            self.cache.settled(&purchase, order.state.holds_an_item(), stock).await?;
+        if let Ok(purchase) = Purchase::from_order_id(&order.id) {
+            self.cache.settle_order(&purchase, order.state.holds_item(), stock).await?;
         }
         Ok(())
     }
 
-    /// Tells the cache what the database has just sold. It need not hear of it: it finds out by itself when it is
-    /// wrong, it has the order's trace if it let the buyer through, and the buyer has bought either way.
-    async fn tell_cache(&self, purchase: &Purchase, stock: Stock) {
-        if let Err(error) = self.cache.settled(purchase, true, stock).await {
-            tracing::warn!("{error}");
+    /// Records a sale in the cache. A failure is only logged: the sale is in the database, the cache has a trace of the
+    /// order, and a stale stock is detected at the next purchase.
+    async fn update_cache(&self, purchase: &Purchase, stock: Stock) {
+        if let Err(error) = self.cache.settle_order(purchase, true, stock).await {
+            tracing::warn!("cannot update the stock cache: {error}");
         }
     }
 
-    /// Milliseconds of Unix time.
+    /// Unix time in milliseconds.
     fn now(&self) -> i64 {
         i64::try_from(self.clock.now().to_unix().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Until when an order that is made now must be paid.
+    /// Payment deadline of a new order.
     fn pay_by(&self) -> i64 {
         self.now().saturating_add(milliseconds(self.payment_window))
     }

@@ -1,4 +1,4 @@
-//! Where the parts of a shop are, and how long things may take.
+//! Settings of a shop: backends and time windows.
 
 use std::time::Duration;
 
@@ -10,41 +10,41 @@ use crate::database::OpenError;
 use crate::error::SaleError;
 use crate::queue::QueueError;
 
-/// What a shop is told when it opens.
+/// Settings of a shop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShopSettings {
-    /// `sqlite:FILE`, or `mysql://...` for MariaDB and MySQL.
+    /// Database: `sqlite:FILE`, or `mysql://...` for MariaDB and MySQL.
     pub database: String,
-    /// `memory`, or `redis://...`.
+    /// Stock cache: `memory`, or `redis://...`.
     pub cache: String,
-    /// `journal:FILE`, `amqp://...` or `redis://...`.
+    /// Order queue: `journal:FILE`, `amqp://...` or `redis://...`.
     pub queue: String,
-    /// How many orders the consumer brings to the database, as in a rule: `20/s`.
-    pub pace: String,
-    /// How long a buyer may take to pay.
+    /// Rate limit of the consumer, in the syntax of a rule: `20/s`.
+    pub consumer_rate: String,
+    /// Time a buyer has to pay.
     pub payment_window: Duration,
-    /// How long a reservation is kept whose order is not surely in the queue.
+    /// Time a reservation is kept while its order is not known to be in the queue.
     pub reservation_window: Duration,
-    /// How long a consumer of the stream in Redis may be silent before its orders go to another.
+    /// Idle time after which the orders of a consumer of the Redis stream are claimed by another one.
     pub claim_after: Duration,
 }
 
-/// Why a shop cannot open.
+/// Startup error of a shop.
 #[derive(Debug, Error)]
 pub enum ShopError {
-    /// No database.
+    /// Database error.
     #[error(transparent)]
     Database(#[from] OpenError),
-    /// No cache.
+    /// Cache error.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// No queue.
+    /// Queue error.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// No such pace.
-    #[error("the pace of the consumer: {0}")]
-    Pace(#[from] LimitError),
-    /// The cache could not be brought in line with the database.
-    #[error("at the start: {0}")]
-    Start(#[from] SaleError),
+    /// Invalid rate of the consumer.
+    #[error("consumer rate: {0}")]
+    ConsumerRate(#[from] LimitError),
+    /// The cache could not be rebuilt from the database.
+    #[error("rebuilding the stock cache: {0}")]
+    RebuildCache(#[from] SaleError),
 }

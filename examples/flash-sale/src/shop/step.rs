@@ -1,35 +1,35 @@
-//! The steps by which a sale is made fit for a rush.
+//! Steps of the sale.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A way into the shop.
+/// Implementation of a purchase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Everybody locks the item in turn.
+    /// Pessimistic locking: one transaction that locks the item.
     Plain,
-    /// Everybody reads, and the first to write wins.
+    /// Optimistic locking: writes only if the version is unchanged.
     Lock,
-    /// The same, for those whom the cache lets through.
+    /// `Lock` with stock and version from the cache.
     Cache,
-    /// The same, for ten a second.
+    /// `Cache` behind a rate limit.
     Limit,
-    /// Ten a second reserve; orders go through a queue.
+    /// Reservation in the cache behind a rate limit; orders pass through a queue.
     Queue,
 }
 
-/// No such step.
+/// Unknown step.
 #[derive(Debug, Error)]
-#[error("there is no step `{0}`: it is one of plain, lock, cache, limit, queue; behind the gateway, cache")]
+#[error("unknown step `{0}`: use plain, lock, cache, limit or queue; through the gateway, cache")]
 pub struct UnknownStep(String);
 
 impl Step {
-    /// All of them.
+    /// All steps.
     pub const ALL: [Self; 5] = [Self::Plain, Self::Lock, Self::Cache, Self::Limit, Self::Queue];
 
-    /// As it stands in the path.
+    /// Name in the request path.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

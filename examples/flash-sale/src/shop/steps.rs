@@ -1,20 +1,20 @@
-//! What each step does with a purchase.
+//! Implementation of the steps.
 
 use sluicegate::limit;
 
-use super::{Answer, Shop, Step};
-use crate::cache::{CacheError, Look, Queued, Reserved, Shut};
-use crate::database::{Sale, Stock};
+use super::{PurchaseOutcome, Shop, Step};
+use crate::cache::{BlockReason, CacheError, QueuedReservation, ReserveResult, StockLookup};
+use crate::database::{SaleResult, Stock};
 use crate::error::SaleError;
-use crate::order::{Order, Purchase, State};
+use crate::order::{Order, OrderState, Purchase};
 
-/// How often the cache is asked by one buyer: once, and again when it was rebuilt, when the database was asked, and once
-/// more if somebody came in between.
-const LOOKS: usize = 4;
+/// Maximum number of cache lookups per purchase: the first, one after a rebuild, one after a check of the database, and
+/// one after a concurrent change.
+const MAX_CACHE_LOOKUPS: usize = 4;
 
 impl Shop {
-    /// Buys by one of the steps.
-    pub async fn buy(&self, step: Step, purchase: Purchase) -> Result<Answer, SaleError> {
+    /// Buys an item with the given step.
+    pub async fn buy(&self, step: Step, purchase: Purchase) -> Result<PurchaseOutcome, SaleError> {
         match step {
             Step::Plain => self.buy_plain(purchase).await,
             Step::Lock => self.buy_by_version(purchase).await,
@@ -24,33 +24,33 @@ impl Shop {
         }
     }
 
-    /// Read, decide and write in one transaction that locks: everybody reaches the database, one after the other.
-    async fn buy_plain(&self, purchase: Purchase) -> Result<Answer, SaleError> {
+    /// Reads, decides and writes in one transaction that locks the item: all buyers reach the database one by one.
+    async fn buy_plain(&self, purchase: Purchase) -> Result<PurchaseOutcome, SaleError> {
         let sale = self.database.sell_locked(&purchase, self.pay_by()).await?;
-        self.told(&purchase, sale).await
+        self.report_sale(&purchase, sale).await
     }
 
-    /// Read without a lock, write if nobody else has: who comes too late is told to try again.
-    async fn buy_by_version(&self, purchase: Purchase) -> Result<Answer, SaleError> {
-        let sale = match self.database.look(&purchase).await? {
-            Ok(seen) => self.database.sell_unchanged(&purchase, seen, self.pay_by()).await?,
-            Err(ended) => ended,
+    /// Reads without a lock and writes if the version is unchanged; a buyer that loses the race must try again.
+    async fn buy_by_version(&self, purchase: Purchase) -> Result<PurchaseOutcome, SaleError> {
+        let sale = match self.database.read_stock(&purchase).await? {
+            Ok(stock) => self.database.sell_unchanged(&purchase, stock, self.pay_by()).await?,
+            Err(result) => result,
         };
-        self.told(&purchase, sale).await
+        self.report_sale(&purchase, sale).await
     }
 
-    /// The same, with the stock and its version from the cache: once it is sold out, nobody reaches the database.
-    async fn buy_cached(&self, purchase: Purchase) -> Result<Answer, SaleError> {
-        let mut asked = false;
-        for _ in 0..LOOKS {
-            match self.cache.look(&purchase, asked).await? {
-                Look::Open(stock) => return self.buy_seen(&purchase, stock).await,
-                // It came by the step with the queue before, and stays on that way.
-                Look::Reserved => return self.reserve_and_queue(purchase).await,
-                Look::Shut(shut) => {
-                    asked |= matches!(shut, Shut::Unsure { .. });
-                    if let Some(answer) = self.clear_the_way(&purchase, shut).await? {
-                        return Ok(answer);
+    /// The same with stock and version from the cache: after the last item is sold, no buyer reaches the database.
+    async fn buy_cached(&self, purchase: Purchase) -> Result<PurchaseOutcome, SaleError> {
+        let mut confirmed_unknown = false;
+        for _ in 0..MAX_CACHE_LOOKUPS {
+            match self.cache.lookup(&purchase, confirmed_unknown).await? {
+                StockLookup::Available(stock) => return self.buy_at_version(&purchase, stock).await,
+                // An earlier request of this order used the step `queue`: continue there.
+                StockLookup::Reserved => return self.reserve_and_queue(purchase).await,
+                StockLookup::Blocked(reason) => {
+                    confirmed_unknown |= matches!(reason, BlockReason::CheckDatabase { .. });
+                    if let Some(outcome) = self.resolve_block(&purchase, reason).await? {
+                        return Ok(outcome);
                     }
                 }
             }
@@ -58,48 +58,48 @@ impl Shop {
         Err(SaleError::LostRace)
     }
 
-    /// Buys by a stock that the cache has shown.
-    async fn buy_seen(&self, purchase: &Purchase, stock: Stock) -> Result<Answer, SaleError> {
+    /// Buys with the stock of the cache.
+    async fn buy_at_version(&self, purchase: &Purchase, stock: Stock) -> Result<PurchaseOutcome, SaleError> {
         let sale = self.database.sell_unchanged(purchase, stock, self.pay_by()).await?;
-        if matches!(sale, Sale::Made(_)) {
-            return self.told(purchase, sale).await;
+        if matches!(sale, SaleResult::Sold(_)) {
+            return self.report_sale(purchase, sale).await;
         }
-        // Perhaps the cache is behind, and then everybody would lose until somebody looks. And perhaps it was this very
-        // order that was faster: its buyer was not told, and asks again.
-        let (stock, found) = self.database.standing(purchase).await?;
+        // The cache may be stale, and every buyer would lose the race until it is updated. Or an earlier request of
+        // this order was faster, and its buyer did not receive the response.
+        let (stock, found) = self.database.stock_and_own_order(purchase).await?;
         if let Some(order) = found {
             self.settle(&order, stock).await?;
-            return self.told(purchase, Sale::Known(order)).await;
+            return self.report_sale(purchase, SaleResult::Existing(order)).await;
         }
-        self.cache.seen(stock).await?;
-        self.cache.bought_nothing(purchase).await?;
+        self.cache.update_stock(stock).await?;
+        self.cache.remove_trace(purchase).await?;
         Err(SaleError::LostRace)
     }
 
-    /// The same, for as many as the rule lets in. Without the rule, ten a second.
+    /// The same behind a rate limit. Without the rule, ten per second.
     #[limit("10/s", rule = "limited-sale", sluice = self.sluice)]
-    async fn buy_limited(&self, purchase: Purchase) -> Result<Answer, SaleError> {
+    async fn buy_limited(&self, purchase: Purchase) -> Result<PurchaseOutcome, SaleError> {
         self.buy_cached(purchase).await
     }
 
-    /// For as many as the rule lets in, an item is reserved in the cache, and the order goes into the queue.
+    /// Reserves an item in the cache and queues the order, behind a rate limit.
     #[limit("10/s", rule = "queued-sale", sluice = self.sluice)]
-    async fn buy_queued(&self, purchase: Purchase) -> Result<Answer, SaleError> {
+    async fn buy_queued(&self, purchase: Purchase) -> Result<PurchaseOutcome, SaleError> {
         self.reserve_and_queue(purchase).await
     }
 
-    async fn reserve_and_queue(&self, purchase: Purchase) -> Result<Answer, SaleError> {
-        let mut asked = false;
-        for _ in 0..LOOKS {
-            match self.cache.reserve(&purchase, self.now(), asked).await? {
-                // It may have been reserved by a process that was killed before it could queue the order. An order that
+    async fn reserve_and_queue(&self, purchase: Purchase) -> Result<PurchaseOutcome, SaleError> {
+        let mut confirmed_unknown = false;
+        for _ in 0..MAX_CACHE_LOOKUPS {
+            match self.cache.reserve(&purchase, self.now(), confirmed_unknown).await? {
+                // The process that made an existing reservation may have died before it queued the order. An order that
                 // is queued twice is placed once.
-                Reserved::Taken | Reserved::Before => return self.queue_reserved(&purchase).await,
-                Reserved::Ending => return self.expire(&purchase).await.map(Answer::Again),
-                Reserved::Shut(shut) => {
-                    asked |= matches!(shut, Shut::Unsure { .. });
-                    if let Some(answer) = self.clear_the_way(&purchase, shut).await? {
-                        return Ok(answer);
+                ReserveResult::New | ReserveResult::Existing => return self.queue_reserved(&purchase).await,
+                ReserveResult::Expiring => return self.expire_order(&purchase).await.map(PurchaseOutcome::Existing),
+                ReserveResult::Blocked(reason) => {
+                    confirmed_unknown |= matches!(reason, BlockReason::CheckDatabase { .. });
+                    if let Some(outcome) = self.resolve_block(&purchase, reason).await? {
+                        return Ok(outcome);
                     }
                 }
             }
@@ -107,55 +107,61 @@ impl Shop {
         Err(SaleError::LostRace)
     }
 
-    /// Puts an order into the queue. Nobody is told to wait before the cache has said that the reservation stays: it may have
-    /// been given back meanwhile, and then the order ends when it comes out of the queue.
-    async fn queue_reserved(&self, purchase: &Purchase) -> Result<Answer, SaleError> {
+    /// Queues an order. It is accepted only after the cache has confirmed that the reservation is kept: if the
+    /// reservation has expired meanwhile, the consumer ends the order when it leaves the queue.
+    async fn queue_reserved(&self, purchase: &Purchase) -> Result<PurchaseOutcome, SaleError> {
         self.queue.put(purchase).await?;
-        match self.cache.queued(purchase).await? {
-            Queued::Kept => Ok(Answer::Later(Order::new(purchase, State::Waiting))),
-            Queued::Ending => self.expire(purchase).await.map(Answer::Again),
-            Queued::Gone => {
-                let found = self.database.order(&purchase.order()).await?;
-                Ok(found.map(Answer::Again).ok_or_else(|| CacheError::Lost { order: purchase.order() })?)
+        match self.cache.mark_queued(purchase).await? {
+            QueuedReservation::Kept => Ok(PurchaseOutcome::Accepted(Order::new(purchase, OrderState::Waiting))),
+            QueuedReservation::Expiring => self.expire_order(purchase).await.map(PurchaseOutcome::Existing),
+            QueuedReservation::Gone => {
+                let found = self.database.order(&purchase.order_id()).await?;
+                Ok(found
+                    .map(PurchaseOutcome::Existing)
+                    .ok_or_else(|| CacheError::Lost { order: purchase.order_id() })?)
             }
         }
     }
 
-    /// Puts right what the cache is not sure of. `None` if it is to be asked again.
-    async fn clear_the_way(&self, purchase: &Purchase, shut: Shut) -> Result<Option<Answer>, SaleError> {
-        match shut {
-            Shut::SoldOut => Err(SaleError::SoldOut),
-            Shut::Has(order) => Err(SaleError::HasOrder { order }),
-            Shut::NotWhole => {
+    /// Resolves a block of the cache. Returns `None` if the lookup must be repeated.
+    async fn resolve_block(
+        &self,
+        purchase: &Purchase,
+        reason: BlockReason,
+    ) -> Result<Option<PurchaseOutcome>, SaleError> {
+        match reason {
+            BlockReason::SoldOut => Err(SaleError::SoldOut),
+            BlockReason::HasReservation(order) => Err(SaleError::HasOrder { order }),
+            BlockReason::Incomplete => {
                 self.rebuild_cache().await?;
                 Ok(None)
             }
-            Shut::Unsure { has } => {
-                let (stock, found) = self.database.standing(purchase).await?;
+            BlockReason::CheckDatabase { known_order } => {
+                let (stock, found) = self.database.stock_and_own_order(purchase).await?;
                 if let Some(order) = found {
                     self.settle(&order, stock).await?;
-                    return self.told(purchase, Sale::Known(order)).await.map(Some);
+                    return self.report_sale(purchase, SaleResult::Existing(order)).await.map(Some);
                 }
-                // Whoever took it back could not say so to the cache.
-                if let Some(order) = has {
-                    self.cache.has_no_more(purchase.buyer(), &order).await?;
+                // The order was cancelled, but the cache was not updated.
+                if let Some(order) = known_order {
+                    self.cache.clear_order(purchase.buyer(), &order).await?;
                 }
                 Ok(None)
             }
         }
     }
 
-    /// How a sale is told to the buyer, and to the cache.
-    async fn told(&self, purchase: &Purchase, sale: Sale) -> Result<Answer, SaleError> {
+    /// Converts the result of a sale, and updates the cache.
+    async fn report_sale(&self, purchase: &Purchase, sale: SaleResult) -> Result<PurchaseOutcome, SaleError> {
         match sale {
-            Sale::Made(stock) => {
-                self.tell_cache(purchase, stock).await;
-                Ok(Answer::New(Order::new(purchase, State::Unpaid)))
+            SaleResult::Sold(stock) => {
+                self.update_cache(purchase, stock).await;
+                Ok(PurchaseOutcome::New(Order::new(purchase, OrderState::Unpaid)))
             }
-            Sale::Known(order) if order.id == purchase.order() => Ok(Answer::Again(order)),
-            Sale::Known(order) => Err(SaleError::HasOrder { order: order.id }),
-            Sale::SoldOut(_) => Err(SaleError::SoldOut),
-            Sale::LostRace => Err(SaleError::LostRace),
+            SaleResult::Existing(order) if order.id == purchase.order_id() => Ok(PurchaseOutcome::Existing(order)),
+            SaleResult::Existing(order) => Err(SaleError::HasOrder { order: order.id }),
+            SaleResult::SoldOut(_) => Err(SaleError::SoldOut),
+            SaleResult::LostRace => Err(SaleError::LostRace),
         }
     }
 }

@@ -1,7 +1,9 @@
-//! The cache in this process and the one in Redis behave the same, whatever is done to them in whatever order.
+//! The in-memory cache and the Redis cache behave identically for random sequences of operations.
 
 use sluicegate_flash_sale::Purchase;
-use sluicegate_flash_sale::cache::{Look, Queued, Reservation, Reserved, Shut, Stage, StockCache};
+use sluicegate_flash_sale::cache::{
+    BlockReason, QueuedReservation, Reservation, ReservationStage, ReserveResult, StockCache, StockLookup,
+};
 use sluicegate_flash_sale::database::Stock;
 use sluicegate_testkit::servers::RedisServer;
 
@@ -11,144 +13,155 @@ fn purchase(buyer: &str, key: &str) -> Purchase {
     Purchase::new(buyer, key).unwrap()
 }
 
-/// Numbers without a pattern that are the same in every run.
-struct Dice(u64);
+/// Deterministic random numbers.
+struct SplitMix64(u64);
 
-impl Dice {
+impl SplitMix64 {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }
 
-/// Something that can be done to a cache, and what it answers.
-async fn done(cache: &StockCache, mut dice: Dice) -> String {
-    let buyer = ["alice", "bob", "carol"][usize::try_from(dice.below(3)).unwrap()];
-    let purchase = purchase(buyer, ["k", "l"][usize::try_from(dice.below(2)).unwrap()]);
-    let now = i64::try_from(dice.below(10)).unwrap();
-    let stock =
-        Stock { left: i64::try_from(dice.below(4)).unwrap(), version: i64::try_from(dice.below(1_000)).unwrap() };
-    let flag = dice.below(2) == 1;
-    match dice.below(40) {
-        0 => format!("{:?}", cache.forget().await.unwrap()),
-        1 => format!("{:?}", cache.begin_anew(stock).await.unwrap()),
-        2..=4 => format!("{:?}", cache.declare_whole(stock).await.unwrap()),
-        5..=6 => format!("{:?}", cache.seen(stock).await.unwrap()),
-        7..=12 => format!("{:?}", cache.look(&purchase, flag).await.unwrap()),
-        13..=14 => format!("{:?}", cache.bought_nothing(&purchase).await.unwrap()),
+/// Runs a random operation and returns its result as text.
+async fn random_operation(cache: &StockCache, mut rng: SplitMix64) -> String {
+    let buyer = ["alice", "bob", "carol"][usize::try_from(rng.below(3)).unwrap()];
+    let purchase = purchase(buyer, ["k", "l"][usize::try_from(rng.below(2)).unwrap()]);
+    let now = i64::try_from(rng.below(10)).unwrap();
+    let stock = Stock { left: i64::try_from(rng.below(4)).unwrap(), version: i64::try_from(rng.below(1_000)).unwrap() };
+    let flag = rng.below(2) == 1;
+    match rng.below(40) {
+        0 => format!("{:?}", cache.clear().await.unwrap()),
+        1 => format!("{:?}", cache.start_sale(stock).await.unwrap()),
+        2..=4 => format!("{:?}", cache.mark_complete(stock).await.unwrap()),
+        5..=6 => format!("{:?}", cache.update_stock(stock).await.unwrap()),
+        7..=12 => format!("{:?}", cache.lookup(&purchase, flag).await.unwrap()),
+        13..=14 => format!("{:?}", cache.remove_trace(&purchase).await.unwrap()),
         15..=22 => format!("{:?}", cache.reserve(&purchase, now, flag).await.unwrap()),
-        23..=26 => format!("{:?}", cache.queued(&purchase).await.unwrap()),
-        27..=29 => format!("{:?}", cache.begin_end(&purchase, now).await.unwrap()),
-        30 => format!("{:?}", cache.remember(&purchase).await.unwrap()),
-        31..=35 => format!("{:?}", cache.settled(&purchase, flag, stock).await.unwrap()),
-        36..=37 => format!("{:?}", cache.has_no_more(buyer, &purchase.order()).await.unwrap()),
+        23..=26 => format!("{:?}", cache.mark_queued(&purchase).await.unwrap()),
+        27..=29 => format!("{:?}", cache.begin_expiry(&purchase, now).await.unwrap()),
+        30 => format!("{:?}", cache.restore_reservation(&purchase).await.unwrap()),
+        31..=35 => format!("{:?}", cache.settle_order(&purchase, flag, stock).await.unwrap()),
+        36..=37 => format!("{:?}", cache.clear_order(buyer, &purchase.order_id()).await.unwrap()),
         38 => format!("{:?}", cache.version().await.unwrap()),
-        _ => format!("{:?}", cache.is_reserved(&purchase.order()).await.unwrap()),
+        _ => format!("{:?}", cache.is_reserved(&purchase.order_id()).await.unwrap()),
     }
 }
 
-async fn held(cache: &StockCache) -> Vec<Reservation> {
-    let mut held = cache.reservations().await.unwrap();
-    held.sort_by_key(|reservation| reservation.purchase.order());
-    held
+async fn sorted_reservations(cache: &StockCache) -> Vec<Reservation> {
+    let mut reservations = cache.reservations().await.unwrap();
+    reservations.sort_by_key(|reservation| reservation.purchase.order_id());
+    reservations
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_caches_answer_alike() {
+async fn both_caches_behave_identically() {
     let redis = RedisServer::start().unwrap();
     for seed in 0..20 {
         let both = [StockCache::open("memory").await.unwrap(), StockCache::open(&redis.url()).await.unwrap()];
-        both[1].forget().await.unwrap();
-        let mut dice = Dice(seed);
-        for nth in 0..200 {
-            let throw = dice.below(u64::MAX >> 33);
-            let [local, shared] = [done(&both[0], Dice(throw)).await, done(&both[1], Dice(throw)).await];
-            assert_eq!(local, shared, "seed {seed}, step {nth}");
-            assert_eq!(held(&both[0]).await, held(&both[1]).await, "seed {seed}, step {nth}");
+        both[1].clear().await.unwrap();
+        let mut rng = SplitMix64(seed);
+        for index in 0..200 {
+            let operation = rng.below(u64::MAX >> 33);
+            let [local, shared] = [
+                random_operation(&both[0], SplitMix64(operation)).await,
+                random_operation(&both[1], SplitMix64(operation)).await,
+            ];
+            assert_eq!(local, shared, "seed {seed}, step {index}");
+            assert_eq!(
+                sorted_reservations(&both[0]).await,
+                sorted_reservations(&both[1]).await,
+                "seed {seed}, step {index}"
+            );
         }
     }
 }
 
-/// Both, one after the other, with one item.
-async fn each() -> (RedisServer, [StockCache; 2]) {
+/// Both caches with one item in stock.
+async fn both_caches() -> (RedisServer, [StockCache; 2]) {
     let redis = RedisServer::start().unwrap();
     let both = [StockCache::open("memory").await.unwrap(), StockCache::open(&redis.url()).await.unwrap()];
     for cache in &both {
-        cache.begin_anew(STOCK).await.unwrap();
+        cache.start_sale(STOCK).await.unwrap();
     }
     (redis, both)
 }
 
-/// The sweeper reads all reservations and then goes through them. Meanwhile a buyer may have come again.
+/// The sweeper reads the list of reservations first. A buyer may renew one of them before the sweeper handles it.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_list_of_reservations_ends_none_that_is_wanted_again() {
-    let (_redis, both) = each().await;
+async fn a_stale_reservation_list_expires_no_renewed_reservation() {
+    let (_redis, both) = both_caches().await;
     let alice = purchase("alice", "k");
     for cache in &both {
-        assert_eq!(cache.reserve(&alice, 10, false).await.unwrap(), Reserved::Taken);
-        let [Reservation { stage: Stage::Since(10), .. }] = held(cache).await[..] else { panic!("made at 10") };
-        assert_eq!(cache.reserve(&alice, 60, false).await.unwrap(), Reserved::Before);
-        assert!(!cache.begin_end(&alice, 50).await.unwrap(), "asked for again at 60");
-        assert_eq!(cache.queued(&alice).await.unwrap(), Queued::Kept);
-        assert!(!cache.begin_end(&alice, 100).await.unwrap(), "in the queue");
-        assert_eq!(cache.reserve(&alice, 70, false).await.unwrap(), Reserved::Before);
-        assert_eq!(held(cache).await[0].stage, Stage::Queued);
+        assert_eq!(cache.reserve(&alice, 10, false).await.unwrap(), ReserveResult::New);
+        let [Reservation { stage: ReservationStage::Since(10), .. }] = sorted_reservations(cache).await[..] else {
+            panic!("reserved at 10")
+        };
+        assert_eq!(cache.reserve(&alice, 60, false).await.unwrap(), ReserveResult::Existing);
+        assert!(!cache.begin_expiry(&alice, 50).await.unwrap(), "renewed at 60");
+        assert_eq!(cache.mark_queued(&alice).await.unwrap(), QueuedReservation::Kept);
+        assert!(!cache.begin_expiry(&alice, 100).await.unwrap(), "queued");
+        assert_eq!(cache.reserve(&alice, 70, false).await.unwrap(), ReserveResult::Existing);
+        assert_eq!(sorted_reservations(cache).await[0].stage, ReservationStage::Queued);
     }
 }
 
-/// Once it is being given back, nobody is told that it holds; until the database has decided, nobody else gets the item.
+/// An expiring reservation is not confirmed, and its item is not available until the database has ended the order.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reservation_that_is_given_back_is_promised_to_nobody() {
-    let (_redis, both) = each().await;
+async fn an_expiring_reservation_is_not_confirmed_to_any_buyer() {
+    let (_redis, both) = both_caches().await;
     let (alice, bob) = (purchase("alice", "k"), purchase("bob", "k"));
     for cache in &both {
         cache.reserve(&alice, 10, false).await.unwrap();
-        assert!(cache.begin_end(&alice, 10).await.unwrap());
-        assert!(!cache.begin_end(&alice, 10).await.unwrap(), "begun once");
-        assert_eq!(cache.queued(&alice).await.unwrap(), Queued::Ending);
-        assert_eq!(cache.reserve(&alice, 20, false).await.unwrap(), Reserved::Ending);
-        assert_eq!(cache.reserve(&bob, 20, false).await.unwrap(), Reserved::Shut(Shut::SoldOut));
-        cache.settled(&alice, false, STOCK).await.unwrap();
-        assert_eq!(cache.queued(&alice).await.unwrap(), Queued::Gone);
-        assert_eq!(cache.reserve(&alice, 20, false).await.unwrap(), Reserved::Shut(Shut::Unsure { has: None }));
-        assert_eq!(cache.reserve(&bob, 20, false).await.unwrap(), Reserved::Taken);
-        // The consumer may be quicker than the door.
-        cache.settled(&bob, true, Stock { left: 0, version: 6 }).await.unwrap();
-        assert_eq!(cache.queued(&bob).await.unwrap(), Queued::Kept);
+        assert!(cache.begin_expiry(&alice, 10).await.unwrap());
+        assert!(!cache.begin_expiry(&alice, 10).await.unwrap(), "already started");
+        assert_eq!(cache.mark_queued(&alice).await.unwrap(), QueuedReservation::Expiring);
+        assert_eq!(cache.reserve(&alice, 20, false).await.unwrap(), ReserveResult::Expiring);
+        assert_eq!(cache.reserve(&bob, 20, false).await.unwrap(), ReserveResult::Blocked(BlockReason::SoldOut));
+        cache.settle_order(&alice, false, STOCK).await.unwrap();
+        assert_eq!(cache.mark_queued(&alice).await.unwrap(), QueuedReservation::Gone);
+        assert_eq!(
+            cache.reserve(&alice, 20, false).await.unwrap(),
+            ReserveResult::Blocked(BlockReason::CheckDatabase { known_order: None })
+        );
+        assert_eq!(cache.reserve(&bob, 20, false).await.unwrap(), ReserveResult::New);
+        // The consumer may place the order before the reservation is marked as queued.
+        cache.settle_order(&bob, true, Stock { left: 0, version: 6 }).await.unwrap();
+        assert_eq!(cache.mark_queued(&bob).await.unwrap(), QueuedReservation::Kept);
     }
 }
 
-/// A trace stays until everybody who left it is known to have bought nothing.
+/// A trace stays until all requests that left it are known to have failed.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_was_let_through_is_answered_by_the_database() {
-    let (_redis, both) = each().await;
+async fn a_traced_order_is_always_checked_in_the_database() {
+    let (_redis, both) = both_caches().await;
     let alice = purchase("alice", "k");
-    let unsure = Look::Shut(Shut::Unsure { has: None });
+    let check_database = StockLookup::Blocked(BlockReason::CheckDatabase { known_order: None });
     for cache in &both {
-        assert_eq!(cache.look(&alice, false).await.unwrap(), Look::Open(STOCK));
-        assert_eq!(cache.look(&alice, false).await.unwrap(), unsure);
-        assert_eq!(cache.look(&alice, true).await.unwrap(), Look::Open(STOCK), "let through twice");
-        cache.seen(Stock { left: 0, version: 6 }).await.unwrap();
-        cache.bought_nothing(&alice).await.unwrap();
-        assert_eq!(cache.look(&alice, false).await.unwrap(), unsure, "the other may have bought");
-        cache.bought_nothing(&alice).await.unwrap();
-        assert_eq!(cache.look(&alice, false).await.unwrap(), Look::Shut(Shut::SoldOut));
+        assert_eq!(cache.lookup(&alice, false).await.unwrap(), StockLookup::Available(STOCK));
+        assert_eq!(cache.lookup(&alice, false).await.unwrap(), check_database);
+        assert_eq!(cache.lookup(&alice, true).await.unwrap(), StockLookup::Available(STOCK), "passed twice");
+        cache.update_stock(Stock { left: 0, version: 6 }).await.unwrap();
+        cache.remove_trace(&alice).await.unwrap();
+        assert_eq!(cache.lookup(&alice, false).await.unwrap(), check_database, "the other request may have succeeded");
+        cache.remove_trace(&alice).await.unwrap();
+        assert_eq!(cache.lookup(&alice, false).await.unwrap(), StockLookup::Blocked(BlockReason::SoldOut));
     }
 }
 
-/// What is told to a cache that was lost does not make it whole: it would know of one order and of no other.
+/// Updates do not make a lost cache complete: it would know one order and no other.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_cache_lets_nobody_through_until_it_is_rebuilt() {
-    let (_redis, both) = each().await;
+async fn a_lost_cache_blocks_buyers_until_rebuilt() {
+    let (_redis, both) = both_caches().await;
     let (alice, bob) = (purchase("alice", "k"), purchase("bob", "k"));
     for cache in &both {
-        cache.forget().await.unwrap();
-        cache.seen(STOCK).await.unwrap();
-        cache.settled(&alice, true, Stock { left: 3, version: 7 }).await.unwrap();
-        assert_eq!(cache.look(&bob, false).await.unwrap(), Look::Shut(Shut::NotWhole));
-        assert_eq!(cache.reserve(&bob, 0, false).await.unwrap(), Reserved::Shut(Shut::NotWhole));
-        // The rebuild saw an older stock than the one it was told meanwhile.
-        cache.declare_whole(Stock { left: 4, version: 6 }).await.unwrap();
-        assert_eq!(cache.look(&bob, false).await.unwrap(), Look::Open(Stock { left: 3, version: 7 }));
+        cache.clear().await.unwrap();
+        cache.update_stock(STOCK).await.unwrap();
+        cache.settle_order(&alice, true, Stock { left: 3, version: 7 }).await.unwrap();
+        assert_eq!(cache.lookup(&bob, false).await.unwrap(), StockLookup::Blocked(BlockReason::Incomplete));
+        assert_eq!(cache.reserve(&bob, 0, false).await.unwrap(), ReserveResult::Blocked(BlockReason::Incomplete));
+        // The rebuild has read an older stock than that of a concurrent update.
+        cache.mark_complete(Stock { left: 4, version: 6 }).await.unwrap();
+        assert_eq!(cache.lookup(&bob, false).await.unwrap(), StockLookup::Available(Stock { left: 3, version: 7 }));
     }
 }

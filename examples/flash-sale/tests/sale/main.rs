@@ -1,22 +1,22 @@
-//! The sale with real parts: databases, caches, queues, processes that are killed. Never oversold, nothing lost.
+//! Tests of the sale with real databases, caches and queues and with killed processes: no overselling, no lost order.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod bad_input;
 #[path = "../../../../crates/cli/tests/dashboard/browser.rs"]
-#[allow(dead_code, reason = "the tests of the dashboard itself need more of it")]
+#[allow(dead_code, reason = "shared with the dashboard tests of the CLI")]
 mod browser;
 mod caches;
+mod cluster;
 mod dashboard;
-mod fleet;
+#[path = "../../../../crates/cli/tests/dashboard/http.rs"]
+#[allow(dead_code, reason = "shared with the dashboard tests of the CLI")]
+mod http;
 mod killed;
-mod mishaps;
 mod orders;
 mod page;
+mod partial_failures;
 mod payment;
 mod process;
 mod queues;
 mod steps;
 mod support;
-#[path = "../../../../crates/cli/tests/dashboard/wire.rs"]
-#[allow(dead_code, reason = "the tests of the dashboard itself need more of it")]
-mod wire;

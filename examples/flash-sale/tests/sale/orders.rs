@@ -1,4 +1,4 @@
-//! One order for each buyer, and a repeated request is the same order.
+//! One order per buyer, and idempotent requests.
 
 use std::time::Duration;
 
@@ -6,53 +6,53 @@ use sluicegate::Sluice;
 use sluicegate::clock::ManualClock;
 use sluicegate::rule::Rule;
 use sluicegate_flash_sale::error::SaleError;
-use sluicegate_flash_sale::shop::{Answer, Shop, ShopSettings, Step};
-use sluicegate_flash_sale::{Order, Purchase, State};
+use sluicegate_flash_sale::shop::{PurchaseOutcome, Shop, ShopSettings, Step};
+use sluicegate_flash_sale::{Order, OrderState, Purchase};
 use sluicegate_testkit::servers::RedisServer;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::support::Folder;
+use crate::support::TempDir;
 
-/// A shop whose time stands still, with its consumer.
-pub(crate) struct Still {
+/// Shop with a manual clock and an optional consumer.
+pub(crate) struct FrozenShop {
     pub(crate) shop: Shop,
     pub(crate) clock: ManualClock,
     pub(crate) settings: ShopSettings,
     consumer: Option<JoinHandle<()>>,
-    _folder: Folder,
+    _dir: TempDir,
 }
 
-impl Still {
-    /// With so many items, and rules that let everybody in.
+impl FrozenShop {
+    /// Opens a shop with rules that are never reached.
     pub(crate) async fn open(items: u32, change: impl FnOnce(&mut ShopSettings)) -> Self {
-        let mut still = Self::without_consumer(items, change).await;
-        still.consumer = Some(tokio::spawn(still.shop.clone().consume()));
-        still
+        let mut frozen = Self::without_consumer(items, change).await;
+        frozen.consumer = Some(tokio::spawn(frozen.shop.clone().consume()));
+        frozen
     }
 
-    /// The same, but what is in the queue stays there.
+    /// The same without a consumer: orders stay in the queue.
     pub(crate) async fn without_consumer(items: u32, change: impl FnOnce(&mut ShopSettings)) -> Self {
-        let folder = Folder::new();
-        let mut settings = ShopSettings { pace: "100000/s".to_owned(), ..folder.shop() };
+        let dir = TempDir::new();
+        let mut settings = ShopSettings { consumer_rate: "100000/s".to_owned(), ..dir.shop() };
         change(&mut settings);
         let clock = ManualClock::new();
         let rules = ["limited-sale", "queued-sale"].map(|name| Rule::new(name, ["100000/s".parse().unwrap()]));
         let sluice = Sluice::builder().rules(rules).clock(clock.clone()).build().unwrap();
         let shop = Shop::open(&settings, sluice).await.unwrap();
         shop.restock(items).await.unwrap();
-        Self { shop, clock, settings, consumer: None, _folder: folder }
+        Self { shop, clock, settings, consumer: None, _dir: dir }
     }
 
-    /// Buys, and waits for the result if it comes later.
+    /// Buys and waits for the result of a queued order.
     pub(crate) async fn buy(&self, step: Step, buyer: &str, key: &str) -> Result<Order, SaleError> {
         match self.shop.buy(step, Purchase::new(buyer, key).unwrap()).await? {
-            Answer::New(order) | Answer::Again(order) => Ok(order),
-            Answer::Later(order) => Ok(settled(&self.shop, &order.id).await),
+            PurchaseOutcome::New(order) | PurchaseOutcome::Existing(order) => Ok(order),
+            PurchaseOutcome::Accepted(order) => Ok(wait_until_settled(&self.shop, &order.id).await),
         }
     }
 }
 
-impl Drop for Still {
+impl Drop for FrozenShop {
     fn drop(&mut self) {
         if let Some(consumer) = &self.consumer {
             consumer.abort();
@@ -60,40 +60,40 @@ impl Drop for Still {
     }
 }
 
-/// An order once it does not wait any more.
-pub(crate) async fn settled(shop: &Shop, id: &str) -> Order {
+/// Waits until the order has left the queue.
+pub(crate) async fn wait_until_settled(shop: &Shop, id: &str) -> Order {
     let settling = async {
         loop {
             match shop.order(id).await.unwrap() {
-                Order { state: State::Waiting, .. } => tokio::time::sleep(Duration::from_millis(5)).await,
+                Order { state: OrderState::Waiting, .. } => tokio::time::sleep(Duration::from_millis(5)).await,
                 order => return order,
             }
         }
     };
-    // Only a guard against hanging.
+    // Prevents a hanging test.
     tokio::time::timeout(Duration::from_secs(60), settling).await.expect("settled in time")
 }
 
-async fn a_repeated_request_is_the_same_order(step: Step, change: impl FnOnce(&mut ShopSettings)) {
-    let still = Still::open(1, change).await;
-    let first = still.buy(step, "alice", "first").await.unwrap();
-    assert_eq!((first.id.as_str(), first.state), ("alice.first", State::Unpaid), "{step}");
-    // Also now that everything is sold.
-    assert_eq!(still.buy(step, "alice", "first").await.unwrap(), first, "{step}");
-    let again = still.shop.buy(step, Purchase::new("alice", "first").unwrap()).await.unwrap();
-    assert_eq!(again, Answer::Again(first.clone()), "{step}");
-    let other = still.buy(step, "alice", "second").await.unwrap_err();
+async fn check_repeated_request(step: Step, change: impl FnOnce(&mut ShopSettings)) {
+    let frozen = FrozenShop::open(1, change).await;
+    let first = frozen.buy(step, "alice", "first").await.unwrap();
+    assert_eq!((first.id.as_str(), first.state), ("alice.first", OrderState::Unpaid), "{step}");
+    // Also after the sale is sold out.
+    assert_eq!(frozen.buy(step, "alice", "first").await.unwrap(), first, "{step}");
+    let again = frozen.shop.buy(step, Purchase::new("alice", "first").unwrap()).await.unwrap();
+    assert_eq!(again, PurchaseOutcome::Existing(first.clone()), "{step}");
+    let other = frozen.buy(step, "alice", "second").await.unwrap_err();
     assert!(matches!(other, SaleError::HasOrder { order } if order == "alice.first"), "{step}");
-    let late = still.buy(step, "bob", "first").await.unwrap_err();
+    let late = frozen.buy(step, "bob", "first").await.unwrap_err();
     assert!(matches!(late, SaleError::SoldOut), "{step}: {late}");
-    let books = still.shop.books().await.unwrap();
-    assert_eq!((books.left, books.sold), (0, 1), "{step}");
+    let totals = frozen.shop.totals().await.unwrap();
+    assert_eq!((totals.left, totals.sold), (0, 1), "{step}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_request_is_the_same_order_in_every_step() {
     for step in Step::ALL {
-        a_repeated_request_is_the_same_order(step, |_| {}).await;
+        check_repeated_request(step, |_| {}).await;
     }
 }
 
@@ -105,61 +105,61 @@ async fn a_repeated_request_is_the_same_order_with_redis() {
             settings.cache = redis.url();
             settings.queue = redis.url();
         };
-        a_repeated_request_is_the_same_order(step, change).await;
+        check_repeated_request(step, change).await;
         redis.command(&["FLUSHALL"]).unwrap();
     }
 }
 
-/// One buyer at fifty tills at once, under different keys.
+/// Fifty concurrent requests of one buyer with different keys.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_buyer_who_comes_often_at_once_gets_one() {
+async fn concurrent_requests_of_one_buyer_create_one_order() {
     for step in Step::ALL {
-        let still = Still::open(10, |_| {}).await;
-        let mut tills = JoinSet::new();
-        for till in 0..50 {
-            let shop = still.shop.clone();
-            let purchase = Purchase::new("alice", format!("till-{till}")).unwrap();
-            tills.spawn(async move { shop.buy(step, purchase).await });
+        let frozen = FrozenShop::open(10, |_| {}).await;
+        let mut requests = JoinSet::new();
+        for number in 0..50 {
+            let shop = frozen.shop.clone();
+            let purchase = Purchase::new("alice", format!("key-{number}")).unwrap();
+            requests.spawn(async move { shop.buy(step, purchase).await });
         }
-        let answers = tills.join_all().await;
-        for answer in &answers {
-            match answer {
-                Ok(Answer::Later(order)) => drop(settled(&still.shop, &order.id).await),
+        let results = requests.join_all().await;
+        for result in &results {
+            match result {
+                Ok(PurchaseOutcome::Accepted(order)) => drop(wait_until_settled(&frozen.shop, &order.id).await),
                 Ok(_) | Err(SaleError::HasOrder { .. } | SaleError::LostRace) => {}
                 Err(error) => panic!("{step}: {error}"),
             }
         }
-        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{step}");
-        let books = still.shop.books().await.unwrap();
-        assert_eq!((books.left, books.sold), (9, 1), "{step}");
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{step}");
+        let totals = frozen.shop.totals().await.unwrap();
+        assert_eq!((totals.left, totals.sold), (9, 1), "{step}");
     }
 }
 
-/// The steps have the same books: somebody who bought by one has an order in all.
+/// All steps share the database: an order of one step counts in all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_can_be_mixed() {
-    let still = Still::open(5, |_| {}).await;
+    let frozen = FrozenShop::open(5, |_| {}).await;
     for (step, buyer) in Step::ALL.into_iter().zip(["a", "b", "c", "d", "e"]) {
-        assert_eq!(still.buy(step, buyer, "k").await.unwrap().state, State::Unpaid, "{step}");
+        assert_eq!(frozen.buy(step, buyer, "k").await.unwrap().state, OrderState::Unpaid, "{step}");
     }
     for step in Step::ALL {
-        assert!(matches!(still.buy(step, "z", "k").await, Err(SaleError::SoldOut)), "{step}");
+        assert!(matches!(frozen.buy(step, "z", "k").await, Err(SaleError::SoldOut)), "{step}");
         for buyer in ["a", "b", "c", "d", "e"] {
-            assert!(matches!(still.buy(step, buyer, "other").await, Err(SaleError::HasOrder { .. })), "{step}");
+            assert!(matches!(frozen.buy(step, buyer, "other").await, Err(SaleError::HasOrder { .. })), "{step}");
         }
     }
 }
 
-/// Redis loses everything, as when it is restarted without persistence.
+/// Redis loses its data, as after a restart without persistence.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cache_that_was_lost_is_rebuilt() {
+async fn a_lost_cache_is_rebuilt() {
     let redis = RedisServer::start().unwrap();
     for step in [Step::Cache, Step::Queue] {
-        let still = Still::open(2, |settings| settings.cache = redis.url()).await;
-        still.buy(step, "alice", "k").await.unwrap();
+        let frozen = FrozenShop::open(2, |settings| settings.cache = redis.url()).await;
+        frozen.buy(step, "alice", "k").await.unwrap();
         redis.command(&["FLUSHALL"]).unwrap();
-        assert!(matches!(still.buy(step, "alice", "other").await, Err(SaleError::HasOrder { .. })), "{step}");
-        assert_eq!(still.buy(step, "bob", "k").await.unwrap().state, State::Unpaid, "{step}");
-        assert!(matches!(still.buy(step, "carol", "k").await, Err(SaleError::SoldOut)), "{step}");
+        assert!(matches!(frozen.buy(step, "alice", "other").await, Err(SaleError::HasOrder { .. })), "{step}");
+        assert_eq!(frozen.buy(step, "bob", "k").await.unwrap().state, OrderState::Unpaid, "{step}");
+        assert!(matches!(frozen.buy(step, "carol", "k").await, Err(SaleError::SoldOut)), "{step}");
     }
 }

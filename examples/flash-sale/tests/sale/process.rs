@@ -1,4 +1,4 @@
-//! The program itself, in a process that can be killed.
+//! The flash sale program in a separate process that can be killed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Client, Response, StatusCode};
 use serde_json::json;
-use sluicegate_flash_sale::database::Books;
+use sluicegate_flash_sale::database::SaleTotals;
 use sluicegate_flash_sale::shop::Step;
-use sluicegate_flash_sale::{ONLY_KEY, Order, State};
+use sluicegate_flash_sale::{DEFAULT_KEY, Order, OrderState};
 
-/// Only a guard against hanging.
-pub(crate) const GUARD: Duration = Duration::from_secs(60);
+/// Upper bound of a wait; prevents a hanging test.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A shop in a process of its own.
-pub(crate) struct Process {
+/// Shop in a separate process.
+pub(crate) struct ShopProcess {
     child: Child,
     url: String,
     gateway: String,
-    /// Kept open: it goes on writing.
-    _says: BufReader<ChildStdout>,
+    /// Kept open, because the process continues to write.
+    _stdout: BufReader<ChildStdout>,
 }
 
-impl Process {
-    /// Starts it with these options and waits until it says where it is.
+impl ShopProcess {
+    /// Starts a shop and waits until it has printed its addresses.
     pub(crate) fn start(options: &[String]) -> Self {
         let free = "127.0.0.1:0";
         let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate-flash-sale"))
@@ -33,16 +33,16 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut says = BufReader::new(child.stdout.take().unwrap());
-        let [url, gateway] = ["shop at ", "gateway at "].map(|what| {
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let [url, gateway] = ["shop at ", "gateway at "].map(|prefix| {
             let mut line = String::new();
-            says.read_line(&mut line).unwrap();
-            line.trim().strip_prefix(what).unwrap_or_else(|| panic!("it says `{line}`")).to_owned()
+            stdout.read_line(&mut line).unwrap();
+            line.trim().strip_prefix(prefix).unwrap_or_else(|| panic!("unexpected line `{line}`")).to_owned()
         });
-        Self { child, url, gateway, _says: says }
+        Self { child, url, gateway, _stdout: stdout }
     }
 
-    /// Kills it, as `kill -9` does.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -52,108 +52,108 @@ impl Process {
         &self.url
     }
 
-    /// The gateway before it.
+    /// URL of the gateway.
     pub(crate) fn gateway(&self) -> &str {
         &self.gateway
     }
 }
 
-impl Drop for Process {
+impl Drop for ShopProcess {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Buyers who go to a step of one shop or another, and remember who was told that they have an item, or to wait for it.
+/// Sends buyers to a step and records accepted orders (201 and 202).
 pub(crate) struct Buyers {
     client: Client,
     step: Step,
-    came: u32,
+    count: u32,
     pub(crate) accepted: Vec<String>,
 }
 
 impl Buyers {
     pub(crate) fn new(step: Step) -> Self {
-        let client = Client::builder().no_proxy().timeout(GUARD).build().unwrap();
-        Self { client, step, came: 0, accepted: Vec::new() }
+        let client = Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap();
+        Self { client, step, count: 0, accepted: Vec::new() }
     }
 
-    /// The next buyer. Answers what the shop said, if it said anything.
+    /// Sends a new buyer and returns the status, or `None` without a response.
     pub(crate) async fn next(&mut self, url: &str) -> Option<StatusCode> {
-        self.came += 1;
-        let answer = self.ask(url, &self.last()).await?;
-        let status = answer.status();
+        self.count += 1;
+        let response = self.send_purchase(url, &self.last_buyer()).await?;
+        let status = response.status();
         if matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED) {
-            self.accepted.push(answer.json::<Order>().await.ok()?.id);
+            self.accepted.push(response.json::<Order>().await.ok()?.id);
         }
         Some(status)
     }
 
-    async fn ask(&self, url: &str, buyer: &str) -> Option<Response> {
-        let wish = json!({ "buyer": buyer });
-        self.client.post(format!("{url}/sale/{}", self.step)).json(&wish).send().await.ok()
+    async fn send_purchase(&self, url: &str, buyer: &str) -> Option<Response> {
+        let body = json!({ "buyer": buyer });
+        self.client.post(format!("{url}/sale/{}", self.step)).json(&body).send().await.ok()
     }
 
-    /// Who came last.
-    pub(crate) fn last(&self) -> String {
-        format!("buyer-{}", self.came)
+    /// Name of the last buyer.
+    pub(crate) fn last_buyer(&self) -> String {
+        format!("buyer-{}", self.count)
     }
 
-    /// A buyer comes again, with the same key, until the limit lets it through.
-    pub(crate) async fn again(&self, url: &str, buyer: &str) -> Option<StatusCode> {
-        let begun = Instant::now();
+    /// Repeats the request of a buyer with the same key until the limit admits it.
+    pub(crate) async fn retry(&self, url: &str, buyer: &str) -> Option<StatusCode> {
+        let started = Instant::now();
         loop {
-            let status = self.ask(url, buyer).await?.status();
+            let status = self.send_purchase(url, buyer).await?.status();
             if status != StatusCode::TOO_MANY_REQUESTS {
                 return Some(status);
             }
-            assert!(begun.elapsed() < GUARD, "{buyer} is not let in");
+            assert!(started.elapsed() < TEST_TIMEOUT, "{buyer} is not admitted");
         }
     }
 
-    /// Whether a buyer has an order.
-    pub(crate) async fn has(&self, url: &str, buyer: &str) -> bool {
-        let id = format!("{buyer}.{ONLY_KEY}");
+    /// True if the buyer has an order.
+    pub(crate) async fn has_order(&self, url: &str, buyer: &str) -> bool {
+        let id = format!("{buyer}.{DEFAULT_KEY}");
         self.client.get(format!("{url}/orders/{id}")).send().await.unwrap().status() == StatusCode::OK
     }
 
-    /// Comes again and again until so many have been accepted in all.
-    pub(crate) async fn until_accepted(&mut self, url: &str, many: usize) {
-        let begun = Instant::now();
-        while self.accepted.len() < many {
-            assert!(begun.elapsed() < GUARD, "{} of {many} were accepted", self.accepted.len());
+    /// Sends new buyers until this number of orders has been accepted in total.
+    pub(crate) async fn until_accepted(&mut self, url: &str, expected: usize) {
+        let started = Instant::now();
+        while self.accepted.len() < expected {
+            assert!(started.elapsed() < TEST_TIMEOUT, "{} of {expected} were accepted", self.accepted.len());
             self.next(url).await;
         }
     }
 
-    /// Comes again and again until everything is sold: what was reserved in vain comes back in between.
-    /// The books are those of `shop`.
-    pub(crate) async fn until_all_is_sold(&mut self, url: &str, shop: &str) -> Books {
-        let begun = Instant::now();
+    /// Sends new buyers to `url` until all items are sold, including those of expired reservations. Reads the totals
+    /// from `shop`.
+    pub(crate) async fn until_sold_out(&mut self, url: &str, shop: &str) -> SaleTotals {
+        let started = Instant::now();
         loop {
-            let books = self.books(shop).await;
-            if books.left == 0 {
-                return books;
+            let totals = self.totals(shop).await;
+            if totals.left == 0 {
+                return totals;
             }
-            assert!(begun.elapsed() < GUARD, "{books:?}");
+            assert!(started.elapsed() < TEST_TIMEOUT, "{totals:?}");
             self.next(url).await;
         }
     }
 
-    /// What became of everybody who was accepted, once none of them waits any more.
-    pub(crate) async fn results(&self, url: &str) -> BTreeMap<String, State> {
+    /// Waits for the results of all accepted orders.
+    pub(crate) async fn results(&self, url: &str) -> BTreeMap<String, OrderState> {
         let mut results = BTreeMap::new();
-        let begun = Instant::now();
+        let started = Instant::now();
         for id in &self.accepted {
             let state = loop {
-                let answer = self.client.get(format!("{url}/orders/{id}")).send().await.unwrap();
-                assert_eq!(answer.status(), 200, "{id} was accepted and is lost");
-                let order: Order = answer.json().await.unwrap();
-                if order.state != State::Waiting {
+                let response = self.client.get(format!("{url}/orders/{id}")).send().await.unwrap();
+                assert_eq!(response.status(), 200, "accepted order {id} is lost");
+                let order: Order = response.json().await.unwrap();
+                if order.state != OrderState::Waiting {
                     break order.state;
                 }
-                assert!(begun.elapsed() < GUARD, "{id} still waits");
+                assert!(started.elapsed() < TEST_TIMEOUT, "{id} is still waiting");
                 tokio::time::sleep(Duration::from_millis(10)).await;
             };
             results.insert(id.clone(), state);
@@ -161,7 +161,7 @@ impl Buyers {
         results
     }
 
-    pub(crate) async fn books(&self, url: &str) -> Books {
+    pub(crate) async fn totals(&self, url: &str) -> SaleTotals {
         self.client.get(format!("{url}/stock")).send().await.unwrap().json().await.unwrap()
     }
 }

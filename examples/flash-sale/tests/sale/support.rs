@@ -1,4 +1,4 @@
-//! Houses of a test's own, and what must be true of every sale.
+//! Test applications, and a sale that asserts all invariants.
 
 use std::env::temp_dir;
 use std::fs;
@@ -8,23 +8,23 @@ use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use sluicegate_flash_sale::drive::{Crowd, Scene, Tally, Target, broken_promises, drive};
-use sluicegate_flash_sale::house::{House, HouseSettings, RULES};
+use sluicegate_flash_sale::app::{App, AppSettings, RULES};
+use sluicegate_flash_sale::drive::{Crowd, SaleReport, Scenario, Target, drive, violated_invariants};
 use sluicegate_flash_sale::shop::ShopSettings;
 
-/// Twice as fast as the real sale, and shorter: 28 are let in, which is more than twice the items.
+/// Shorter than the real sale, at twice the limit: 28 requests are admitted, more than twice the items.
 pub(crate) const CROWD: Crowd = Crowd { buyers: 200, over: Duration::from_millis(1_400), items: 10 };
 pub(crate) const PER_SECOND: u32 = 20;
 
-/// A folder that is gone with its owner.
-pub(crate) struct Folder(PathBuf);
+/// Temporary directory, removed on drop.
+pub(crate) struct TempDir(PathBuf);
 
-impl Folder {
+impl TempDir {
     pub(crate) fn new() -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let nth = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = temp_dir().join(format!("sluicegate-flash-sale-{}-{nth}", id()));
-        // Left by a process of the same id that was killed.
+        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let path = temp_dir().join(format!("sluicegate-flash-sale-{}-{number}", id()));
+        // A killed process with the same id may have left it.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         Self(path)
@@ -34,39 +34,39 @@ impl Folder {
         &self.0
     }
 
-    /// A shop with everything in this folder.
+    /// Settings of a shop with all files in this directory.
     pub(crate) fn shop(&self) -> ShopSettings {
         ShopSettings {
             database: format!("sqlite:{}", self.0.join("sale.db").display()),
             cache: "memory".to_owned(),
             queue: format!("journal:{}", self.0.join("journal").display()),
-            pace: "40/s".to_owned(),
+            consumer_rate: "40/s".to_owned(),
             payment_window: Duration::from_secs(900),
             reservation_window: Duration::from_secs(60),
             claim_after: Duration::from_secs(1),
         }
     }
 
-    /// The options of a process with everything in this folder, by these rules; `more` take the place of the usual ones.
-    pub(crate) fn options(&self, rules: &str, pace: &str, more: &[(&str, &str)]) -> Vec<String> {
+    /// Command-line options of a process with all files in this directory; `overrides` replace the defaults.
+    pub(crate) fn options(&self, rules: &str, consumer_rate: &str, overrides: &[(&str, &str)]) -> Vec<String> {
         let shop = self.shop();
         let file = self.0.join("rules.yaml");
         fs::write(&file, rules).unwrap();
         let file = file.display().to_string();
-        let usual = [
+        let defaults = [
             ("--database", shop.database.as_str()),
             ("--queue", &shop.queue),
             ("--rules", &file),
-            ("--pace", pace),
+            ("--consumer-rate", consumer_rate),
             ("--reservation-window", "2"),
             ("--claim-after", "0.5"),
         ];
-        let kept = usual.iter().filter(|(name, _)| more.iter().all(|(other, _)| other != name));
-        kept.chain(more).flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]).collect()
+        let kept = defaults.iter().filter(|(name, _)| overrides.iter().all(|(other, _)| other != name));
+        kept.chain(overrides).flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]).collect()
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -76,35 +76,35 @@ pub(crate) fn rules() -> String {
     RULES.replace("10/s", &format!("{PER_SECOND}/s"))
 }
 
-/// A house on free ports.
-pub(crate) fn house(shop: ShopSettings) -> HouseSettings {
+/// Application on free ports.
+pub(crate) fn app_settings(shop: ShopSettings) -> AppSettings {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    HouseSettings {
+    AppSettings {
         shop,
         listen: free,
         gateway: free,
         dashboard: free,
         rules: rules(),
         limits: "memory".to_owned(),
-        consumes: true,
+        run_consumer: true,
     }
 }
 
-pub(crate) async fn open(settings: HouseSettings) -> House {
-    House::open(settings).await.unwrap_or_else(|error| panic!("{error}"))
+pub(crate) async fn open_app(settings: AppSettings) -> App {
+    App::open(settings).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A sale that keeps every promise and sells everything. How many are served in a given time is up to the machine, so if
-/// something is left the crowd comes again, for twice as long; the last sale is the one that sold everything.
-pub(crate) async fn sold_out(target: &Target, scene: Scene) -> Vec<Tally> {
+/// Runs sales until one sells all items, and asserts the invariants of each. A slow machine may serve too few buyers:
+/// if items are left, the sale is repeated with twice the duration.
+pub(crate) async fn run_until_sold_out(target: &Target, scenario: Scenario) -> Vec<SaleReport> {
     let mut sales = Vec::new();
     let mut crowd = CROWD;
     loop {
-        let tally = drive(target, scene, crowd).await.unwrap_or_else(|error| panic!("{scene}: {error}"));
-        assert_eq!(broken_promises(&tally), [""; 0], "{tally:?}");
-        let (books, is_last) = (tally.books, crowd.over > Duration::from_secs(20));
-        sales.push(tally);
-        if (books.sold, books.left) == (10, 0) {
+        let report = drive(target, scenario, crowd).await.unwrap_or_else(|error| panic!("{scenario}: {error}"));
+        assert_eq!(violated_invariants(&report), [""; 0], "{report:?}");
+        let (totals, is_last) = (report.totals, crowd.over > Duration::from_secs(20));
+        sales.push(report);
+        if (totals.sold, totals.left) == (10, 0) {
             return sales;
         }
         assert!(!is_last, "{sales:?}");

@@ -1,4 +1,4 @@
-//! The sales that are compared.
+//! Scenarios of the comparison.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,22 +8,22 @@ use thiserror::Error;
 use super::Target;
 use crate::shop::Step;
 
-/// A sale: a step of the shop, or one of them behind the gateway.
+/// Sale with a step of the shop, directly or through the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scene {
-    /// Straight to a step.
+pub enum Scenario {
+    /// Directly to a step of the shop.
     Shop(Step),
     /// Through the gateway to the step `cache`.
     Gateway,
 }
 
-/// No such sale.
+/// Unknown scenario.
 #[derive(Debug, Error)]
-#[error("there is no step `{0}`: it is one of plain, lock, cache, limit, gateway, queue")]
-pub struct UnknownScene(String);
+#[error("unknown step `{0}`: use plain, lock, cache, limit, gateway or queue")]
+pub struct UnknownScenario(String);
 
-impl Scene {
-    /// All of them, from the plainest on.
+impl Scenario {
+    /// All scenarios, in the order of the page.
     pub const ALL: [Self; 6] = [
         Self::Shop(Step::Plain),
         Self::Shop(Step::Lock),
@@ -33,7 +33,7 @@ impl Scene {
         Self::Shop(Step::Queue),
     ];
 
-    /// What it is called.
+    /// Name of the scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Shop(step) => step.name(),
@@ -41,8 +41,8 @@ impl Scene {
         }
     }
 
-    /// How many updates of the stock the original of this sale needed: without a limit, and with it.
-    pub(super) const fn original(self) -> Option<u32> {
+    /// Number of stock updates in the original description of this sale: without a limit, and with one.
+    pub(super) const fn reference_updates(self) -> Option<u32> {
         match self {
             Self::Shop(Step::Cache) => Some(157),
             Self::Shop(Step::Limit) => Some(36),
@@ -50,26 +50,26 @@ impl Scene {
         }
     }
 
-    /// Where its buyers go.
+    /// URLs for the purchases.
     pub(super) fn urls(self, target: &Target) -> Vec<String> {
-        let (places, step) = match self {
+        let (hosts, step) = match self {
             Self::Shop(step) => (&target.shops, step),
             Self::Gateway => (&target.gateways, Step::Cache),
         };
-        places.iter().map(|place| format!("{place}/sale/{step}")).collect()
+        hosts.iter().map(|host| format!("{host}/sale/{step}")).collect()
     }
 }
 
-impl fmt::Display for Scene {
+impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Scene {
-    type Err = UnknownScene;
+impl FromStr for Scenario {
+    type Err = UnknownScenario;
 
-    fn from_str(name: &str) -> Result<Self, UnknownScene> {
-        Self::ALL.into_iter().find(|scene| scene.name() == name).ok_or_else(|| UnknownScene(name.to_owned()))
+    fn from_str(name: &str) -> Result<Self, UnknownScenario> {
+        Self::ALL.into_iter().find(|scenario| scenario.name() == name).ok_or_else(|| UnknownScenario(name.to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! The part of a path that names a step or an order, and what is wrong with it, told as everything else is.
+//! Path segment with the name of a step or the id of an order; rejections become problem documents.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
@@ -6,16 +6,16 @@ use axum::http::request::Parts;
 
 use super::problem::Problem;
 
-/// The name in a path.
-pub(super) struct Name(pub(super) String);
+/// Name in the request path.
+pub(super) struct PathName(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Name {
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::from_request_parts(parts, state).await {
             Ok(Path(name)) => Ok(Self(name)),
-            Err(rejection) => Err(Problem::new(StatusCode::BAD_REQUEST, "bad-path", rejection.body_text())),
+            Err(rejection) => Err(Problem::new(StatusCode::BAD_REQUEST, "invalid-path", rejection.body_text())),
         }
     }
 }

@@ -1,32 +1,32 @@
-//! How many statements reach the database: what the whole example is about.
+//! Counter of the statements sent to the database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What every statement on the stock begins with.
-const OF_THE_STOCK: &str = "UPDATE flash_sale_item";
+/// Prefix of every statement that updates the stock.
+const STOCK_UPDATE_PREFIX: &str = "UPDATE flash_sale_item";
 
-/// Counts statements as they are sent, those that begin and end transactions too.
+/// Counts statements, including those that begin and end transactions.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct StatementCounter {
     statements: AtomicU64,
     stock_updates: AtomicU64,
 }
 
-impl Ledger {
-    /// This statement is about to be sent.
-    pub(super) fn note(&self, statement: &str) {
+impl StatementCounter {
+    /// Counts a statement before it is sent.
+    pub(super) fn record(&self, statement: &str) {
         self.statements.fetch_add(1, Ordering::Relaxed);
-        if statement.starts_with(OF_THE_STOCK) {
+        if statement.starts_with(STOCK_UPDATE_PREFIX) {
             self.stock_updates.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// All statements so far, and how many of them were updates of the stock.
+    /// Returns the number of statements and of stock updates.
     pub(super) fn read(&self) -> (u64, u64) {
         (self.statements.load(Ordering::Relaxed), self.stock_updates.load(Ordering::Relaxed))
     }
 
-    /// Counts from zero again.
+    /// Resets the counts.
     pub(super) fn clear(&self) {
         self.statements.store(0, Ordering::Relaxed);
         self.stock_updates.store(0, Ordering::Relaxed);
