@@ -1,13 +1,13 @@
-# Sluicegate. `make` alone lists the targets.
+# Build targets of Sluicegate; `make` lists them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-# `check test` share Cargo's lock on the target directory: one after the other, also under -j.
+# Targets share Cargo's lock on the target directory: run them sequentially, also with -j.
 .NOTPARALLEL:
 
 CARGO ?= cargo
-# A shell that has not read rustup's profile still finds the toolchain.
+# Finds the toolchain in shells without rustup's profile.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .PHONY: help
@@ -15,11 +15,11 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: setup ## Run the gateway at 127.0.0.1:8080, before a built-in program
+run: setup ## Run the gateway on 127.0.0.1:8080 with a built-in demo upstream
 	$(CARGO) run --release --locked -p sluicegate-cli -- run
 
 .PHONY: flash-sale
-flash-sale: setup ## Sell 10 items to 500 buyers in 5 s, step by step (target/flash-sale); FLASH_SALE adds options
+flash-sale: setup ## Run the flash sale example in six steps (target/flash-sale); FLASH_SALE adds options
 	$(CARGO) run --profile test --locked -p sluicegate-flash-sale -- run $(FLASH_SALE)
 
 .PHONY: test
@@ -27,14 +27,14 @@ test: setup-test ## Run all tests and documentation examples
 	$(CARGO) test --workspace --exclude sluicegate-bench --locked
 
 .PHONY: bench
-bench: bench-engine bench-rust bench-cluster bench-gateway bench-server bench-operate bench-adaptive bench-overload ## Run every benchmark
+bench: bench-engine bench-rust bench-cluster bench-gateway bench-server bench-operate bench-adaptive bench-overload ## Run all benchmarks
 
 .PHONY: bench-engine
-bench-engine: setup ## Measure the engine beside its peers (target/bench/engine.json)
+bench-engine: setup ## Measure the engine against other libraries (target/bench/engine.json)
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- engine
 
 .PHONY: bench-rust
-bench-rust: setup ## Measure attribute, tower layer and streams (target/bench/rust.json)
+bench-rust: setup ## Measure the attribute, the tower layer and streams (target/bench/rust.json)
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- rust
 
 .PHONY: bench-cluster
@@ -42,45 +42,46 @@ bench-cluster: setup-bench ## Measure limits shared through Redis (target/bench/
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- cluster
 
 .PHONY: bench-gateway
-bench-gateway: setup-bench ## Measure the gateway beside nginx (target/bench/gateway.json)
+bench-gateway: setup-bench ## Measure the gateway against nginx (target/bench/gateway.json)
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- gateway
 
 .PHONY: bench-server
-bench-server: setup-bench ## Measure the decision server beside empty services (target/bench/server.json)
+bench-server: setup-bench ## Measure the decision server against minimal services (target/bench/server.json)
 	@scripts/redis-cell
 	@scripts/throttlecrab
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- server
 
 .PHONY: bench-operate
-bench-operate: setup-bench ## Measure what watching and reloading cost (target/bench/operate.json)
+bench-operate: setup-bench ## Measure the cost of monitoring and rule reloads (target/bench/operate.json)
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- operate
 
 .PHONY: bench-overload
-bench-overload: setup ## Measure the gateway before a program that is asked for more than it can do (target/bench/overload.json)
+bench-overload: setup ## Measure the gateway under overload (target/bench/overload.json)
 	$(CARGO) build --release --locked -p sluicegate-cli
 	$(CARGO) run --profile bench --locked -p sluicegate-bench -- overload
 
 .PHONY: bench-adaptive
-bench-adaptive: setup ## Play overload before ours and other laws (docs/adaptive-bench.md, docs/adaptive)
+bench-adaptive: setup ## Simulate overload with several control laws (docs/adaptive-bench.md, docs/adaptive)
 	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload
 
 .PHONY: bench-adaptive-seeds
-bench-adaptive-seeds: setup ## Play every gate of ours on twenty other sets of seeds, and print what comes of it (minutes)
+bench-adaptive-seeds: setup ## Simulate overload with twenty other sets of seeds and print the results (minutes)
 	$(CARGO) run --profile test --locked -p sluicegate-adaptive --example overload -- seeds
 
 .PHONY: fuzz
-fuzz: setup ## Feed the readers of the decision server random input, FUZZ_SECONDS each (needs nightly)
+fuzz: setup ## Fuzz the decoders of untrusted input, FUZZ_SECONDS each (needs nightly)
 	@scripts/fuzz
 
 .PHONY: check
-check: setup-check ## Formatting, lints, documentation, READMEs, licences; warnings are errors
+check: setup-check ## Check formatting, lints, documentation, prose and licences; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	@scripts/readmes
+	@scripts/check-readmes
+	@scripts/check-prose
 	@scripts/deny
 
 .PHONY: fmt
@@ -88,23 +89,27 @@ fmt: setup-check ## Format the code
 	$(CARGO) fmt --all
 
 .PHONY: doc
-doc: setup ## Build the documentation (target/doc)
+doc: setup ## Build the API documentation (target/doc)
 	$(CARGO) doc --workspace --no-deps --locked
 
 .PHONY: book
-book: setup ## Build the manual as a book (target/book)
+book: setup ## Build the manual with mdBook (target/book)
 	@scripts/book
 
 .PHONY: pictures
-pictures: setup ## Draw the manual's pictures anew (docs/pictures)
-	$(CARGO) run --profile test --locked -p sluicegate-manual
+pictures: setup ## Generate the pictures of the manual (docs/pictures)
+	$(CARGO) run --profile test --locked -p xtask
+
+.PHONY: screenshot
+screenshot: setup-test ## Take the README's screenshot of the dashboard under load (docs/images/dashboard.png)
+	$(CARGO) test --locked -p sluicegate-cli --test dashboard -- --ignored readme_screenshot
 
 .PHONY: package
-package: setup ## Build the release archive: program, manual, completions, units (target/package)
+package: setup ## Build the release archive: program, man pages, completions, systemd units (target/package)
 	@scripts/package
 
 .PHONY: clean
-clean: ## Remove everything that was built
+clean: ## Remove the build output
 	$(CARGO) clean
 
 .PHONY: setup setup-test setup-bench setup-check
