@@ -102,7 +102,7 @@ pictures: setup ## Generate the pictures of the manual (docs/pictures)
 
 .PHONY: screenshot
 screenshot: setup-test ## Take the README's screenshot of the dashboard under load (docs/images/dashboard.png)
-	$(CARGO) test --locked -p sluicegate-cli --test dashboard -- --ignored readme_screenshot
+	$(CARGO) test --locked -p sluicegate-cli --test integration -- --ignored readme_screenshot
 
 .PHONY: package
 package: setup ## Build the release archive: program, man pages, completions, systemd units (target/package)

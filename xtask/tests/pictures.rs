@@ -1,7 +1,5 @@
 //! Checks that the pictures in `docs/` are up to date. `make pictures` redraws them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Checks that the Chinese rule reference matches the English one. `INSTA_UPDATE=always` rewrites it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

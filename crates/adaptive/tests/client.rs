@@ -1,5 +1,4 @@
 //! Client-side throttle against simulated backends, with a manual clock.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::time::Duration;
 

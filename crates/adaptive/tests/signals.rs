@@ -2,7 +2,6 @@
 //!
 //! Every directory in `fixtures` is a host: `first` is its first state, `then` the files that differ at the
 //! second sample. Its README lists those captured from real hosts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

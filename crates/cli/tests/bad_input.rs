@@ -1,8 +1,7 @@
 //! Invalid input to the built program over real sockets: each gets a clear error or ends its connection, consumes no
 //! quota, does not affect the next client, and does not grow memory.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod program;
+use crate::program;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};

@@ -3,8 +3,6 @@
 //!
 //! `TRYCMD=overwrite cargo test -p sluicegate-cli` updates them.
 
-#![allow(clippy::unwrap_used, reason = "functions that tests share are tests too")]
-
 use std::path::Path;
 
 #[test]

@@ -2,9 +2,8 @@
 //!
 //! redis-py and ioredis run the scripts in `clients/` over a plain connection, with a password, and with a
 //! password and TLS. `scripts/install-clients` installs them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod program;
+use crate::program;
 
 use std::net::SocketAddr;
 use std::path::Path;

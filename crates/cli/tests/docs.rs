@@ -14,10 +14,7 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p sluicegate-cli -p xtask` updates the generated parts.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
-#[path = "pages/page.rs"]
-mod page;
+use crate::pages::page;
 
 use std::collections::BTreeSet;
 use std::fs;

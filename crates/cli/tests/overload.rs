@@ -8,12 +8,10 @@
 //! `crates/adaptive` simulate it exactly in virtual time.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-#[path = "pages/page.rs"]
-mod page;
-mod program;
-mod stall_monitor;
+use crate::pages::page;
+use crate::program;
+use crate::stall_monitor;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

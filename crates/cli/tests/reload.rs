@@ -1,9 +1,8 @@
 //! Rule reload of the built program while it serves.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod program;
+use crate::program;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,8 +1,7 @@
 //! Schemathesis against the OpenAPI description served by the built program: allowed input is accepted, other
 //! input is refused, every response is described, and no call fails.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod program;
+use crate::program;
 
 use std::process::Command;
 

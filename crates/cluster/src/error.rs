@@ -112,8 +112,8 @@ impl StoreErrorKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
-            Self::Timeout => "silent",
-            Self::AccessDenied => "refused",
+            Self::Timeout => "timeout",
+            Self::AccessDenied => "access_denied",
             Self::ReadOnly => "read_only",
             Self::Loading => "loading",
             Self::ClusterDown => "cluster_down",
@@ -123,7 +123,7 @@ impl StoreErrorKind {
             Self::Busy => "busy",
             Self::NoScript => "no_script",
             Self::Script => "script",
-            Self::InvalidReply => "unintelligible",
+            Self::InvalidReply => "invalid_reply",
         }
     }
 

@@ -37,7 +37,7 @@ pub struct Health {
     /// Number of reconnects.
     pub reconnects: u64,
     /// Foreign or corrupt values replaced at our keys.
-    pub healed: u64,
+    pub replaced_values: u64,
     /// Number of processes that share the store, as last known.
     pub live_nodes: Option<u32>,
     /// Leases held by this process.
@@ -170,7 +170,7 @@ impl Counters {
             failures: failures.map(|(kind, n)| (*kind, read(n))).filter(|(_, n)| *n > 0).collect(),
             breaker_openings: read(&self.breaker_openings),
             reconnects: read(&self.reconnects),
-            healed: read(&self.replaced),
+            replaced_values: read(&self.replaced),
             live_nodes: self.live_nodes(),
             leases: self.leases(state),
             warnings: details.warnings.iter().flat_map(format).collect(),

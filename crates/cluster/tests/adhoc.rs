@@ -1,7 +1,6 @@
 //! Ad-hoc limits with parameters per call, shared by two processes on one real server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::time::Duration;

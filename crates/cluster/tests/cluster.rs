@@ -1,8 +1,6 @@
 //! Four processes on one threshold: the cluster never exceeds it, and uses nearly all of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-#![allow(clippy::print_stderr, reason = "the test prints figures")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::thread;

@@ -1,10 +1,8 @@
 //! The store loses data, runs out of memory, migrates slots, or holds foreign values, under load.
 //!
 //! Callers see none of it, and each data loss admits at most one extra burst.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-#![allow(clippy::print_stderr, reason = "the test prints figures")]
 
-mod support;
+use crate::support;
 
 use std::task::Waker;
 use std::thread::sleep;
@@ -50,7 +48,7 @@ fn run_under_load(label: &str, server: &RedisServer, mode: ClusterMode, blow: im
     let health = processes.each_ref().map(|process| process.store.health());
     eprintln!(
         "{label}: replaced {:?}, failures {:?}",
-        health.each_ref().map(|it| it.healed),
+        health.each_ref().map(|it| it.replaced_values),
         health.map(|it| it.failures)
     );
     assert_eq!(keys_without_expiry(server), 0);
@@ -107,12 +105,12 @@ fn overwritten(label: &str, mode: ClusterMode) {
     let server = RedisServer::start().unwrap();
     let history = run_under_load(label, &server, mode, |processes| {
         let key = key(&server);
-        let healed = || processes.iter().map(|process| process.store.health().healed).sum::<u64>();
+        let replaced_values = || processes.iter().map(|process| process.store.health().replaced_values).sum::<u64>();
         server.command(&["SET", &key, "hello"]).unwrap();
-        eventually("a string is replaced", || healed() == 1);
+        eventually("a string is replaced", || replaced_values() == 1);
         server.command(&["RPUSH", "another", "a"]).unwrap();
         assert_eq!(server.command(&["RENAME", "another", &key]).unwrap(), "OK");
-        eventually("a list is replaced", || healed() == 2);
+        eventually("a list is replaced", || replaced_values() == 2);
     });
     history.assert_bucket_bound(label, RATE, 3 * BURST, |_| true);
     assert_eq!(history.count(|observed| observed.degraded), 0);

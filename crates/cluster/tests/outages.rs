@@ -3,10 +3,8 @@
 //! In every case: admissions of the cluster keep their bound, with one extra burst if the store has lost
 //! data; every verdict arrives by its deadline and is marked as degraded; and after the store recovers,
 //! it is used again within two seconds.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-#![allow(clippy::print_stderr, reason = "the test prints figures")]
 
-mod support;
+use crate::support;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -1,7 +1,6 @@
 //! Regression tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

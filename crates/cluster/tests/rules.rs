@@ -1,7 +1,6 @@
 //! The rule repository on real servers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::future::Future;
 use std::sync::{Arc, Barrier};

@@ -1,7 +1,5 @@
 //! Invalid and oversized rule files.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! Tests of descriptor matching against the results of envoyproxy/ratelimit.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use std::fs;
 
 use sluicegate_config::envoy_ratelimit::{DescriptorLimit, DescriptorMatch, Domains, LimitKind, RateLimitUnit};

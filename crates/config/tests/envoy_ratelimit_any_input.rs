@@ -1,7 +1,5 @@
 //! Property tests with arbitrary files and requests.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use std::collections::HashMap;
 
 use proptest::prelude::*;

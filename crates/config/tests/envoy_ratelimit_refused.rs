@@ -1,7 +1,5 @@
 //! Refused envoyproxy/ratelimit files and folders, and their messages.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! Snapshot tests of all fixture files: `bad/` is refused, `warned/` is accepted with warnings, `good/` is
 //! accepted without errors. The snapshots contain the output that the user sees.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::fs;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! Every `yaml` block in the manual is a valid rule file. Blocks marked `yml` belong to other programs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

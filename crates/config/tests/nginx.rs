@@ -2,8 +2,6 @@
 //!
 //! Each file of `nginx/` is imported; its snapshot shows the rule file and the notes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

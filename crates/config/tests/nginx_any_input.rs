@@ -1,7 +1,5 @@
 //! Property tests: the importer never panics, and its output is a valid rule file.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use proptest::prelude::*;
 use sluicegate_config::nginx::convert;
 use sluicegate_config::parse;

@@ -3,8 +3,6 @@
 //! nginx's arithmetic is reimplemented here from its documentation and source: an excess in thousandths of a
 //! request that falls with time and rises by a thousand with each request.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;

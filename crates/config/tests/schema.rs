@@ -1,7 +1,5 @@
 //! Schema and parser accept the same files.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 use std::fs;
 use std::path::Path;
 

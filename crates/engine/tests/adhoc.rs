@@ -1,7 +1,6 @@
 //! Ad hoc limits decide like redis-cell and never admit more.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::collections::HashMap;
 use std::time::Duration;

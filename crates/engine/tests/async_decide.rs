@@ -1,5 +1,4 @@
 //! Deciding without queueing, and refunding charges of other callers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::time::Duration;
 

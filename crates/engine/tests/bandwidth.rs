@@ -1,7 +1,6 @@
 //! Bandwidth limits: bodies of one key share one rate, exact to the byte, in about equal parts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;

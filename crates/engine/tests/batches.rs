@@ -1,7 +1,6 @@
 //! Token batches keep the bucket's bound, return unspent tokens and starve no other caller.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::task::Poll;
 

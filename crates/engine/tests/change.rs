@@ -1,7 +1,6 @@
 //! Limits replaced while in use: no change gives extra quota, and unchanged limits keep their state.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

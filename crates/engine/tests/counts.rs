@@ -1,7 +1,6 @@
 //! Statistics of a sluice's rules: waits, permits, list hits, utilization.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

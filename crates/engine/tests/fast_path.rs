@@ -1,7 +1,6 @@
 //! Fast path: decides like the full decision, or declines without an effect.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! A limited key stays limited during a flood of other keys.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{KeyedLimiter, Limit, Limiter};

@@ -1,5 +1,4 @@
 //! Overload gates of rules: refusals, queueing, slot release and measurements.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::future::Future;
 use std::pin::{Pin, pin};

@@ -1,7 +1,6 @@
 //! Keys addressed by their values: lookups and changes apply to the requests with these values.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::IpAddr;
 

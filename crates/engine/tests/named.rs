@@ -1,7 +1,6 @@
 //! Deciding by one rule selected by its name instead of its target.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

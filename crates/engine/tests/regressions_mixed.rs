@@ -1,7 +1,6 @@
 //! Regression tests across topics; each test explains the bug it guards against.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;

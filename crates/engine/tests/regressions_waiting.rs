@@ -1,7 +1,6 @@
 //! Regression tests of wait queues; each test explains the bug it guards against.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{KeyedLimiter, Limiter, Permit, RefusalReason};

@@ -1,8 +1,7 @@
 //! Rule reload, with few and many rules: state is kept, no key gets a free burst, and requests neither wait for
 //! preparation nor drop replaced rules.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;

@@ -1,5 +1,4 @@
 //! The index finds exactly the rules that a linear scan finds.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::net::IpAddr;
 

@@ -1,7 +1,6 @@
 //! Saved and restored state: the same decisions or a clear error, and never a panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use sluicegate_engine::clock::{Clock, ManualClock};

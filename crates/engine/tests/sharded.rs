@@ -1,7 +1,6 @@
 //! A sharded token bucket keeps the bucket's bound.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use sluicegate_engine::algorithm::TokenBucket;
 use sluicegate_engine::clock::{Clock, ManualClock};

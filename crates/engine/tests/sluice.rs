@@ -1,7 +1,6 @@
 //! `Sluice`: all or nothing across rules, lists, bans, shadow rules, queues and rule replacement.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Fixed-size key table: every key keeps its bound, whatever is evicted.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::hash::Hash;

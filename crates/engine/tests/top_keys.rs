@@ -1,7 +1,6 @@
 //! Top keys by requests and refusals of a sluice.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::{Attribute, Ban, Lists, Mode, Queue, Request, Rule};

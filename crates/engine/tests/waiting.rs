@@ -1,8 +1,7 @@
 //! Wait queues of limiters: FIFO, each caller admitted at the promised nanosecond, and no wait beyond the
 //! deadline.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};

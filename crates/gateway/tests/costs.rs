@@ -1,8 +1,7 @@
 //! Actual costs: reserved first and settled afterwards, also if a request fails. A request is charged for what
 //! it used, and for nothing else.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};

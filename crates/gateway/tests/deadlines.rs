@@ -1,8 +1,7 @@
 //! Timeouts of each phase of a request that other tests do not cover: a stalled phase ends exactly at its
 //! timeout and releases its resources.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};

@@ -1,7 +1,6 @@
 //! Upstream failures as seen by clients, and the release of all resources.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

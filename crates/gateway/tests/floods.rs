@@ -1,8 +1,7 @@
 //! Clients that send too much, too slowly, or do not read. Their use of resources is bounded, all resources are
 //! released, and other clients are not affected.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,7 +1,6 @@
 //! Failing HTTP/2 upstreams: many requests share a connection and must not affect each other.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -1,7 +1,6 @@
 //! Client identification, routing, and forwarded headers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 

@@ -2,9 +2,8 @@
 //!
 //! A strict server is behind the gateway. Each case checks the responses, the state of the connection, the
 //! requests that were forwarded, and that the next client gets the response to its own request.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::io::Write;
 use std::net::Shutdown;

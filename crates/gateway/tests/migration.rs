@@ -1,7 +1,6 @@
 //! Migration of connections to the worker on the client's CPU, without any effect on clients.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::fs;
 

@@ -2,9 +2,8 @@
 //!
 //! The gateway's rules are imported from the nginx configuration. The tests use real time on machines under
 //! load: if the two differ, the whole comparison is repeated up to three times before it fails.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

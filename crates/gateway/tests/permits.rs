@@ -2,9 +2,8 @@
 //!
 //! Random sequences of valid and faulty clients meet valid and faulty servers, over HTTP/1 and HTTP/2 on both
 //! sides. Clients leave at any time, so one is often still being cleaned up when the next connects.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

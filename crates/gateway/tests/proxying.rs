@@ -1,7 +1,6 @@
 //! Basic proxying of requests and responses.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use support::raw::Client;
 use support::upstream::Upstream;

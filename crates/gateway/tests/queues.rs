@@ -1,7 +1,6 @@
 //! Queues: of a rule, and of the listener's connection limit.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Every kind of rule, from a rule file through the gateway.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::io::Read;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Settlement of estimated costs by bytes, headers and JSON fields; unknown costs stay reserved.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use http::HeaderMap;
 use sluicegate_engine::clock::ManualClock;

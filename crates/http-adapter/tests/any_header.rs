@@ -1,5 +1,4 @@
 //! Property tests: no header lets a client choose its own address.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

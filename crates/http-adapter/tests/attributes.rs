@@ -1,5 +1,4 @@
 //! Tests of HTTP request attributes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Only claims of a verified token are attributes.
 #![cfg(feature = "jwt")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Timing of paced bodies; everything else remaining unchanged.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

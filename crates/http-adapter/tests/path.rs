@@ -1,5 +1,4 @@
 //! Tests of path normalization.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::borrow::Cow;
 

@@ -1,5 +1,4 @@
 //! Rendering of outcomes: header styles, refusals and rule replies.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

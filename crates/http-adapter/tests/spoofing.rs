@@ -1,7 +1,6 @@
 //! No header lets a client choose its own address.
 //!
 //! Table of peer, trusted networks, header values and resolved client.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::IpAddr;
 

@@ -1,7 +1,6 @@
 //! Timeouts for slow, idle and silent clients, with a manual clock.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Idle timeout of HTTP/2 connections: events that do and do not keep a connection open.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,6 @@
 //! In-flight request limit: completion, disconnects, panics and HTTP/2.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::convert::Infallible;
 use std::sync::Arc;

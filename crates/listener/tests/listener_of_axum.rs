@@ -1,7 +1,6 @@
 //! `LimitedListener` under `axum::serve`: only connections are limited.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::net::SocketAddr;
 

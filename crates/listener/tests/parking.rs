@@ -1,7 +1,6 @@
 //! Parking of idle connections, with a manual clock.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! Serving requests: peer address, head size, invalid input, upgrades.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! Graceful shutdown: no new connections, queued ones are rejected, requests in flight are finished.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::time::Duration;

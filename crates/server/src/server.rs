@@ -248,14 +248,14 @@ impl RunningServer {
     }
 
     /// True if `server.shutdown_delay` is set.
-    pub const fn has_drain_period(&self) -> bool {
+    pub const fn has_shutdown_delay(&self) -> bool {
         !self.shutdown_delay.is_zero()
     }
 
     /// Reports draining and continues to serve for `server.shutdown_delay`: load balancers need time to redirect
     /// clients. Dropping the future ends the delay.
     pub async fn drain(&self) {
-        if self.has_drain_period() {
+        if self.has_shutdown_delay() {
             let handlers = &self.monitor.handlers;
             handlers.drain().await;
             handlers.clock().sleep(self.shutdown_delay).await;

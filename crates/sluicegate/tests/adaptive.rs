@@ -1,6 +1,5 @@
 //! `adaptive: auto` in a program that checks before its work and records the completion. Simulates a server with four
 //! workers on a manual clock.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::VecDeque;
 use std::future::Future;

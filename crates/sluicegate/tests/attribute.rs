@@ -1,5 +1,4 @@
 //! `#[limit]` on everything that can be called: how often, by which key, and what a refused call gets.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::error::Error;
 use std::fmt::{Debug, Display};
@@ -425,7 +424,7 @@ mod renamed {
     pub(crate) use sluicegate as gate;
 }
 
-#[limit("1/1h", crate = crate::renamed::gate)]
+#[limit("1/1h", crate = crate::attribute::renamed::gate)]
 fn through_another_name() -> Result<(), Limited> {
     Ok(())
 }

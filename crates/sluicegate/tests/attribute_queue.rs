@@ -1,5 +1,4 @@
 //! `#[limit]` with queueing and permits: manual clock, panics, cancelled futures.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};

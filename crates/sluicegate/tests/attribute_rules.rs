@@ -1,5 +1,4 @@
 //! `#[limit(rule = "...")]`: rules apply and can be changed at runtime; without the rule, the inline limits apply.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};

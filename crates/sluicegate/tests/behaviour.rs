@@ -1,6 +1,5 @@
 //! All adapters behave alike: the same rule and the same requests give the same verdicts and waits through a plain call,
 //! the attribute, the server layer and the client layer.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -1,6 +1,5 @@
 //! A rate-limited RabbitMQ consumer: it receives items at its rate and acknowledges them; unfinished items go to another
 //! consumer.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

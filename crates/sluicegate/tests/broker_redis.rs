@@ -1,6 +1,5 @@
 //! A rate-limited consumer of a Redis stream: it receives entries at its rate and acknowledges them; another consumer
 //! claims unfinished entries.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;

@@ -1,5 +1,4 @@
 //! Cluster-wide limits from a rule file, as a user configures them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::path::PathBuf;
 use std::thread;

@@ -1,5 +1,4 @@
 //! Limited listener and layer combined: the layer sees the peer address with our server and with axum's.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::SocketAddr;
 

@@ -1,8 +1,6 @@
 //! The Rust program of the README builds in a project of its own, with exactly the dependencies shown there. The
 //! README's doctest cannot show a missing feature, because it is built with the features of this workspace.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;

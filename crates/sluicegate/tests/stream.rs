@@ -1,5 +1,4 @@
 //! Limited streams: exact timing, no lost items, no tokens held without need.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,4 @@
 //! The bounds of the limits hold for the items that limited streams yield.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::VecDeque;
 use std::task::Poll;

@@ -1,5 +1,4 @@
 //! Tests of the fault proxy: delay, blackhole, refusal, disconnection and shutdown.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};

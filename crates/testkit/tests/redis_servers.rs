@@ -1,5 +1,4 @@
 //! Tests of the Redis fixtures: suspend, crash, TLS, Sentinel failover and slot migration.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::fs;
 use std::net::TcpStream;

@@ -1,5 +1,4 @@
 //! Tests that servers start, respond and leave no process or directory behind.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::fs;
 use std::net::TcpStream;

@@ -1,6 +1,5 @@
 //! Client-side limits around an in-memory client on a manual clock: send times,
 //! refusals, and cleanup.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

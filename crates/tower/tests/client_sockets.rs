@@ -1,6 +1,5 @@
 //! Client-side limits over loopback sockets, with the hyper and reqwest clients. The sluice uses a
 //! manual clock, so nothing sleeps; timeouts only guard against hanging.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,4 @@
 //! The client-side throttle around an in-memory client, on a manual clock.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};

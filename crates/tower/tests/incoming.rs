@@ -1,5 +1,4 @@
 //! Server side: state shared by all clones, queues, permits held to the end of the body, replies.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::convert::Infallible;
 use std::future::{Future, IntoFuture, poll_fn};

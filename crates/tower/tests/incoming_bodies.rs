@@ -1,5 +1,4 @@
 //! Response bodies behind the layer: paced by bandwidth rules, and measured for the actual cost.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

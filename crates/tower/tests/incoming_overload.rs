@@ -1,5 +1,4 @@
 //! Server side under overload: overload rules limit requests, and record their completion.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};

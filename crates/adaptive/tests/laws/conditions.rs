@@ -10,7 +10,7 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::overload::{Gate, Throughput};
 use sluicegate_engine::rule::{Cap, Ceiling, Comparison, Condition, Quorum, Signal};
 
-use crate::simulated_service::SimulatedService;
+use super::simulated_service::SimulatedService;
 
 const SECOND: Duration = Duration::from_secs(1);
 

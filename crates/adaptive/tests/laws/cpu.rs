@@ -7,7 +7,7 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::overload::{GateLimits, Interval, Throughput};
 use sluicegate_engine::rule::{CpuGuard, Signal};
 
-use crate::simulated_service::SimulatedService;
+use super::simulated_service::SimulatedService;
 
 /// Ten give the same result and take four times as long.
 const SEEDS: u64 = 3;

@@ -146,7 +146,7 @@ impl Api {
             RouteId::Rule => rules::get(sluice, name)?,
             RouteId::Limits => limits::list(sluice, store_of(sluice).as_deref()),
             RouteId::Adaptive => adaptive::list(&self.providers),
-            RouteId::Top => top::get(sluice, &query(&["rule", "most"])?)?,
+            RouteId::Top => top::get(sluice, &query(&["rule", "limit"])?)?,
             RouteId::Keys => keys::get(sluice, &query(&["rule", "key*"])?)?,
             RouteId::Bans => bans::list(sluice),
             RouteId::Lists => self.lists(|lists| Ok(lists.list()))?,

@@ -40,7 +40,7 @@ struct KeyCount {
 
 /// Lists the top keys of one rule, or of all rules with a key.
 pub(super) fn get(sluice: &Sluice, query: &Query<'_>) -> Result<Reply, Problem> {
-    let max_keys = parse_max_keys(query.get("most"))?;
+    let max_keys = parse_max_keys(query.get("limit"))?;
     let names: Vec<String> = sluice.counts().into_iter().map(|counts| counts.rule).collect();
     let names = match query.get("rule") {
         None => names,
@@ -56,7 +56,7 @@ fn parse_max_keys(text: Option<&str>) -> Result<usize, Problem> {
     let Some(text) = text else { return Ok(default) };
     match text.parse() {
         Ok(keys) if (1..=max).contains(&keys) => Ok(keys),
-        _ => Err(Problem::new(ProblemKind::Invalid, format!("invalid `most` {}: use 1 to {max}", quote_input(text)))),
+        _ => Err(Problem::new(ProblemKind::Invalid, format!("invalid `limit` {}: use 1 to {max}", quote_input(text)))),
     }
 }
 

@@ -122,7 +122,7 @@ impl Services {
 
     /// The decision server, if it announces its shutdown to clients first.
     pub(super) fn draining(&self) -> Option<&sluicegate_server::RunningServer> {
-        self.server.as_ref().filter(|server| server.has_drain_period())
+        self.server.as_ref().filter(|server| server.has_shutdown_delay())
     }
 
     /// Stops all services concurrently.

@@ -12,7 +12,7 @@ use super::client::{AdminClient, ClientError};
 /// Minimum interval between polls of data that is not in the stream.
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Path of the top keys request, with the number of keys per rule.
-const TOP_KEYS_PATH: &str = "/v1/top?most=20";
+const TOP_KEYS_PATH: &str = "/v1/top?limit=20";
 
 /// Update from the process.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sluicegate_testkit::fault_proxy::FaultProxy;
 use sluicegate_testkit::servers::RedisServer;
 
-use crate::program::{Program, TEST_TIMEOUT, wait_until};
-use crate::{TOKEN, admin, started};
+use super::program::{Program, TEST_TIMEOUT, wait_until};
+use super::{TOKEN, admin, started};
 
 /// A process with this limit in its file, and a store at this port.
 fn process(store: u16, limit: u32) -> Program {

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::program::{Program, TEST_TIMEOUT, make_certificates, run_command};
-use crate::{TOKEN, admin, started};
+use super::program::{Program, TEST_TIMEOUT, make_certificates, run_command};
+use super::{TOKEN, admin, started};
 
 fn encrypted() -> Program {
     started(

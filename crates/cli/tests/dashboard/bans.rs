@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::browser::Viewport;
-use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
-use crate::program::wait_until;
+use super::browser::Viewport;
+use super::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
+use super::program::wait_until;
 
 const RULES: &str = "lists:
   allow: [\"client.ip in 10.1.0.0/16\"]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::{TEST_TIMEOUT, send_request};
+use super::http::{TEST_TIMEOUT, send_request};
 
 /// Key of an element in WebDriver responses.
 const ELEMENT_KEY: &str = "element-6066-11e4-a52e-4f735466cecf";

@@ -5,9 +5,9 @@ use std::thread;
 use serde_json::{Value, json};
 use sluicegate_testkit::servers::RedisServer;
 
-use crate::browser::{Browser, Viewport};
-use crate::fixture::{Dashboard, TOKEN, TOKEN_REQUIRED_ERROR, enter_token};
-use crate::program::wait_until;
+use super::browser::{Browser, Viewport};
+use super::fixture::{Dashboard, TOKEN, TOKEN_REQUIRED_ERROR, enter_token};
+use super::program::wait_until;
 
 /// Rules that exercise all texts: every algorithm, bans, queues, shadow mode, overload protection, lists, priorities,
 /// directions, conditions and shared counts.
@@ -173,7 +173,7 @@ fn chinese_screens_have_no_english_text() {
     let queued = {
         let gateway = dashboard.gateway;
         thread::spawn(move || {
-            drop(crate::http::send_request(gateway, "GET", "/c", &[("x-forwarded-for", "203.0.113.9")], ""));
+            drop(super::http::send_request(gateway, "GET", "/c", &[("x-forwarded-for", "203.0.113.9")], ""));
         })
     };
     screens.open("#/", "自适应限流");

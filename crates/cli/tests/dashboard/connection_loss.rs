@@ -1,7 +1,7 @@
 //! The page shows a lost connection, and since when.
 
-use crate::browser::Viewport;
-use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
+use super::browser::Viewport;
+use super::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
 
 #[test]
 fn a_lost_connection_is_shown() {

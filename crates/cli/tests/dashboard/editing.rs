@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::browser::{Browser, Viewport};
-use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR, rule_file};
+use super::browser::{Browser, Viewport};
+use super::fixture::{Dashboard, TOKEN_REQUIRED_ERROR, rule_file};
 
 const ADMIN: &str = "admin: { listen: 127.0.0.1:0, token_file: token.txt }";
 const RULES: &str = "rules:\n  - name: per-ip\n    key: client.ip\n    limits: [1000/1h]\n";

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::browser::{Browser, Viewport};
-use crate::http::{HttpResponse, send_request};
-use crate::program::{Program, wait_until};
+use super::browser::{Browser, Viewport};
+use super::http::{HttpResponse, send_request};
+use super::program::{Program, wait_until};
 
 /// Token with write access.
 pub(crate) const TOKEN: &str = "alice-0123456789abcdef";

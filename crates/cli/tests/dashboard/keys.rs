@@ -1,7 +1,7 @@
 //! From a refused key to its reason: top keys, key state, and request explanation.
 
-use crate::browser::Viewport;
-use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
+use super::browser::Viewport;
+use super::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
 
 const RULES: &str = "rules:
   - name: per-ip

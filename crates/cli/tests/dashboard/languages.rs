@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::browser::Viewport;
-use crate::fixture::{Dashboard, IS_LIVE, TOKEN_REQUIRED_ERROR};
+use super::browser::Viewport;
+use super::fixture::{Dashboard, IS_LIVE, TOKEN_REQUIRED_ERROR};
 
 const RULES: &str = "rules:\n  - { name: per-ip, key: client.ip, limits: [2/1m] }\n";
 

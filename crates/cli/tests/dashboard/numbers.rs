@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::browser::Viewport;
-use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
+use super::browser::Viewport;
+use super::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
 
 const RULES: &str = "rules:
   - name: per-ip

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::browser::Viewport;
-use crate::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
+use super::browser::Viewport;
+use super::fixture::{Dashboard, TOKEN_REQUIRED_ERROR};
 
 const RULES: &str = "lists:
   deny: [\"client.ip in 198.51.100.0/24 && header['user-agent'].contains('a-very-long-name-of-a-crawler')\"]

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::browser::Viewport;
-use crate::fixture::Dashboard;
-use crate::http::send_request;
+use super::browser::Viewport;
+use super::fixture::Dashboard;
+use super::http::send_request;
 
 const RULES: &str = "lists:
   allow: [\"client.ip in 10.0.0.0/8\"]

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::browser::{Browser, Viewport};
-use crate::fixture::{Dashboard, IS_LIVE, READ_TOKEN, TOKEN, TOKEN_REQUIRED_ERROR, enter_token};
+use super::browser::{Browser, Viewport};
+use super::fixture::{Dashboard, IS_LIVE, READ_TOKEN, TOKEN, TOKEN_REQUIRED_ERROR, enter_token};
 
 const RULES: &str = "rules:
   - name: per-ip

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::program::run_command;
-use crate::{commands, stdout_of};
+use super::program::run_command;
+use super::{commands, stdout_of};
 
 /// Completions that bash offers for the last word.
 fn completions_for(words: &[&str]) -> Vec<String> {

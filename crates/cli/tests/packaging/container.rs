@@ -7,9 +7,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::install::PAGE;
-use crate::page::blocks;
-use crate::{TestDir, read, root};
+use super::install::PAGE;
+use super::page::blocks;
+use super::{TestDir, read, root};
 
 /// Exit code of the script if containers cannot run here.
 const EXIT_NO_CONTAINERS: i32 = 77;

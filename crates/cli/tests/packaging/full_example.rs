@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use sluicegate_config::Settings;
 
-use crate::read;
+use super::read;
 
 fn text() -> String {
     read("examples/rules/full.yaml")

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use crate::program::{Program, wait_until};
-use crate::sluicegate;
+use super::program::{Program, wait_until};
+use super::sluicegate;
 
 /// Runs the command; returns exit code, standard output and standard error.
 fn run_health(url: &str) -> (i32, String, String) {

@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 
 use sluicegate_testkit::netns;
 
-use crate::page::{PageStep, blocks, steps};
-use crate::program::run_command;
-use crate::{TestDir, read, root};
+use super::page::{PageStep, blocks, steps};
+use super::program::run_command;
+use super::{TestDir, read, root};
 
 pub(crate) const PAGE: &str = "docs/install.md";
 

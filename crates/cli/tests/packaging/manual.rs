@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::{commands, sluicegate, stdout_of};
+use super::{commands, sluicegate, stdout_of};
 
 /// Directory for manual pages, removed on drop.
 struct PageDir(PathBuf);

@@ -1,7 +1,7 @@
 //! systemd units match the program and the full example file.
 
-use crate::page::blocks;
-use crate::{read, stdout_of};
+use super::page::blocks;
+use super::{read, stdout_of};
 
 /// Values of a setting, in order.
 fn values<'u>(unit: &'u str, name: &str) -> Vec<&'u str> {

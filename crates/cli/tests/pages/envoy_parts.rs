@@ -5,8 +5,8 @@
 
 use std::fs;
 
-use crate::page::{PageStep, blocks, read};
-use crate::session::Session;
+use super::page::{PageStep, blocks, read};
+use super::session::Session;
 
 const PAGE: &str = "docs/envoy.md";
 const SECRET: &str = "open-sesame-0123456789abcdef";

@@ -8,8 +8,8 @@ use std::process::Stdio;
 
 use sluicegate_testkit::netns;
 
-use crate::normalize::stable_lines;
-use crate::page::{Block, blocks, read, root};
+use super::normalize::stable_lines;
+use super::page::{Block, blocks, read, root};
 
 /// Starts the program like `make run`, without the build; logs to `$LOG`.
 const START_SCRIPT: &str = r#"

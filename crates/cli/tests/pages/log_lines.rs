@@ -1,8 +1,8 @@
 //! Log lines shown in `docs/monitoring.md`: the program writes them on refusals, on a rule change by a named
 //! user, and on an invalid file.
 
-use crate::page::{Block, PageStep, blocks, read};
-use crate::session::Session;
+use super::page::{Block, PageStep, blocks, read};
+use super::session::Session;
 
 /// Shows the log lines.
 const PAGE: &str = "docs/monitoring.md";

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::normalize::{ids, stable_lines};
-use crate::page::{PageStep, root};
+use super::normalize::{ids, stable_lines};
+use super::page::{PageStep, root};
 
 /// Ports that pages use.
 const DOCUMENTED_PORTS: [u16; 11] = [8080, 8081, 8082, 6380, 9900, 8000, 9001, 9002, 9003, 10000, 8001];

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::envoy_parts::CERTIFICATES;
-use crate::page::{Block, BlockNote, PageStep, blocks, read, root};
-use crate::session::{Session, matches_documented};
+use super::envoy_parts::CERTIFICATES;
+use super::page::{Block, BlockNote, PageStep, blocks, read, root};
+use super::session::{Session, matches_documented};
 
 /// The block of the page that contains these words and names this file as its test.
 fn block_covered_here(page: &str, words: &str) -> Block {

@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-use crate::server::ScriptedServer;
-use crate::stall_monitor::retry_on_stall;
-use crate::{OutputDir, err, out, run};
+use super::server::ScriptedServer;
+use super::stall_monitor::retry_on_stall;
+use super::{OutputDir, err, out, run};
 
 /// An address that is not loopback but is served by this machine: no packet leaves it, even if the test fails.
 const NON_LOOPBACK: &str = "0.0.0.0";

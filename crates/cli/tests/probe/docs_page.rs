@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::page::{blocks, commands, read};
-use crate::server::ScriptedServer;
-use crate::stall_monitor::retry_on_stall;
-use crate::{OutputDir, err, out};
+use super::page::{blocks, commands, read};
+use super::server::ScriptedServer;
+use super::stall_monitor::retry_on_stall;
+use super::{OutputDir, err, out};
 
 const PAGE: &str = "docs/probe.md";
 

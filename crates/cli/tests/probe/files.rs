@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use crate::server::ScriptedServer;
-use crate::stall_monitor::retry_on_stall;
-use crate::{OutputDir, err, out, run};
+use super::server::ScriptedServer;
+use super::stall_monitor::retry_on_stall;
+use super::{OutputDir, err, out, run};
 
 const SHORT_RUN: [&str; 8] = ["--from", "20", "--to", "20", "--step", "500ms", "--p99", "2s"];
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::server::ScriptedServer;
-use crate::stall_monitor::retry_on_stall;
-use crate::{probe, wait_until};
+use super::server::ScriptedServer;
+use super::stall_monitor::retry_on_stall;
+use super::{probe, wait_until};
 
 /// Runs the test until this many steps are shown, sends a signal; returns exit code and output.
 fn run_and_interrupt(steps: usize, name: &str) -> (Option<i32>, String) {
@@ -60,8 +60,8 @@ fn max_time_is_respected() {
     retry_on_stall(|| {
         let server = ScriptedServer::with_capacity(100, Duration::from_millis(5), 1_000);
         let words = ["--from", "30", "--grow", "1.05", "--step", "400ms", "--max-time", "1s", "--p99", "2s"];
-        let output = crate::run(&[&words[..], &[&server.url()]].concat());
-        let text = crate::out(&output);
+        let output = super::run(&[&words[..], &[&server.url()]].concat());
+        let text = super::out(&output);
         assert!(output.status.success() && text.contains("reached --max-time"), "{text}");
     });
 }
@@ -92,7 +92,7 @@ fn max_time_is_respected_with_a_silent_server() {
     let (url, _) = server_hanging_after(1);
     let start = Instant::now();
     let words = ["--from", "30", "--step", "400ms", "--max-time", "2s", "--timeout", "60s", "--p99", "50s", &url];
-    let output = crate::out(&crate::run(&words));
+    let output = super::out(&super::run(&words));
     assert!(start.elapsed() < Duration::from_secs(30), "{output}");
     assert!(output.contains("No peak"), "{output}");
 }

@@ -4,9 +4,9 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::server::ScriptedServer;
-use crate::stall_monitor::retry_on_stall;
-use crate::{OutputDir, document, err, out, probe, run};
+use super::server::ScriptedServer;
+use super::stall_monitor::retry_on_stall;
+use super::{OutputDir, document, err, out, probe, run};
 
 /// Twenty in parallel, 100 ms each: 200/s.
 #[test]

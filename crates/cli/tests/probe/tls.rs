@@ -9,9 +9,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
-use crate::server::{ConnectionWrapper, ScriptedServer};
-use crate::stall_monitor::retry_on_stall;
-use crate::{OutputDir, err, out, probe, run};
+use super::server::{ConnectionWrapper, ScriptedServer};
+use super::stall_monitor::retry_on_stall;
+use super::{OutputDir, err, out, probe, run};
 
 #[derive(Clone)]
 struct Encrypted(TlsAcceptor);

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::program::{Program, rules_with_tls, wait_until};
-use crate::protocols::{HttpTransport, HyperLoad};
-use crate::upstream::Upstream;
+use super::program::{Program, rules_with_tls, wait_until};
+use super::protocols::{HttpTransport, HyperLoad};
+use super::upstream::Upstream;
 
 /// Creates a certificate for this name, signed by `ca.pem`, and installs it key first, as renewal tools do.
 pub(crate) fn write_certificate(folder: &Path, name: &str) {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::program::wait_until;
-use crate::raw_http::RawHttp;
+use super::program::wait_until;
+use super::raw_http::RawHttp;
 
 /// Clients that send requests without a pause until stopped.
 pub(crate) struct Load {

@@ -3,10 +3,10 @@
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 
-use crate::load::Load;
-use crate::program::{Program, has_exited, rules, wait_exit, wait_until};
-use crate::raw_http::{RawHttp, get};
-use crate::upstream::{HALF_BYTES, Upstream};
+use super::load::Load;
+use super::program::{Program, has_exited, rules, wait_exit, wait_until};
+use super::raw_http::{RawHttp, get};
+use super::upstream::{HALF_BYTES, Upstream};
 
 #[test]
 fn a_download_and_another_protocol_outlive_a_restart() {

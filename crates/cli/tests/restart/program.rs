@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::upstream::Upstream;
+use super::upstream::Upstream;
 
 /// Guards against hanging tests; no measurement uses it.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ pub(crate) fn wait_exit(process: &mut Child) -> ExitStatus {
     status.unwrap()
 }
 
-/// Like [`rules`], with TLS by the certificate of [`write_certificate`](crate::certificates::write_certificate).
+/// Like [`rules`], with TLS by the certificate of [`write_certificate`](super::certificates::write_certificate).
 pub(crate) fn rules_with_tls(upstream: &Upstream, more: &str) -> String {
     rules(upstream, more)
         .replace("listen: LISTEN", "listen: { address: LISTEN, tls: { certificate: cert.pem, key: key.pem } }")

@@ -22,9 +22,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::certificates::write_certificate;
-use crate::program::{Program, TEST_TIMEOUT, has_exited, rules, rules_with_tls, wait_until};
-use crate::upstream::Upstream;
+use super::certificates::write_certificate;
+use super::program::{Program, TEST_TIMEOUT, has_exited, rules, rules_with_tls, wait_until};
+use super::upstream::Upstream;
 
 /// Transport of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

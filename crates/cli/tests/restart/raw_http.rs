@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::program::TEST_TIMEOUT;
+use super::program::TEST_TIMEOUT;
 
 /// One end of an HTTP/1 connection.
 pub(crate) struct RawHttp {

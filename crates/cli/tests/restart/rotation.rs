@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::load::Load;
-use crate::page::{blocks, read};
-use crate::program::{Program, has_exited, rules, wait_until};
-use crate::raw_http::get;
-use crate::upstream::Upstream;
+use super::load::Load;
+use super::page::{blocks, read};
+use super::program::{Program, has_exited, rules, wait_until};
+use super::raw_http::get;
+use super::upstream::Upstream;
 
 /// Number of requests in a finished log; every line is complete.
 fn logged_lines(log: &Path) -> usize {

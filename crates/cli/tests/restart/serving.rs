@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
-use crate::load::Load;
-use crate::page::{blocks, read};
-use crate::program::{Program, has_exited, rules, wait_exit, wait_until};
-use crate::raw_http::{RawHttp, get};
-use crate::upstream::Upstream;
+use super::load::Load;
+use super::page::{blocks, read};
+use super::program::{Program, has_exited, rules, wait_exit, wait_until};
+use super::raw_http::{RawHttp, get};
+use super::upstream::Upstream;
 
 #[test]
 fn no_request_is_lost_by_restarts_under_load() {

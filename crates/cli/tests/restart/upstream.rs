@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use crate::program::wait_until;
-use crate::raw_http::{RawHttp, length};
+use super::program::wait_until;
+use super::raw_http::{RawHttp, length};
 
 /// Size of each half of a download, before and after the release.
 pub(crate) const HALF_BYTES: usize = 300_000;

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use sluicegate_testkit::servers::RedisServer;
 
-use crate::program::Program;
-use crate::support::http_client::TestHttpClient;
-use crate::support::temp_dir::TempDir;
-use crate::support::wait_until;
+use super::program::Program;
+use super::support::http_client::TestHttpClient;
+use super::support::temp_dir::TempDir;
+use super::support::wait_until;
 
 async fn permit(web: &mut TestHttpClient) -> Value {
     let response = web.post("/v1/permits", r#"{"rule":"jobs","ttl":"1m"}"#).await.unwrap();

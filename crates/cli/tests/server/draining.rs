@@ -1,10 +1,10 @@
 //! After a stop signal the program waits for load balancers to notice; a second signal skips the wait.
 
-use crate::program::Program;
-use crate::support::endpoint::TestEndpoint;
-use crate::support::http_client::TestHttpClient;
-use crate::support::temp_dir::TempDir;
-use crate::support::wait_until;
+use super::program::Program;
+use super::support::endpoint::TestEndpoint;
+use super::support::http_client::TestHttpClient;
+use super::support::temp_dir::TempDir;
+use super::support::wait_until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_signal_skips_draining() {

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use sluicegate_testkit::servers::{Envoy, EnvoyConfig, RateLimitEndpoint};
 
-use crate::program::Program;
-use crate::support::endpoint::TestEndpoint;
-use crate::support::http_client::TestHttpClient;
-use crate::support::temp_dir::TempDir;
-use crate::support::test_certs::{create_ca, create_signed};
-use crate::support::upstream::Upstream;
-use crate::support::wait_until;
+use super::program::Program;
+use super::support::endpoint::TestEndpoint;
+use super::support::http_client::TestHttpClient;
+use super::support::temp_dir::TempDir;
+use super::support::test_certs::{create_ca, create_signed};
+use super::support::upstream::Upstream;
+use super::support::wait_until;
 
 const RULES: &str = "rules: [{ name: per-path, direction: descriptor, match: service edge, key: \"descriptor['path']\", \
                      limits: [{ token_bucket: 3/1d, burst: 3 }] }]\n";

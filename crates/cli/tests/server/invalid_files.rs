@@ -2,8 +2,8 @@
 
 use std::net::TcpListener;
 
-use crate::program::startup_failure;
-use crate::support::temp_dir::TempDir;
+use super::program::startup_failure;
+use super::support::temp_dir::TempDir;
 
 /// Error output for this rule file; the program must not listen.
 async fn startup_error(folder: &TempDir, server: &str) -> String {

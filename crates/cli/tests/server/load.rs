@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::support::endpoint::TestEndpoint;
-use crate::support::http_client::TestHttpClient;
-use crate::support::resp::TestRespClient;
-use crate::support::rls::{RlsError, TestRlsClient};
-use crate::support::wait_until;
+use super::support::endpoint::TestEndpoint;
+use super::support::http_client::TestHttpClient;
+use super::support::resp::TestRespClient;
+use super::support::rls::{RlsError, TestRlsClient};
+use super::support::wait_until;
 
 pub(crate) struct Load {
     control: Arc<LoadControl>,

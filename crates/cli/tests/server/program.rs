@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::endpoint::TestEndpoint;
-use crate::support::temp_dir::TempDir;
-use crate::support::{TEST_TIMEOUT, wait_until};
+use super::support::endpoint::TestEndpoint;
+use super::support::temp_dir::TempDir;
+use super::support::{TEST_TIMEOUT, wait_until};
 
 pub(crate) struct Program {
     pub(crate) folder: TempDir,

@@ -1,11 +1,11 @@
 //! Restarts under load: no call fails, and limits keep their state.
 
-use crate::load::Load;
-use crate::program::Program;
-use crate::support::endpoint::TestEndpoint;
-use crate::support::http_client::TestHttpClient;
-use crate::support::resp::TestRespClient;
-use crate::support::temp_dir::TempDir;
+use super::load::Load;
+use super::program::Program;
+use super::support::endpoint::TestEndpoint;
+use super::support::http_client::TestHttpClient;
+use super::support::resp::TestRespClient;
+use super::support::temp_dir::TempDir;
 
 const RULES: &str = "
 server:
@@ -59,7 +59,7 @@ async fn a_failed_takeover_changes_nothing() {
         program.folder.write("rules.yaml", invalid);
         program.signal("USR2");
         let is_logged = async || program.log().matches("the old process continues to serve").count() == failures + 1;
-        crate::support::wait_until("the error is logged", is_logged).await;
+        super::support::wait_until("the error is logged", is_logged).await;
         assert!(TestRespClient::connect(&endpoint).await.unwrap().call(&["PING"]).await.is_ok());
     }
     // A process that fails at its last socket removes no Unix socket path.
@@ -71,7 +71,7 @@ async fn a_failed_takeover_changes_nothing() {
     let failures = program.log().matches("the old process continues to serve").count();
     program.signal("USR2");
     let is_logged = async || program.log().matches("the old process continues to serve").count() == failures + 1;
-    crate::support::wait_until("the error is logged", is_logged).await;
+    super::support::wait_until("the error is logged", is_logged).await;
     for name in ["http.sock", "resp.sock"] {
         assert!(program.folder.file_path(name).exists(), "{name}: {}", program.log());
     }

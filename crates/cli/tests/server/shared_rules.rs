@@ -1,10 +1,10 @@
 //! Gateway and decision server of one rule file share one set of rules and counts.
 
-use crate::program::Program;
-use crate::support::http_client::TestHttpClient;
-use crate::support::resp::TestRespClient;
-use crate::support::temp_dir::TempDir;
-use crate::support::wait_until;
+use super::program::Program;
+use super::support::http_client::TestHttpClient;
+use super::support::resp::TestRespClient;
+use super::support::temp_dir::TempDir;
+use super::support::wait_until;
 
 const RULES: &str = "
 gateway:

@@ -2,10 +2,10 @@
 
 use std::os::unix::net::UnixListener;
 
-use crate::program::{Program, startup_failure};
-use crate::support::endpoint::TestEndpoint;
-use crate::support::resp::TestRespClient;
-use crate::support::temp_dir::TempDir;
+use super::program::{Program, startup_failure};
+use super::support::endpoint::TestEndpoint;
+use super::support::resp::TestRespClient;
+use super::support::temp_dir::TempDir;
 
 const RULES: &str = "server: { resp: { unix: s.sock }, threads: 1 }\n";
 

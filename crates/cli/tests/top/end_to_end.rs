@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::program::{Program, TEST_TIMEOUT, wait_until};
-use crate::terminal::Terminal;
-use crate::{failure, out, run};
+use super::program::{Program, TEST_TIMEOUT, wait_until};
+use super::terminal::Terminal;
+use super::{failure, out, run};
 
 const TOKEN: &str = "a-token-for-tests-0123456789";
 const RULES: &str = r#"

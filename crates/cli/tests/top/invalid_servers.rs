@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use crate::{failure, run};
+use super::{failure, run};
 
 /// A server that sends a fixed reply to every request and closes. Ends with the test's process.
 fn serve_fixed(reply: Vec<u8>) -> String {
@@ -77,5 +77,5 @@ fn invalid_values_are_tolerated() {
     )));
     let output = run(&["--once", &url]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(crate::out(&output).contains("RULE"));
+    assert!(super::out(&output).contains("RULE"));
 }

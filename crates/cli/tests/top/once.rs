@@ -2,9 +2,9 @@
 
 use std::net::TcpListener;
 
-use crate::admin::FakeAdmin;
-use crate::terminal::new_dir;
-use crate::{failure, out, run, top_command};
+use super::admin::FakeAdmin;
+use super::terminal::new_dir;
+use super::{failure, out, run, top_command};
 
 const TOKEN: &str = "open-sesame-0123456789abcdef";
 

@@ -1,8 +1,8 @@
 //! The screen of `top` in a real terminal.
 
-use crate::admin::FakeAdmin;
-use crate::terminal::Terminal;
-use crate::wait_until;
+use super::admin::FakeAdmin;
+use super::terminal::Terminal;
+use super::wait_until;
 
 #[test]
 fn views_are_drawn_and_the_terminal_is_restored() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::wait_until;
+use super::wait_until;
 
 /// Screen lines from the terminal output. Only changes are sent, with their position; all other sequences are
 /// styles.

@@ -12,9 +12,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
 
-use crate::admin::FakeAdmin;
-use crate::terminal::new_dir;
-use crate::{failure, out, run, top_command};
+use super::admin::FakeAdmin;
+use super::terminal::new_dir;
+use super::{failure, out, run, top_command};
 
 /// Creates a self-signed certificate for `localhost` and its key.
 fn make_certificate(folder: &Path) {

@@ -90,13 +90,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node: the ignored test `node` of this binary, with this configuration and number.
+    /// Starts a node: the ignored test `cluster::node` of this binary, with this configuration and number.
     pub(crate) fn start(config: &NodeConfig, number: usize) -> Self {
         static FILES: AtomicU64 = AtomicU64::new(0);
         let index = FILES.fetch_add(1, Ordering::Relaxed);
         let file = std::env::temp_dir().join(format!("sluicegate-node-{}-{index}", std::process::id()));
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "node", "--ignored", "--nocapture"])
+            .args(["--exact", "cluster::node", "--ignored", "--nocapture"])
             .env("NODE_PORT", config.port.to_string())
             .env("NODE_MODE", if config.mode == ClusterMode::Lease { "lease" } else { "exact" })
             .env("NODE_LIMIT", &config.limit)

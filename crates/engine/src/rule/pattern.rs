@@ -131,7 +131,7 @@ impl PathPattern {
         };
         if name.is_empty() {
             let (named, plain) = if rest { ("{*name}", "**") } else { ("{name}", "*") };
-            return Err(format!("unnamed parameter: write {named}, or {plain} for an unnamed one"));
+            return Err(format!("parameter without a name: write {named}, or {plain} to match any value"));
         }
         if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')) {
             return Err(format!("{} is not a valid name: use letters, digits, '_', '.' and '-'", QuotedExcerpt(name)));
@@ -325,8 +325,8 @@ mod tests {
             ("/a/{id", 3, "unbalanced braces"),
             ("/a/id}", 3, "unbalanced braces"),
             ("/a/x{id}", 3, "entire segment"),
-            ("/a/{}", 3, "unnamed parameter"),
-            ("/a/{*}", 3, "unnamed parameter"),
+            ("/a/{}", 3, "parameter without a name"),
+            ("/a/{*}", 3, "parameter without a name"),
             ("/a/{id}/{id}", 8, "duplicate parameter"),
             ("/a/{i d}", 3, "not a valid name"),
             ("/a/*.jpg", 3, "path.matches"),

@@ -319,7 +319,7 @@ mod tests {
             ("GET api/orders", 4, 1, "write /api/orders"),
             ("GET /a/**/b", 9, 2, "rest of the path"),
             ("GET /a/{id", 7, 3, "braces"),
-            ("GET /a/{}", 7, 2, "unnamed parameter"),
+            ("GET /a/{}", 7, 2, "parameter without a name"),
             ("/{a}/{a}", 5, 3, "duplicate parameter"),
             ("/x /y", 3, 2, "unexpected"),
             ("service", 0, 7, "service NAME"),

@@ -10,7 +10,7 @@ use sluicegate_engine::time::EPOCH_UNIX_SECONDS;
 use sluicegate_testkit::arrivals::{Arrival, ArrivalScale, ArrivalStream, Pattern};
 use sluicegate_testkit::bound::{self, AdmissionEvent, HoldInterval, Violation};
 
-use crate::subject::{Subject, holdable, nanos, pace, subjects, with_arrivals, with_two_orderly_runs};
+use super::subject::{Subject, holdable, nanos, pace, subjects, with_arrivals, with_two_orderly_runs};
 
 /// Plays the arrivals and returns the admissions; for pacing limits, with their departure times.
 fn admit_all(subject: &mut Subject, arrivals: impl IntoIterator<Item = Arrival>) -> Vec<AdmissionEvent> {

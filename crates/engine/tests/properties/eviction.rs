@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sluicegate_engine::algorithm::NEVER_FULL;
 
-use crate::subject::{
+use super::subject::{
     costs, holdable, orderly_arrivals, sample_times_from, subjects, with_arrivals, with_two_orderly_runs,
 };
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sluicegate_engine::algorithm::{Alignment, LimitCharge};
 use sluicegate_engine::{Limit, Rate};
 
-use crate::subject::{Subject, time};
+use super::subject::{Subject, time};
 
 const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 const NANO: Duration = Duration::from_nanos(1);

@@ -4,7 +4,7 @@ use sluicegate_engine::algorithm::Check;
 use sluicegate_engine::{Limit, Rate};
 use sluicegate_testkit::bound::{self, AdmissionEvent};
 
-use crate::subject::{Subject, pace};
+use super::subject::{Subject, pace};
 
 /// Takes as much as possible in chunks of `chunk` for `span` nanoseconds; returns the total.
 fn greedy(limit: Limit, rate: Rate, burst: u64, chunk: u64, span: u64) -> u64 {

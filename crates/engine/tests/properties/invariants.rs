@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sluicegate_engine::algorithm::Check;
 
-use crate::subject::{costs, counting, subjects, with_arrivals};
+use super::subject::{costs, counting, subjects, with_arrivals};
 
 proptest! {
     /// A refused request has no effect.

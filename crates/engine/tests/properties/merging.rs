@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sluicegate_testkit::arrivals::Arrival;
 
-use crate::subject::{Subject, costs, holdable, sample_times_from, subjects, with_two_orderly_runs};
+use super::subject::{Subject, costs, holdable, sample_times_from, subjects, with_two_orderly_runs};
 
 /// Time from which both states have been used.
 fn last(first: &[Arrival], second: &[Arrival]) -> u64 {

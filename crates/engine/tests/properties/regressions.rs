@@ -5,7 +5,7 @@ use std::time::Duration;
 use sluicegate_engine::algorithm::{Alignment, Check};
 use sluicegate_engine::{Limit, LimitError, Rate};
 
-use crate::subject::Subject;
+use super::subject::Subject;
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -80,7 +80,7 @@ fn buckets_stay_closed_at_the_last_tick() {
     for limit in [bucket(), reservable(), Limit::leaky_bucket("1000/s".parse().unwrap(), 10).unwrap()] {
         for at in [1 << 60, u64::MAX / 2, u64::MAX] {
             let mut subject = Subject::new(limit);
-            let admitted = (0..100).filter(|_| crate::subject::admitted(subject.take(at, 1))).count();
+            let admitted = (0..100).filter(|_| super::subject::admitted(subject.take(at, 1))).count();
             assert_eq!(admitted, 10, "{limit} at {at}");
         }
     }

@@ -6,7 +6,7 @@ use sluicegate_engine::Limit;
 use sluicegate_engine::algorithm::{Alignment, Check};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate};
 
-use crate::subject::{Subject, admitted};
+use super::subject::{Subject, admitted};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 10_000 * SECOND;

@@ -12,8 +12,8 @@ use sluicegate_engine::algorithm::{Alignment, Check, LimitCharge};
 use sluicegate_testkit::arrivals::Arrival;
 use sluicegate_testkit::bound::AdmissionEvent;
 
-use crate::bounds::keeps_its_bound;
-use crate::subject::{Subject, costs, counting, orderly_arrivals, sample_times_from, wild_arrivals, with_arrivals};
+use super::bounds::keeps_its_bound;
+use super::subject::{Subject, costs, counting, orderly_arrivals, sample_times_from, wild_arrivals, with_arrivals};
 
 /// A call, its actual cost (in hundredths of its estimate), and the number of further calls until it is settled;
 /// beyond 20 it is never settled and counts as exact.

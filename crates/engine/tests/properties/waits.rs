@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sluicegate_engine::algorithm::Check;
 
-use crate::subject::{Subject, admitted, sample_times_from, subjects, with_arrivals};
+use super::subject::{Subject, admitted, sample_times_from, subjects, with_arrivals};
 
 /// Refused one nanosecond before the promised time, admitted at it and at any later time.
 fn assert_exact(subject: &Subject, now: u64, cost: u64) -> Result<(), TestCaseError> {
@@ -83,7 +83,7 @@ proptest! {
     /// A fresh limit imposes no wait.
     #[test]
     fn the_first_caller_never_waits(subject in subjects(), at in 0..1u64 << 59) {
-        for cost in crate::subject::costs(&subject) {
+        for cost in super::subject::costs(&subject) {
             prop_assert_eq!(subject.check(at, cost), Check::Now);
         }
     }

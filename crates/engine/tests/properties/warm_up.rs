@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sluicegate_engine::Limit;
 use sluicegate_engine::algorithm::Check;
 
-use crate::subject::Subject;
+use super::subject::Subject;
 
 const START: u64 = 1_000_000_000_000;
 

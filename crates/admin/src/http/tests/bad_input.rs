@@ -136,8 +136,8 @@ async fn unknown_query_parameters_are_rejected() {
     for (path, detail) in [
         ("/v1/rules?name=per-ip", "unknown parameter 'name': this call takes no parameters"),
         ("/v1/top?rul=per-ip", "did you mean `rule`?"),
-        ("/v1/top?most=0", "use 1 to 1000"),
-        ("/v1/top?most=many", "use 1 to 1000"),
+        ("/v1/top?limit=0", "use 1 to 1000"),
+        ("/v1/top?limit=many", "use 1 to 1000"),
         ("/v1/top?rule=a&rule=b", "duplicate parameter `rule`"),
         ("/v1/keys?rule=per-ip&key=1&keys=2", "did you mean `key`?"),
         ("/v1/status?%00", "'\\0'"),

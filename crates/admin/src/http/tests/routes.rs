@@ -23,7 +23,7 @@ fn sample(page: RouteId, method: &Method) -> (&'static str, Option<String>, u16)
         (RouteId::Rule, _) => ("/v1/rules/per-ip", None, 200),
         (RouteId::Limits, _) => ("/v1/limits", None, 200),
         (RouteId::Adaptive, _) => ("/v1/adaptive", None, 200),
-        (RouteId::Top, _) => ("/v1/top?rule=per-ip&most=5", None, 200),
+        (RouteId::Top, _) => ("/v1/top?rule=per-ip&limit=5", None, 200),
         (RouteId::Keys, _) => ("/v1/keys?rule=per-ip&key=203.0.113.9", None, 200),
         (RouteId::Bans, "POST") => ("/v1/bans", Some(r#"{"rule":"per-ip","key":["203.0.113.9"]}"#.to_owned()), 201),
         (RouteId::Bans, "DELETE") => ("/v1/bans?rule=per-ip&key=203.0.113.9", None, 200),

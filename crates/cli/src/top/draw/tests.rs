@@ -43,7 +43,7 @@ fn busy_model() -> Model {
         {"rule": "evil", "key": "\u{1b}[31mred", "remaining_s": 12.5},
         {"rule": "orders-per-client", "key": "203.0.113.9", "remaining_s": 3_725.0}]});
     let store = json!({"url": "redis://10.0.0.1:6379", "state": "degraded", "nodes": 2, "decisions": 123_456, "calls": 2_345,
-        "timeouts": 3, "failures": {"silent": 3}, "breaker_openings": 1, "reconnects": 2,
+        "timeouts": 3, "failures": {"timeout": 3}, "breaker_openings": 1, "reconnects": 2,
         "warnings": ["10.0.0.1:6379: maxmemory-policy is allkeys-lru"], "last_error": "the store did not respond\u{1b}c"});
     let updates = [
         Update::Status(ProcessStatus::from_json(&status)),

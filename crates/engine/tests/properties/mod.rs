@@ -3,8 +3,6 @@
 //! Each file covers one topic; [`subject`] generates the limits. Checkers and arrivals come from
 //! `sluicegate-testkit`. No test sleeps: time is an argument.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed setup fails the test")]
-
 mod bounds;
 mod eviction;
 mod extremes;

@@ -1,10 +1,8 @@
 //! Cluster rules counted by a shared store: shared counts, all or nothing with local rules, behaviour without the
 //! store, queueing, and no leaks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod fake_store;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::net::IpAddr;
 use std::sync::Arc;

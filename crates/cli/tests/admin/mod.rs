@@ -1,9 +1,7 @@
 //! Admin listener of the built program: with TLS, and with an unavailable store.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-#[path = "../program/mod.rs"]
-mod program;
+use crate::program;
 mod store_unavailable;
 mod tls;
 

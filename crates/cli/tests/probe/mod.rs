@@ -3,18 +3,14 @@
 //! Other programs may use the CPU meanwhile, so time bounds are wide, requests may be sent later than by default,
 //! and a test that fails after a stall ([`stall_monitor`]) is repeated.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "functions that tests share are tests too")]
-
 mod authorization;
 mod docs_page;
 mod files;
 mod interrupt;
-#[path = "../pages/page.rs"]
-mod page;
+use crate::pages::page;
 mod peak;
 mod server;
-#[path = "../stall_monitor/mod.rs"]
-mod stall_monitor;
+use crate::stall_monitor;
 mod tls;
 
 use std::path::{Path, PathBuf};

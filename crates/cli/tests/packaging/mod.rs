@@ -1,7 +1,6 @@
 //! Tests of the package contents: completions, manual pages, health check, container image, systemd units, and
 //! the full example file.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod completions;
 mod container;
@@ -9,10 +8,8 @@ mod full_example;
 mod health;
 mod install;
 mod manual;
-#[path = "../pages/page.rs"]
-mod page;
-#[path = "../program/mod.rs"]
-mod program;
+use crate::pages::page;
+use crate::program;
 mod units;
 
 use std::fs;

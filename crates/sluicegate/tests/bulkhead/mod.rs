@@ -1,5 +1,4 @@
 //! Bulkheads: admission, queueing, timeouts and the release of permits.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod builder;
 mod cancellation;

@@ -1,12 +1,10 @@
 //! `sluicegate top` against fake, broken and real admin API servers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod admin;
 mod end_to_end;
 mod invalid_servers;
 mod once;
-#[path = "../program/mod.rs"]
-mod program;
+use crate::program;
 mod screen;
 mod terminal;
 mod tls;

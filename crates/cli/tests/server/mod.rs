@@ -1,9 +1,7 @@
 //! The real program with a decision server: restart and shutdown under load, crash, invalid files, and a real
 //! Envoy.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-#[path = "../../../server/tests/support/mod.rs"]
-mod support;
+use crate::support;
 
 mod crash;
 mod draining;

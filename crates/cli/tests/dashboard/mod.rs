@@ -2,10 +2,8 @@
 //!
 //! Every test ends by checking the browser's console and the origins it requested. Screenshots are saved in
 //! `target/tests/dashboard`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-#[path = "../program/mod.rs"]
-mod program;
+use crate::program;
 
 mod bans;
 mod browser;

@@ -5,13 +5,11 @@
 //! reader who repeats a request. `docs.rs` checks that no page with commands is missing here, and that translated
 //! pages have the same blocks.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests too")]
-
 mod envoy_parts;
 mod first_run;
 mod log_lines;
 mod normalize;
-mod page;
+pub(crate) mod page;
 mod session;
 mod standalone_blocks;
 

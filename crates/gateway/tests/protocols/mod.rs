@@ -1,8 +1,6 @@
 //! Protocol tests: messages between clients and servers pass the gateway correctly.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod real_clients;
 mod responses;

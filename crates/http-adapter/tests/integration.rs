@@ -1,0 +1,11 @@
+//! Integration tests of this crate, in one binary: linking is a large part of the time of a test build.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod actual_cost;
+mod any_header;
+mod attributes;
+mod jwt;
+mod pacing;
+mod path;
+mod rendering;
+mod spoofing;
