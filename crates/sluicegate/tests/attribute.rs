@@ -34,8 +34,11 @@ fn default_limit_is_ten_per_second() {
     // However slow this machine is, a hundred calls in a row meet the limit.
     let limited = std::iter::repeat_with(plain).take(1_000_000).find_map(Result::err).unwrap();
     assert_eq!(limited.limit(), Some(&"10/s".parse().unwrap()));
-    assert_eq!(limited.name(), "attribute::plain");
-    assert!(limited.to_string().starts_with("over the limit 10/1s of attribute::plain: try again in "), "{limited}");
+    assert_eq!(limited.name(), "integration::attribute::plain");
+    assert!(
+        limited.to_string().starts_with("over the limit 10/1s of integration::attribute::plain: try again in "),
+        "{limited}"
+    );
 }
 
 #[limit("5/1h", "3/1m")]
@@ -106,7 +109,7 @@ fn an_async_function_is_limited_when_it_runs() {
     drop(asynchronous("dropped"));
     assert_eq!(poll_ready(asynchronous("a")).unwrap(), "a");
     let limited = poll_ready(asynchronous("b")).unwrap_err();
-    assert_eq!(limited.name(), "attribute::asynchronous");
+    assert_eq!(limited.name(), "integration::attribute::asynchronous");
 }
 
 #[limit("1/1h", key = *who)]
@@ -203,14 +206,17 @@ fn methods_use_fields_of_self() {
     assert_eq!(Shop::of("west", vec!["x"]).dissolve().unwrap(), ["x"]);
     assert!(Shop::of("west", vec!["x"]).dissolve().is_err());
     assert!(north.close().is_ok());
-    assert_eq!(south.close().unwrap_err().name(), "attribute::Sells::close");
+    assert_eq!(south.close().unwrap_err().name(), "integration::attribute::Sells::close");
 }
 
 #[test]
 fn all_instances_of_a_generic_function_share_a_limiter() {
     assert!(Shop::<u8>::open().is_ok());
     let limited = Shop::<String>::open().map(|_| ()).unwrap_err();
-    assert!(limited.name().starts_with("attribute::Shop<") && limited.name().ends_with("::open"), "{limited}");
+    assert!(
+        limited.name().starts_with("integration::attribute::Shop<") && limited.name().ends_with("::open"),
+        "{limited}"
+    );
 }
 
 #[limit("1/1h", key = (left, right.1))]
@@ -251,7 +257,7 @@ fn cost_is_computed_from_arguments() {
     assert!(submit(order("alice", 0)).is_ok(), "what costs nothing always fits");
     let never = submit(order("bob", 11)).unwrap_err();
     assert!(never.is_permanent(), "{never}");
-    assert_eq!(never.to_string(), "cost exceeds the limit 10/1h of attribute::submit");
+    assert_eq!(never.to_string(), "cost exceeds the limit 10/1h of integration::attribute::submit");
     assert!(submit(order("bob", 10)).is_ok());
 }
 
@@ -368,7 +374,7 @@ async fn boxed() -> Result<impl Iterator<Item = u8>, Box<dyn Error + Send + Sync
 fn a_refusal_becomes_the_functions_own_error() {
     assert_eq!(aliased(), Ok(1));
     let Failure::Busy(text) = aliased().unwrap_err();
-    assert!(text.starts_with("over the limit 1/1h of attribute::aliased: try again in "), "{text}");
+    assert!(text.starts_with("over the limit 1/1h of integration::attribute::aliased: try again in "), "{text}");
     assert_eq!(poll_ready(boxed()).unwrap().count(), 2);
     let error = poll_ready(boxed()).map(|_| ()).unwrap_err();
     assert!(error.is::<Limited>());

@@ -61,7 +61,7 @@ fn an_explicit_limiter_uses_its_own_clock() {
     assert_eq!(limited.retry_after(), Some(SECOND));
     assert_eq!(
         limited.to_string(),
-        "over the limit token_bucket 1/s, burst 1 of attribute_queue::Mailer::send: try again in 1s"
+        "over the limit token_bucket 1/s, burst 1 of integration::attribute_queue::Mailer::send: try again in 1s"
     );
     clock.advance(SECOND - Duration::from_nanos(1));
     assert!(mailer.send().is_err());
@@ -162,7 +162,7 @@ fn permits_are_held_until_the_function_returns() {
         let limited = nested(2).unwrap_err();
         assert_eq!(
             limited.to_string(),
-            "over the limit concurrency 2 of attribute_queue::nested: try again when running calls have finished"
+            "over the limit concurrency 2 of integration::attribute_queue::nested: try again when running calls have finished"
         );
     }
 }

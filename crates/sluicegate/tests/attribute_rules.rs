@@ -201,7 +201,7 @@ fn misspelt(sluice: &Sluice, who: &str) -> Result<(), Limited> {
 fn inline_limits_apply_while_a_rule_is_missing() {
     let sluice = sluice(&ManualClock::new(), [Rule::new("create-order", limits("9/1m"))]);
     assert_eq!((0..5).filter(|_| misspelt(&sluice, "alice").is_ok()).count(), 2);
-    assert_eq!(misspelt(&sluice, "alice").unwrap_err().name(), "attribute_rules::misspelt");
+    assert_eq!(misspelt(&sluice, "alice").unwrap_err().name(), "integration::attribute_rules::misspelt");
     assert!(misspelt(&sluice, "bob").is_ok());
     assert!(attribute::missing_rules().contains(&"creat-order"));
     sluice.replace(vec![Rule::new("creat-order", limits("1/1m"))], Lists::default()).unwrap();
