@@ -27,7 +27,7 @@ const REFERENCE_MARK: &str = "<!-- reference -->\n\n";
 
 /// Tests that run the commands of pages. Each names its pages.
 const SESSION_TESTS: [&str; 3] = [
-    "crates/cli/tests/pages/main.rs",
+    "crates/cli/tests/pages/mod.rs",
     "crates/cli/tests/packaging/install.rs",
     "examples/flash-sale/tests/sale/page.rs",
 ];

@@ -387,7 +387,7 @@ fn decide(sluice: &Sluice, domain: &str, found: &DescriptorMatch<'_>) -> Outcome
     let attributes = AttributeMap::new().with(Attribute::custom("descriptor"), found.key.clone());
     let mut request = Request::new("", "").with_service(domain).with_attributes(&attributes);
     request.direction = Direction::Descriptor;
-    sluice.decide_rule_async(&found.limit.rule_name, &request).unwrap().take().unwrap()
+    sluice.rule(&found.limit.rule_name).unwrap().decide_async(&request).take().unwrap()
 }
 
 #[test]

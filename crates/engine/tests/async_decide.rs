@@ -27,7 +27,7 @@ fn decide_async_never_queues() {
     assert_eq!(refused.verdict(), Verdict::Denied { retry_after: Some(Duration::from_secs(62)) });
     assert!(sluice.admit(&request).take().is_none(), "admit waits");
     assert_eq!(sluice.counts()[0].refused, 1);
-    assert!(sluice.decide_rule_async("others", &request).is_none());
+    assert!(sluice.rule("others").is_none());
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn decide_async_returns_the_wait_without_waiting() {
     let sluice = sluice(&ManualClock::new(), [paced]);
     let request = Request::new("GET", "/");
     assert_eq!(decide_async(&sluice, &request).verdict(), Verdict::Allowed);
-    let paused = sluice.decide_rule_async("paced", &request).unwrap().take().unwrap();
+    let paused = sluice.rule("paced").unwrap().decide_async(&request).take().unwrap();
     assert_eq!(paused.verdict(), Verdict::Wait(Duration::from_secs(1)));
 }
 

@@ -67,9 +67,41 @@ fn a_single_bucket_is_decided_without_an_outcome() {
 }
 
 #[test]
+fn windows_and_several_limits_are_decided_without_an_outcome() {
+    let clock = ManualClock::new();
+    let limits = [
+        vec![sliding(2, secs(60), 6)],
+        vec![fixed(2, secs(60))],
+        vec![log(2, secs(60))],
+        vec![Limit::interpolated_window(2, secs(60)).unwrap()],
+        vec![sliding(9, secs(60), 6), sliding(2, secs(30), 3)],
+        vec![bucket("5/s", 9), bucket("2/m", 2)],
+        vec![bucket("5/s", 9), log(2, secs(60))],
+    ];
+    for limits in limits {
+        let rule = Rule { limits: limits.clone(), ..per_ip("per-ip", bucket("1/s", 1)) };
+        let sluice = sluice(&clock, [rule]);
+        let decide = || sluice.fast_path().try_decide(&from(1)).map(|fast| (fast.is_admitted(), fast.cause()));
+        let (admitted, refused) = (Some((true, Cause::Rules)), Some((false, Cause::Limit(0))));
+        assert_eq!([decide(), decide(), decide()], [admitted, admitted, refused], "{limits:?}");
+        assert_eq!((sluice.counts()[0].admitted, sluice.counts()[0].refused), (2, 1), "{limits:?}");
+    }
+}
+
+#[test]
+fn the_key_hash_is_that_of_the_outcome() {
+    let clock = ManualClock::new();
+    let sluice = sluice(&clock, [per_ip("per-ip", sliding(9, secs(60), 6))]);
+    let fast = sluice.fast_path().try_decide(&from(1)).unwrap().key_hash(0);
+    assert!(fast.is_some());
+    assert_eq!(fast, sluice.decide(&from(1)).key_hash(0));
+    assert_eq!(sluice.fast_path().try_decide(&from(1)).unwrap().key_hash(1), None);
+}
+
+#[test]
 fn a_request_without_rules_is_admitted() {
     let clock = ManualClock::new();
-    let mut elsewhere = per_ip("elsewhere", log(1, secs(1)));
+    let mut elsewhere = per_ip("elsewhere", permits(1));
     elsewhere.target = Target::parse("POST /elsewhere/**").unwrap();
     let sluice = sluice(&clock, [elsewhere]);
     assert_eq!(try_fast(&sluice, &from(1)), Some(None));
@@ -84,7 +116,6 @@ fn complex_rules_need_the_full_decision() {
     let ban = Some(Ban { after: 3, within: secs(60), duration: secs(60) });
     let cases = [
         ("several rules", vec![plain(), Rule { name: "second".to_owned(), ..plain() }]),
-        ("several limits", vec![Rule { limits: vec![bucket("1/s", 10), bucket("5/m", 5)], ..plain() }]),
         ("bans", vec![Rule { ban, ..plain() }]),
         ("shadow", vec![Rule { mode: Mode::Shadow, ..plain() }]),
         ("an estimate", vec![Rule { cost: Cost::estimate(3), ..plain() }]),
@@ -94,7 +125,15 @@ fn complex_rules_need_the_full_decision() {
         ("no limits", vec![Rule { limits: Vec::new(), ..plain() }]),
         ("permits", vec![per_ip("rule", permits(3))]),
         ("a leaky bucket", vec![per_ip("rule", leaky("1/s", 3))]),
-        ("a window", vec![per_ip("rule", sliding(3, secs(1), 3))]),
+        (
+            "a leaky bucket beside a window",
+            vec![Rule { limits: vec![sliding(3, secs(1), 3), leaky("1/s", 3)], ..plain() }],
+        ),
+        (
+            "an estimate of a window",
+            vec![Rule { limits: vec![sliding(9, secs(1), 3)], cost: Cost::estimate(3), ..plain() }],
+        ),
+        ("a cost above a window", vec![Rule { limits: vec![sliding(3, secs(1), 3)], cost: Cost::Fixed(4), ..plain() }]),
         ("bandwidth", vec![per_ip("rule", Limit::bandwidth(rate("10/s"), 10).unwrap())]),
     ];
     for (case, rules) in cases {
@@ -146,14 +185,18 @@ fn a_replaced_rule_keeps_its_remaining_quota() {
 fn rules() -> impl Strategy<Value = Vec<Rule>> {
     let limit = prop_oneof![
         3 => (1..4u64).prop_map(|burst| bucket("2/s", burst)),
-        1 => (1..4u64).prop_map(|max| sliding(max, secs(1), 4)),
+        2 => (1..4u64).prop_map(|max| sliding(max, secs(1), 4)),
+        1 => (1..4u64).prop_map(|max| fixed(max, secs(1))),
+        1 => (1..4u64).prop_map(|max| log(max, secs(1))),
+        1 => (1..4u64).prop_map(|max| Limit::interpolated_window(max, secs(1)).unwrap()),
         1 => (1..3u64).prop_map(|max| leaky("2/s", max)),
     ];
+    let limits = prop::collection::vec(limit, 1..4);
     let target = prop_oneof![3 => Just("*"), 1 => Just("/a/**"), 1 => Just("POST /a/b")];
-    let rule = (limit, target, 1..3u64, prop::bool::weighted(0.2), prop::bool::weighted(0.2), any::<bool>());
+    let rule = (limits, target, 1..3u64, prop::bool::weighted(0.2), prop::bool::weighted(0.2), any::<bool>());
     prop::collection::vec(rule, 0..3).prop_map(|rules| {
-        let named = rules.into_iter().enumerate().map(|(index, (limit, target, cost, shadow, bans, queues))| {
-            let mut rule = per_ip(&format!("rule-{index}"), limit);
+        let named = rules.into_iter().enumerate().map(|(index, (limits, target, cost, shadow, bans, queues))| {
+            let mut rule = Rule { limits, ..per_ip(&format!("rule-{index}"), bucket("1/s", 1)) };
             rule.target = Target::parse(target).unwrap();
             rule.cost = Cost::Fixed(cost);
             rule.mode = if shadow { Mode::Shadow } else { Mode::Enforce };

@@ -30,7 +30,7 @@ fn sluice(clock: &ManualClock, rules: impl IntoIterator<Item = Rule>) -> Sluice 
 }
 
 fn admits(sluice: &Sluice, rule: &str, request: &Request<'_>) -> bool {
-    sluice.decide_named(rule, request).unwrap().is_admitted()
+    sluice.rule(rule).unwrap().decide(request).is_admitted()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn target_and_direction_are_ignored_and_other_rules_do_not_apply() {
     let counts = sluice.counts();
     assert_eq!((counts[0].admitted, counts[0].refused), (0, 0), "the other rule was not checked");
     assert_eq!((counts[1].admitted, counts[1].refused), (1, 1));
-    let refused = sluice.decide_named("orders", &call()).unwrap();
+    let refused = sluice.rule("orders").unwrap().decide(&call());
     assert_eq!(refused.cause(), Cause::Limit(1));
     assert_eq!(refused.rule().unwrap().name, "orders");
     assert_eq!(refused.limit(), Some(&"1/1m".parse().unwrap()));
@@ -54,8 +54,7 @@ fn target_and_direction_are_ignored_and_other_rules_do_not_apply() {
 fn an_unknown_name_gives_no_decision() {
     let sluice = sluice(&ManualClock::new(), [once("orders")]);
     for name in ["", "order", "orders ", "ORDERS"] {
-        assert!(sluice.decide_named(name, &call()).is_none(), "{name}");
-        assert!(sluice.admit_named(name, &call()).is_none(), "{name}");
+        assert!(sluice.rule(name).is_none(), "{name}");
     }
 }
 
@@ -102,7 +101,7 @@ fn lists_come_first() {
     let sluice = Sluice::builder().rule(once("orders")).lists(lists).build().unwrap();
     let of = |name: &str| AttributeMap::new().with(Attribute::custom("account"), name);
     let (root, mallory) = (of("root"), of("mallory"));
-    let denied = sluice.decide_named("orders", &call().with_attributes(&mallory)).unwrap();
+    let denied = sluice.rule("orders").unwrap().decide(&call().with_attributes(&mallory));
     assert_eq!(denied.cause(), Cause::DenyList(0));
     for _ in 0..3 {
         assert!(admits(&sluice, "orders", &call().with_attributes(&root)));
@@ -122,7 +121,7 @@ fn bans_are_created_listed_and_kept() {
     assert!(admits(&sluice, "orders", &request));
     assert!(!admits(&sluice, "orders", &request) && !admits(&sluice, "orders", &request));
     clock.advance(secs(120));
-    let banned = sluice.decide_named("orders", &request).unwrap();
+    let banned = sluice.rule("orders").unwrap().decide(&request);
     assert_eq!(banned.cause(), Cause::Ban(0));
     assert_eq!(sluice.bans()[0].key, "account=alice");
     assert!(sluice.lift_ban("orders", "account=alice"));
@@ -134,7 +133,7 @@ fn a_shadow_rule_reports_but_refuses_nothing() {
     let rule = Rule { mode: Mode::Shadow, ..once("trial") };
     let sluice = sluice(&ManualClock::new(), [rule]);
     assert!(admits(&sluice, "trial", &call()));
-    let outcome = sluice.decide_named("trial", &call()).unwrap();
+    let outcome = sluice.rule("trial").unwrap().decide(&call());
     assert!(outcome.is_admitted());
     assert_eq!(outcome.would_refuse().count(), 1);
 }
@@ -142,7 +141,7 @@ fn a_shadow_rule_reports_but_refuses_nothing() {
 #[test]
 fn permits_are_held_until_the_outcome_is_dropped() {
     let sluice = sluice(&ManualClock::new(), [Rule::new("pool", [permits(1)])]);
-    let held = sluice.decide_named("pool", &call()).unwrap();
+    let held = sluice.rule("pool").unwrap().decide(&call());
     assert!(held.is_admitted());
     assert!(!admits(&sluice, "pool", &call()));
     drop(held);
@@ -155,7 +154,7 @@ fn a_queued_call_leaves_the_queue_when_dropped() {
     let mut rule = Rule::new("paced", [bucket("1/s", 1)]);
     rule.on_limit.queue = Some(Queue { max_wait: secs(5), max_waiting: 10 });
     let sluice = sluice(&clock, [rule]);
-    let admit = || sluice.admit_named("paced", &call()).unwrap();
+    let admit = || sluice.rule("paced").unwrap().admit(&call());
     assert!(Task::new(admit()).now().is_admitted());
     let mut tasks = [waiting(admit()), waiting(admit())];
     drop(waiting(admit()));
@@ -173,9 +172,9 @@ fn blocking_gives_the_same_outcome() {
     let mut rule = Rule::new("paced", [bucket("1/s", 1)]);
     rule.on_limit.queue = Some(Queue { max_wait: secs(5), max_waiting: 10 });
     let sluice = sluice(&clock, [rule]);
-    assert!(sluice.admit_named("paced", &call()).unwrap().blocking().is_admitted());
+    assert!(sluice.rule("paced").unwrap().admit(&call()).blocking().is_admitted());
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| sluice.admit_named("paced", &call()).unwrap().blocking().verdict());
+        let waiter = scope.spawn(|| sluice.rule("paced").unwrap().admit(&call()).blocking().verdict());
         while clock.next_timer().is_none() {
             std::thread::yield_now();
         }
@@ -191,7 +190,7 @@ fn replaced_rules_are_found_by_name() {
     assert!(admits(&sluice, "b", &call()));
     let looser = Rule::new("b", ["3/1m".parse::<Limit>().unwrap()]);
     sluice.replace(vec![looser, once("c")], Lists::default()).unwrap();
-    assert!(sluice.decide_named("a", &call()).is_none());
+    assert!(sluice.rule("a").is_none());
     assert!(admits(&sluice, "c", &call()));
     // Consumed quota stays consumed until the window has passed.
     assert_eq!((0..4).filter(|_| admits(&sluice, "b", &call())).count(), 2);

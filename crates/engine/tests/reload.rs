@@ -36,7 +36,7 @@ fn hour(limit: u64) -> Limit {
 
 /// Number of requests a rule admits at this instant.
 fn drain(sluice: &Sluice, rule: &str, request: &Request<'_>) -> u64 {
-    (0..).take_while(|_| sluice.decide_named(rule, request).unwrap().is_admitted()).count() as u64
+    (0..).take_while(|_| sluice.rule(rule).unwrap().decide(request).is_admitted()).count() as u64
 }
 
 /// Otherwise the first requests under new rules would wait for it.
@@ -107,7 +107,7 @@ fn a_rule_keeps_its_state_by_name() {
     let clock = ManualClock::new();
     let rule = |name| per_ip(name, [hour(9)]);
     let sluice = sluice(&clock, [rule("a"), rule("b")]);
-    assert_eq!((0..4).filter(|_| sluice.decide_named("a", &from(1)).unwrap().is_admitted()).count(), 4);
+    assert_eq!((0..4).filter(|_| sluice.rule("a").unwrap().decide(&from(1)).is_admitted()).count(), 4);
     let left = |name| sluice.peek(name, &["203.0.113.1"]).unwrap().limits[0].remaining;
     replace(&sluice, [rule("c"), rule("b"), rule("a")]);
     assert_eq!((left("a"), left("b"), left("c")), (5, 9, 9));
@@ -159,7 +159,7 @@ proptest! {
         let mut held = Vec::new();
         for pause in uses {
             clock.advance(ms(pause));
-            held.extend(all.each_ref().map(|sluice| sluice.decide_named("a", &from(1)).unwrap()));
+            held.extend(all.each_ref().map(|sluice| sluice.rule("a").unwrap().decide(&from(1))));
         }
         replace(changed, with_neighbours(new));
         replace(unchanged, with_neighbours(old));

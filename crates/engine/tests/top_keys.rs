@@ -87,7 +87,7 @@ fn queued_requests_are_listed_by_key() {
     rule.on_limit.queue = Some(Queue { max_wait: ms(1_500), max_waiting: 9 });
     let sluice = sluice(&clock, [rule.clone()]);
     // No key is tracked yet: the queued request is the first to be counted.
-    let held = sluice.decide_named("a", &from(2));
+    let held = sluice.rule("a").map(|rule| rule.decide(&from(2)));
     drop(held);
     let mut first = Task::new(sluice.admit(&from(2)));
     assert!(first.poll().is_pending());
@@ -103,7 +103,7 @@ fn key_counts_follow_the_rule_across_reloads() {
     let sluice = sluice(&clock, [per_ip("a", 3)]);
     drop(sluice.decide(&from(1)));
     sluice.replace(vec![per_ip("b", 1), per_ip("a", 9)], Lists::default()).unwrap();
-    drop(sluice.decide_named("a", &from(1)));
+    drop(sluice.rule("a").map(|rule| rule.decide(&from(1))));
     assert_eq!(top(&sluice, "a"), (vec![ip(1, 2)], vec![]));
     assert_eq!(top(&sluice, "b"), (vec![], vec![]));
     let other_key = Rule { key: vec![Attribute::Host.into()], ..per_ip("a", 9) };

@@ -9,13 +9,10 @@ use sluicegate_engine::{Outcome, Verdict};
 
 use crate::prerendered::RenderedRules;
 
-/// View of an outcome, or of a fast-path decision without one.
-pub(crate) trait DecisionView {
+/// View of a decided request: an [`Outcome`], or a [`FastDecision`] of the fast path.
+pub trait DecisionView: Prerendered {
     /// The rule set that decided.
     fn rules(&self) -> &[Rule];
-
-    /// Its prerendered rules, built on first use; `None` if the extension slot of the rule set is taken.
-    fn rendered_rules(&self) -> Option<&RenderedRules>;
 
     /// The verdict on the request.
     fn verdict(&self) -> Verdict;
@@ -26,8 +23,38 @@ pub(crate) trait DecisionView {
     /// The decision of each rule.
     fn rule_decisions(&self) -> impl Iterator<Item = RuleDecision>;
 
+    /// Hash of the key under which the rule at this position counts the request.
+    fn key_hash(&self, rule: usize) -> Option<u64>;
+
     /// The overload notice, if overload protection refused the request.
     fn overload_notice(&self) -> Option<Arc<OverloadNotice>>;
+
+    /// Position of the rule that refused the request.
+    fn refusing_rule(&self) -> Option<usize> {
+        match self.cause() {
+            Cause::Limit(rule) | Cause::Ban(rule) | Cause::Overload(rule) => Some(rule),
+            Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => None,
+        }
+    }
+}
+
+/// Cached rendering of the rule set, which also keeps [`DecisionView`] from being implemented elsewhere.
+pub trait Prerendered {
+    /// The prerendered rules, built on first use; `None` if the extension slot of the rule set is taken.
+    #[doc(hidden)]
+    fn rendered_rules(&self) -> Option<&RenderedRules>;
+}
+
+impl Prerendered for Outcome {
+    fn rendered_rules(&self) -> Option<&RenderedRules> {
+        self.extension(RenderedRules::of)
+    }
+}
+
+impl Prerendered for FastDecision<'_> {
+    fn rendered_rules(&self) -> Option<&RenderedRules> {
+        self.extension(RenderedRules::of)
+    }
 }
 
 impl DecisionView for Outcome {
@@ -43,12 +70,12 @@ impl DecisionView for Outcome {
         Self::cause(self)
     }
 
-    fn rendered_rules(&self) -> Option<&RenderedRules> {
-        self.extension(RenderedRules::of)
-    }
-
     fn rule_decisions(&self) -> impl Iterator<Item = RuleDecision> {
         self.decisions().map(|(_, rule_decision)| rule_decision)
+    }
+
+    fn key_hash(&self, rule: usize) -> Option<u64> {
+        Self::key_hash(self, rule)
     }
 
     fn overload_notice(&self) -> Option<Arc<OverloadNotice>> {
@@ -69,12 +96,12 @@ impl DecisionView for FastDecision<'_> {
         Self::cause(self)
     }
 
-    fn rendered_rules(&self) -> Option<&RenderedRules> {
-        self.extension(RenderedRules::of)
-    }
-
     fn rule_decisions(&self) -> impl Iterator<Item = RuleDecision> {
         self.decision().into_iter()
+    }
+
+    fn key_hash(&self, rule: usize) -> Option<u64> {
+        Self::key_hash(self, rule)
     }
 
     /// Requests that match an overload rule never take the fast path.

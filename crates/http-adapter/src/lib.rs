@@ -34,6 +34,7 @@ pub mod server_hints;
 
 pub use actual_cost::CostMeter;
 pub use completion::classify_status;
+pub use decision_view::DecisionView;
 pub use headers::HeaderStyle;
 pub use pacing::PacedBody;
 pub use path::normalize_path;

@@ -7,7 +7,7 @@ use crate::headers::QuotaPolicy;
 use crate::reply::PreparedReply;
 
 /// Prerendered parts of all rules of a set, in rule order.
-pub(crate) struct RenderedRules(Vec<RenderedRule>);
+pub struct RenderedRules(Vec<RenderedRule>);
 
 /// Prerendered parts of one rule.
 pub(crate) struct RenderedRule {

@@ -2,8 +2,6 @@
 
 use bytes::Bytes;
 use http::Response;
-use sluicegate_engine::Outcome;
-use sluicegate_engine::sluice::FastDecision;
 
 use crate::decision_view::DecisionView;
 use crate::headers::{AdHocQuota, HeaderStyle, RateLimitFields};
@@ -44,13 +42,11 @@ impl Renderer {
     }
 
     /// Rate limit headers for the response to a request.
-    pub fn fields(&self, outcome: &Outcome) -> RateLimitFields {
-        self.view_fields(outcome)
-    }
-
-    /// Rate limit headers for a fast-path decision.
-    pub fn fields_fast(&self, decision: &FastDecision<'_>) -> RateLimitFields {
-        self.view_fields(decision)
+    pub fn fields(&self, decision: &impl DecisionView) -> RateLimitFields {
+        match self.style {
+            HeaderStyle::None => RateLimitFields::default(),
+            style => with_rendered_rules(decision, |rules| RateLimitFields::of(style, rules, decision)),
+        }
     }
 
     /// Rate limit headers for an ad hoc limit that is not part of a rule.
@@ -72,35 +68,19 @@ impl Renderer {
         RateLimitFields::ad_hoc(self.style, quota)
     }
 
-    fn view_fields(&self, view: &impl DecisionView) -> RateLimitFields {
-        match self.style {
-            HeaderStyle::None => RateLimitFields::default(),
-            style => with_rendered_rules(view, |faces| RateLimitFields::of(style, faces, view)),
-        }
-    }
-
     /// The response to a refused request.
-    pub fn refuse(&self, outcome: &Outcome, protocol: Protocol) -> Response<Bytes> {
-        self.refuse_view(outcome, protocol)
-    }
-
-    /// The response to a request refused on the fast path.
-    pub fn refuse_fast(&self, decision: &FastDecision<'_>, protocol: Protocol) -> Response<Bytes> {
-        self.refuse_view(decision, protocol)
-    }
-
-    fn refuse_view(&self, view: &impl DecisionView, protocol: Protocol) -> Response<Bytes> {
-        with_rendered_rules(view, |faces| {
-            let mut response = reply::render(faces, view, protocol);
-            RateLimitFields::of(self.style, faces, view).write(response.headers_mut());
+    pub fn refuse(&self, decision: &impl DecisionView, protocol: Protocol) -> Response<Bytes> {
+        with_rendered_rules(decision, |rules| {
+            let mut response = reply::render(rules, decision, protocol);
+            RateLimitFields::of(self.style, rules, decision).write(response.headers_mut());
             response
         })
     }
 
-    /// [`Renderer::refuse_fast`] over plain HTTP, as preformatted bytes. `None` if the rule has its own reply or
-    /// did not refuse.
-    pub fn refuse_raw(&self, decision: &FastDecision<'_>) -> Option<RawRefusal> {
-        with_rendered_rules(decision, |faces| RawRefusal::of(self.style, faces, decision))
+    /// [`Renderer::refuse`] over plain HTTP, as preformatted bytes. `None` if the rule has its own reply or did not
+    /// refuse.
+    pub fn refuse_raw(&self, decision: &impl DecisionView) -> Option<RawRefusal> {
+        with_rendered_rules(decision, |rules| RawRefusal::of(self.style, rules, decision))
     }
 }
 
@@ -108,7 +88,7 @@ impl Renderer {
 /// extension slot is taken.
 fn with_rendered_rules<R>(view: &impl DecisionView, render: impl FnOnce(&RenderedRules) -> R) -> R {
     match view.rendered_rules() {
-        Some(faces) => render(faces),
+        Some(rules) => render(rules),
         None => render(&RenderedRules::of(view.rules())),
     }
 }

@@ -391,19 +391,19 @@ fn all_rendering_paths_give_the_same_refusal() {
     for style in [HeaderStyle::Ietf, HeaderStyle::Legacy, HeaderStyle::X, HeaderStyle::None] {
         let (rule, request) = plain(None);
         let (sluice, clock) = sluice([rule]);
-        let (waving, renderer) = (sluice.fast_path(), Renderer::new(style));
-        let admitted = waving.try_decide(&request).unwrap();
+        let (fast_path, renderer) = (sluice.fast_path(), Renderer::new(style));
+        let admitted = fast_path.try_decide(&request).unwrap();
         assert!(admitted.is_admitted() && renderer.refuse_raw(&admitted).is_none());
         clock.advance(Duration::from_millis(1_500));
-        let fast = waving.try_decide(&request).unwrap();
+        let fast = fast_path.try_decide(&request).unwrap();
         let outcome = sluice.decide(&request);
         let expected = in_order(&renderer.refuse(&outcome, Protocol::Http));
-        assert_eq!(in_order(&renderer.refuse_fast(&fast, Protocol::Http)), expected);
+        assert_eq!(in_order(&renderer.refuse(&fast, Protocol::Http)), expected);
         let brief = renderer.refuse_raw(&fast).unwrap();
         let [lines, body] = [brief.lines(), brief.body()].map(|text| String::from_utf8(text.to_vec()).unwrap());
         assert_eq!((brief.status(), lines, body), expected);
         let expected = in_order(&renderer.refuse(&outcome, Protocol::Grpc));
-        assert_eq!(in_order(&renderer.refuse_fast(&fast, Protocol::Grpc)), expected);
+        assert_eq!(in_order(&renderer.refuse(&fast, Protocol::Grpc)), expected);
     }
 }
 
@@ -411,9 +411,9 @@ fn all_rendering_paths_give_the_same_refusal() {
 fn a_rule_with_its_own_reply_has_no_raw_refusal() {
     let (rule, request) = plain(Some(Reply::Redirect { status: 302, location: "/busy".to_owned() }));
     let (sluice, _clock) = sluice([rule]);
-    let (waving, renderer) = (sluice.fast_path(), Renderer::new(HeaderStyle::Ietf));
-    assert!(waving.try_decide(&request).unwrap().is_admitted());
-    let refused = waving.try_decide(&request).unwrap();
+    let (fast_path, renderer) = (sluice.fast_path(), Renderer::new(HeaderStyle::Ietf));
+    assert!(fast_path.try_decide(&request).unwrap().is_admitted());
+    let refused = fast_path.try_decide(&request).unwrap();
     assert!(renderer.refuse_raw(&refused).is_none());
-    assert_eq!(renderer.refuse_fast(&refused, Protocol::Http).status(), 302);
+    assert_eq!(renderer.refuse(&refused, Protocol::Http).status(), 302);
 }

@@ -98,6 +98,18 @@ impl LimitSet {
         &self.limits
     }
 
+    /// True if an admitted request holds nothing and starts immediately under every limit.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.limits.iter().all(|limit| match limit {
+            Limit::TokenBucket(_)
+            | Limit::FixedWindow(_)
+            | Limit::SlidingWindow(_)
+            | Limit::InterpolatedWindow(_)
+            | Limit::SlidingLog(_) => true,
+            Limit::Concurrency(_) | Limit::LeakyBucket(_) | Limit::WarmUp(_) | Limit::Bandwidth(_) => false,
+        })
+    }
+
     /// Words of state per key.
     pub(crate) const fn words(&self) -> usize {
         self.words

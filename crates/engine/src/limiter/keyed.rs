@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use crate::algorithm::Check;
 use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::clock::ClockHandle;
-use crate::decision::Decision;
+use crate::decision::{Decision, Verdict};
 use crate::limit::LimitError;
 use crate::limit_set::LimitSet;
 use crate::table::{KeyHash, SlotLocation, StateAccess, Table};
@@ -33,9 +33,22 @@ impl KeyedCore {
         Self { limit_set: Arc::new(limit_set), table, bucket }
     }
 
-    /// True if a single plain token bucket is the only limit.
-    pub(crate) const fn is_single_bucket(&self) -> bool {
-        self.bucket.is_some()
+    /// Decides by limits that [hold and delay nothing](LimitSet::is_plain). Returns `None`, and takes nothing, if the
+    /// cost is zero, can never be admitted, or the key has moved to another table.
+    #[inline]
+    pub(crate) fn decide_plain(&self, key: KeyHash, now: Timestamp, cost: u64) -> Option<Decision> {
+        if self.bucket.is_some() {
+            return self.decide_single_bucket(key, now, cost);
+        }
+        if cost == 0 {
+            return None;
+        }
+        let mut decision = super::STATE_UNREACHABLE;
+        let access = self.table.with_state(&self.limit_set, key, now, |state| {
+            decision = self.limit_set.decide(state, now, cost);
+            decision.is_admitted()
+        });
+        (access != StateAccess::Moved && decision.verdict != Verdict::Never).then_some(decision)
     }
 
     /// Decides by a key's single token bucket. Returns `None`, and takes nothing, if there is no single

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::decide::{Checks, Selection, select};
+use super::check::Checks;
+use super::select::{Selection, select};
 use super::snapshot::Snapshot;
 use crate::algorithm::AdmitMode;
 use crate::decision::Decision;

@@ -1,22 +1,24 @@
-//! Fast path: decides requests that match at most one plain token bucket without building an `Outcome`.
+//! Fast path: decides requests that match at most one plain rule without building an `Outcome`.
 //!
-//! Nearly every request matches at most one rule and holds nothing afterwards: it finds tokens in its bucket,
-//! or it is part of a flood that finds none. An [`Outcome`](super::Outcome) is more than such a request needs:
-//! it keeps the rules alive, records charges so that they can be given back, and has room for several rules,
-//! bans and stores. Building, moving and dropping it takes longer than the decision itself.
+//! Nearly every request matches at most one rule and holds nothing afterwards: it is within the limits of its key, or
+//! it is part of a flood that is not. An [`Outcome`](super::Outcome) is more than such a request needs: it keeps the
+//! rules alive, records charges so that they can be given back, and has room for several rules, bans and stores.
+//! Building, moving and dropping it takes longer than the decision itself.
 //!
-//! The fast path makes the same decision: the same lists, matching, key and bucket. Every other request is left
-//! to the full decision, with nothing consumed or counted.
+//! The fast path is the [pipeline](super::pipeline) for rules that use none of its steps but the limits: the same
+//! lists, selection, states and counters. Which rules these are is determined when the snapshot is built
+//! ([`RuleState::is_plain`](super::snapshot::RuleState::is_plain)). Every other request is left to the pipeline,
+//! with nothing consumed or counted.
 
 use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use arc_swap::Guard;
 
-use super::decide::{Selection, each_check, readable_key_of};
+use super::account::{CountedResult, key_name_of};
 use super::outcome::{Cause, RuleDecision};
+use super::select::{Selection, each_check};
 use super::snapshot::Snapshot;
 use crate::clock::ClockHandle;
 use crate::decision::Verdict;
@@ -60,6 +62,7 @@ impl std::fmt::Debug for FastPath<'_> {
 pub struct FastDecision<'a> {
     snapshot: &'a Snapshot,
     decision: Option<RuleDecision>,
+    key: KeyHash,
 }
 
 impl FastDecision<'_> {
@@ -95,6 +98,12 @@ impl FastDecision<'_> {
         }
     }
 
+    /// Hash of the key under which the rule at this position counts the request, as in
+    /// [`Outcome::key_hash`](super::Outcome::key_hash).
+    pub fn key_hash(&self, rule: usize) -> Option<u64> {
+        self.decision.filter(|decision| decision.rule == rule).map(|_| self.key.0)
+    }
+
     /// Decision of the matching rule; `None` if no rule matched.
     pub const fn decision(&self) -> Option<RuleDecision> {
         self.decision
@@ -103,7 +112,7 @@ impl FastDecision<'_> {
 
 impl std::fmt::Debug for FastDecision<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waved").field("decision", &self.decision).finish_non_exhaustive()
+        f.debug_struct("FastDecision").field("decision", &self.decision).finish_non_exhaustive()
     }
 }
 
@@ -138,31 +147,26 @@ fn try_decide<'a>(snapshot: &'a Snapshot, request: &Request<'_>, clock: &ClockHa
             };
         },
     );
-    let decision = match matched {
-        Matched::NoRule => None,
-        Matched::OneRule { rule, key, cost } => {
-            let state = snapshot.state(rule);
-            // Requests must not overtake queued ones.
-            if state.limiter.as_ref()?.queue.is_occupied() {
-                return None;
-            }
-            let now = clock.now();
-            let decision = state.core.as_ref()?.decide_single_bucket(key, now, cost)?;
-            let is_admitted = decision.is_admitted();
-            let counter = match is_admitted {
-                true => &state.counters.admitted,
-                // A refusal consumes nothing, so there is nothing to undo.
-                false if snapshot.rules()[rule].on_limit.queue.is_some() => return None,
-                false => &state.counters.refused,
-            };
-            counter.fetch_add(1, Ordering::Relaxed);
-            if let Some(tracker) = &state.tracker {
-                tracker
-                    .record(key, !is_admitted, now, || readable_key_of(snapshot, Selection::Matching, rule, request));
-            }
-            Some(RuleDecision { rule, decision, shadow: false, degraded: false })
-        }
+    let (rule, key, cost) = match matched {
+        Matched::NoRule => return Some(FastDecision { snapshot, decision: None, key: KeyHash(0) }),
+        Matched::OneRule { rule, key, cost } => (rule, key, cost),
         Matched::Complex => return None,
     };
-    Some(FastDecision { snapshot, decision })
+    let state = snapshot.state(rule);
+    // Requests must not overtake queued ones.
+    if state.limiter.as_ref()?.queue.is_occupied() {
+        return None;
+    }
+    let now = clock.now();
+    let decision = state.core.as_ref()?.decide_plain(key, now, cost)?;
+    let result = match decision.is_admitted() {
+        true => CountedResult::Admitted,
+        // A refusal consumes nothing, so there is nothing to undo.
+        false if snapshot.rules()[rule].on_limit.queue.is_some() => return None,
+        false => CountedResult::Refused,
+    };
+    let source = Some((Selection::Matching, request));
+    state.count(key, result, false, now, || Some(key_name_of(snapshot, source, rule)?.name));
+    let decision = RuleDecision { rule, decision, shadow: false, degraded: false };
+    Some(FastDecision { snapshot, decision: Some(decision), key })
 }

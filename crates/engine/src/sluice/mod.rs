@@ -32,20 +32,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod account;
 mod admission;
 mod ban;
 mod bandwidth;
 mod builder;
+mod check;
 mod cluster;
 mod counts;
-mod decide;
+mod evaluate;
 mod explain;
 mod extensions;
 mod fast_path;
 mod keys;
+mod named_rule;
 mod outcome;
 mod overload;
+mod pipeline;
+mod queue;
 mod saved;
+mod select;
 mod snapshot;
 mod top;
 
@@ -62,6 +68,7 @@ pub use counts::{ListCounts, RuleCounts, WAIT_BOUNDS, WaitTimes};
 pub use explain::{Explanation, GateExplanation, RuleExplanation};
 pub use fast_path::{FastDecision, FastPath};
 pub use keys::{KeyError, KeyState, LimitState};
+pub use named_rule::NamedRule;
 pub use outcome::{Cause, Outcome, RuleDecision};
 pub use saved::SavedRules;
 pub use snapshot::{KeyCapacity, key_capacities};
@@ -72,7 +79,8 @@ use crate::limit::LimitError;
 use crate::overload::Gate;
 use crate::rule::{Expr, Lists, Request, Rule};
 use crate::store::Store;
-use decide::{Selection, WaitMode};
+use pipeline::Mode;
+use select::Selection;
 use snapshot::{BuildContext, Snapshot};
 
 /// Rule engine: the active rules with their state. Clones share the same state.
@@ -120,36 +128,35 @@ impl Sluice {
         SluiceBuilder::default()
     }
 
-    /// Decides a request and consumes its cost.
+    /// Decides a request and consumes its cost. Blocks the thread while a cluster-wide rule awaits the store. It
+    /// neither queues the request nor awaits a delay; the verdict reports both.
+    #[inline]
     pub fn decide(&self, request: &Request<'_>) -> Outcome {
-        decide::decide(self.shared.snapshot.load_full(), Selection::Matching, request, &self.shared.clock)
+        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, Mode::Immediate).blocking()
     }
 
-    /// Decides by the named rule only, for programs that select the rule themselves. `None` if no rule has this
-    /// name.
-    ///
-    /// The rule's target and direction are ignored, so its pattern captures nothing. Its condition, key, cost, bans,
-    /// mode and limits apply, and so do the lists.
-    ///
-    /// ```
-    /// use sluicegate_engine::{Sluice, rule::{Request, Rule}};
-    ///
-    /// let sluice = Sluice::builder().rule(Rule::new("mails", ["1/1m".parse()?])).build()?;
-    /// let mail = Request::new("", "");
-    /// assert!(sluice.decide_named("mails", &mail).is_some_and(|outcome| outcome.is_admitted()));
-    /// assert!(sluice.decide_named("mails", &mail).is_some_and(|outcome| !outcome.is_admitted()));
-    /// assert!(sluice.decide_named("letters", &mail).is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn decide_named(&self, rule: &str, request: &Request<'_>) -> Option<Outcome> {
-        let (snapshot, only) = self.find_rule(rule)?;
-        Some(decide::decide(snapshot, only, request, &self.shared.clock))
+    /// [`Sluice::decide`] without blocking the thread, for servers that decide on behalf of other processes: they do
+    /// not learn when the request ends, so it holds no permit of an overload gate.
+    #[inline]
+    pub fn decide_async(&self, request: &Request<'_>) -> Admission {
+        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, Mode::Remote)
     }
 
-    fn find_rule(&self, rule: &str) -> Option<(Arc<Snapshot>, Selection)> {
-        let snapshot = self.shared.snapshot.load_full();
-        let position = snapshot.position(rule)?;
-        Some((snapshot, Selection::Only(position)))
+    /// Decides a request and queues it if its rule allows waiting. The delay that a leaky bucket imposes is awaited
+    /// too: an admitted request may proceed immediately.
+    #[inline]
+    pub fn admit(&self, request: &Request<'_>) -> Admission {
+        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, Mode::Wait)
+    }
+
+    /// The rule of this name, to decide requests by it alone. `None` if there is no such rule.
+    pub fn rule(&self, name: &str) -> Option<NamedRule<'_>> {
+        NamedRule::find(self, name)
+    }
+
+    #[inline]
+    fn start(&self, snapshot: Arc<Snapshot>, selection: Selection, request: &Request<'_>, mode: Mode) -> Admission {
+        Admission::new(snapshot, selection, request, &self.shared.clock, mode)
     }
 
     /// Names of rules with saved state that no longer fits them. Their state was not restored; they start fresh.
@@ -162,21 +169,10 @@ impl Sluice {
         &self.shared.clock
     }
 
-    /// Decides a request and queues it if its rule allows waiting. The delay that a leaky bucket imposes is awaited
-    /// too: an admitted request may proceed immediately.
-    pub fn admit(&self, request: &Request<'_>) -> Admission {
-        self.admission(self.shared.snapshot.load_full(), Selection::Matching, request, WaitMode::MayWait)
-    }
-
-    /// [`Sluice::decide_named`] with queueing, as in [`Sluice::admit`].
-    pub fn admit_named(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
-        let (snapshot, only) = self.find_rule(rule)?;
-        Some(self.admission(snapshot, only, request, WaitMode::MayWait))
-    }
-
-    /// Fast path: decides requests that match at most one rule, a plain token bucket, without building an
-    /// [`Outcome`]. It applies while no request is queued and, if the bucket lacks tokens, only to rules without a
-    /// queue. Every other request has to take [`Sluice::admit`] or another method that returns an [`Outcome`].
+    /// Fast path: decides requests that match at most one rule without building an [`Outcome`]. The rule has a key
+    /// and consists of token buckets, windows or sliding logs that are counted locally. The fast path applies while
+    /// no request is queued and, to a request over the limit, only if the rule has no queue. Every other request has
+    /// to take [`Sluice::admit`] or another method that returns an [`Outcome`].
     ///
     /// For adapters that do not need the outcome of such a request. Do not keep the returned value longer than the
     /// decision of one request takes: it keeps replaced rules from being freed.
@@ -196,28 +192,6 @@ impl Sluice {
     /// ```
     pub fn fast_path(&self) -> FastPath<'_> {
         FastPath::new(self.shared.snapshot.load(), &self.shared.clock)
-    }
-
-    /// [`Sluice::decide`] without blocking the thread: awaits the store if a rule is counted there, and nothing
-    /// else. It neither queues the request nor awaits a delay; the verdict reports both.
-    pub fn decide_async(&self, request: &Request<'_>) -> Admission {
-        self.admission(self.shared.snapshot.load_full(), Selection::Matching, request, WaitMode::Immediate)
-    }
-
-    /// [`Sluice::decide_async`] by the named rule only, as in [`Sluice::decide_named`].
-    pub fn decide_rule_async(&self, rule: &str, request: &Request<'_>) -> Option<Admission> {
-        let (snapshot, only) = self.find_rule(rule)?;
-        Some(self.admission(snapshot, only, request, WaitMode::Immediate))
-    }
-
-    fn admission(
-        &self,
-        snapshot: Arc<Snapshot>,
-        selection: Selection,
-        request: &Request<'_>,
-        wait_mode: WaitMode,
-    ) -> Admission {
-        Admission::new(snapshot, selection, request, &self.shared.clock, wait_mode)
     }
 
     /// Explains which rules match a request, by which key, and their decisions. Consumes nothing.
@@ -376,7 +350,7 @@ impl WeakSluice {
 
 impl std::fmt::Debug for WeakSluice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WeakSluice").field("is_there", &self.is_alive()).finish()
+        f.debug_struct("WeakSluice").field("is_alive", &self.is_alive()).finish()
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::bandwidth::{Meters, Pacer};
+use super::check::{Checks, DecisionSource, RuleCheck};
 use super::cluster::StorePermit;
-use super::decide::{Checks, DecisionSource, RuleCheck};
 use super::snapshot::Snapshot;
 use crate::algorithm::{AdmitMode, Status};
 use crate::decision::{Decision, Verdict};

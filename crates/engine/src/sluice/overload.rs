@@ -8,12 +8,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use super::check::{DecisionSource, RuleCheck, RuleCheckResult};
 use super::counts::WaitTimer;
-use super::decide::{DecisionSource, RuleCheck, RuleCheckResult, WaitMode};
 use super::outcome::{Cause, Outcome};
+use super::pipeline::Mode;
 use crate::algorithm::{self, Status};
 use crate::clock::ClockHandle;
 use crate::decision::Verdict;
@@ -24,27 +25,6 @@ use crate::time::saturating_nanos;
 /// Retry time if the clock alone does not decide: slots are freed all the time, but other requests compete for
 /// them.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Mode in which a request passes its gates.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum GateMode {
-    /// Holds its permits until the response is complete; may wait.
-    MayWait,
-    /// Holds its permits until the response is complete; does not wait.
-    Immediate,
-    /// Holds no permits: its end is not reported.
-    Untimed,
-}
-
-impl From<WaitMode> for GateMode {
-    /// Callers that do not wait decide on behalf of others and do not report the end of the request.
-    fn from(wait_mode: WaitMode) -> Self {
-        match wait_mode {
-            WaitMode::MayWait => Self::MayWait,
-            WaitMode::Immediate => Self::Untimed,
-        }
-    }
-}
 
 impl Outcome {
     /// True if the request is admitted and has gates to pass.
@@ -64,7 +44,7 @@ impl Outcome {
 
     /// Refuses the request if the rate of one of several gates is used up, before it consumes the rate of another.
     /// Returns true if it was refused.
-    fn is_refused_by_rate(&mut self, mode: GateMode) -> bool {
+    fn is_refused_by_rate(&mut self, mode: Mode) -> bool {
         let class = self.priority();
         let is_closed_by_rate = |gate: &Gate| matches!(gate.peek(class), Err(GateClosed { retry_after: Some(_) }));
         if self.enforced_gates().nth(1).is_none() {
@@ -89,7 +69,7 @@ impl Outcome {
     }
 
     /// Passes all gates without waiting.
-    pub(super) fn pass_gates(&mut self, mode: GateMode) {
+    pub(super) fn pass_gates(&mut self, mode: Mode) {
         if self.is_refused_by_rate(mode) {
             return;
         }
@@ -103,11 +83,11 @@ impl Outcome {
     }
 
     /// Passes one gate; `None` if there is no gate, or if it is open and there is no permit to keep.
-    fn pass_gate(&mut self, index: usize, mode: GateMode) -> Option<Result<GatePermit, GateClosed>> {
+    fn pass_gate(&mut self, index: usize, mode: Mode) -> Option<Result<GatePermit, GateClosed>> {
         let class = self.priority();
         let gate = self.gate(index)?;
         match (self.checks[index].shadow, mode) {
-            (false, GateMode::Untimed) => gate.try_pass(class).err().map(Err),
+            (false, Mode::Remote) => gate.try_pass(class).err().map(Err),
             (false, _) => Some(gate.try_enter(class)),
             (true, _) => {
                 let (permit, would_refuse) = gate.enter_shadow(class);
@@ -116,11 +96,11 @@ impl Outcome {
                     self.checks[index].set_refused(DEFAULT_RETRY_AFTER, status);
                 }
                 match mode {
-                    GateMode::Untimed => {
+                    Mode::Remote => {
                         permit.give_back();
                         None
                     }
-                    GateMode::MayWait | GateMode::Immediate => Some(Ok(permit)),
+                    Mode::Wait | Mode::Immediate => Some(Ok(permit)),
                 }
             }
         }
@@ -163,43 +143,36 @@ fn status(limits: &GateLimits) -> Status {
     Status { limit, remaining: 0, reset }
 }
 
-/// Request passing its gates. Dropping it before completion cancels the request.
-pub(super) struct GateWait {
-    outcome: Option<Outcome>,
+/// Progress of a request through its gates, one after the other.
+#[derive(Default)]
+pub(super) struct GateProgress {
     /// Index of the current gate.
     index: usize,
     entering: Option<(Enter, WaitTimer)>,
-    clock: ClockHandle,
 }
 
-impl GateWait {
-    /// Starts and advances as far as possible.
-    pub(super) fn begin(outcome: Outcome, clock: &ClockHandle) -> Self {
-        let mut gate_wait = Self { outcome: Some(outcome), index: 0, entering: None, clock: clock.clone() };
-        if gate_wait.outcome.as_mut().is_some_and(|outcome| outcome.is_refused_by_rate(GateMode::Immediate)) {
-            return gate_wait;
-        }
-        gate_wait.advance();
-        gate_wait
+impl GateProgress {
+    /// Starts and advances as far as possible. Returns true if the request has passed all gates or is refused.
+    pub(super) fn start(&mut self, outcome: &mut Outcome, clock: &ClockHandle) -> bool {
+        outcome.is_refused_by_rate(Mode::Immediate) || self.advance(outcome, clock)
     }
 
-    /// Advances until the request has to wait, is refused, or has passed all gates.
-    fn advance(&mut self) {
-        let Some(outcome) = &mut self.outcome else { return };
+    /// Advances until the request has to wait, is refused, or has passed all gates. Returns false if it waits.
+    fn advance(&mut self, outcome: &mut Outcome, clock: &ClockHandle) -> bool {
         while self.index < outcome.checks.len() && outcome.is_admitted() {
             let RuleCheck { rule, shadow, .. } = outcome.checks[self.index];
             match outcome.gate(self.index) {
                 Some(gate) if !shadow => {
                     let mut entering = gate.enter(outcome.priority());
                     let Some(entered) = entering.take() else {
-                        let timer = outcome.start_wait_timer(rule, self.clock.now(), &self.clock);
+                        let timer = outcome.start_wait_timer(rule, clock.now(), clock);
                         self.entering = Some((entering, timer));
-                        return;
+                        return false;
                     };
                     outcome.apply_gate_result(self.index, entered);
                 }
                 Some(_) => {
-                    if let Some(Ok(permit)) = outcome.pass_gate(self.index, GateMode::MayWait) {
+                    if let Some(Ok(permit)) = outcome.pass_gate(self.index, Mode::Wait) {
                         outcome.gate_permits.push(permit);
                     }
                 }
@@ -207,16 +180,19 @@ impl GateWait {
             }
             self.index += 1;
         }
+        true
     }
 
-    /// Takes the outcome if it is complete. It is not counted yet.
-    pub(super) fn take(&mut self) -> Option<Outcome> {
-        if self.entering.is_some() { None } else { self.outcome.take() }
-    }
-
-    /// Outcome of the waiting request.
-    pub(super) const fn outcome_mut(&mut self) -> Option<&mut Outcome> {
-        self.outcome.as_mut()
+    /// Polls until the request has passed all gates or is refused.
+    pub(super) fn poll(&mut self, outcome: &mut Outcome, clock: &ClockHandle, context: &mut Context<'_>) -> Poll<()> {
+        while let Some((entering, _)) = &mut self.entering {
+            let entered = ready!(Pin::new(entering).poll(context));
+            self.entering = None;
+            outcome.apply_gate_result(self.index, entered);
+            self.index += 1;
+            self.advance(outcome, clock);
+        }
+        Poll::Ready(())
     }
 }
 
@@ -225,36 +201,6 @@ impl Outcome {
         match entered {
             Ok(permit) => self.gate_permits.push(permit),
             Err(closed) => self.refuse_at_gate(index, closed),
-        }
-    }
-}
-
-impl Future for GateWait {
-    /// The outcome, counted.
-    type Output = Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        while let Some((entering, _)) = &mut self.entering {
-            let Poll::Ready(entered) = Pin::new(entering).poll(context) else { return Poll::Pending };
-            self.entering = None;
-            let at = self.index;
-            if let Some(outcome) = &mut self.outcome {
-                outcome.apply_gate_result(at, entered);
-            }
-            self.index += 1;
-            self.advance();
-        }
-        // Polled after completion: never resolves again.
-        let Some(mut outcome) = self.take() else { return Poll::Pending };
-        outcome.count(self.clock.now(), None);
-        Poll::Ready(outcome)
-    }
-}
-
-impl Drop for GateWait {
-    fn drop(&mut self) {
-        if let Some(outcome) = self.outcome.take() {
-            outcome.give_back();
         }
     }
 }

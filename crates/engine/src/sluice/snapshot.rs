@@ -358,11 +358,12 @@ impl RuleState {
             || self.pacer.is_some()
             || self.cluster.is_some()
             || self.bans.is_some();
-        self.plain = !has_more && self.core.as_ref().is_some_and(|core| core.is_single_bucket());
+        self.plain = !has_more && !estimates(rule) && self.core.as_ref().is_some_and(|core| core.limit_set.is_plain());
         self
     }
 
-    /// True if the rule enforces one token bucket per key, counted locally, and does nothing else.
+    /// True if the rule enforces limits per key that are counted locally and hold and delay nothing, and does
+    /// nothing else. The [fast path](super::fast_path) decides such rules.
     #[inline]
     pub(super) const fn is_plain(&self) -> bool {
         self.plain

@@ -284,26 +284,27 @@ impl Http1Connection {
                 body = IncomingBody::Http1(SharedBody::new(&self.io));
             }
             let mut request = read.head.map(|()| body);
-            let written = match proxy::decide(&self.client, &mut request, Renderer::refuse_raw) {
-                RequestDecision::Refused(refusal) => {
-                    drop(request);
-                    self.write_refusal(&refusal, traits).await
-                }
-                RequestDecision::Continue(decided) => {
-                    if decided.goes_upstream(&self.client) {
-                        yield_once().await;
+            let written =
+                match proxy::decide(&self.client, &mut request, |renderer, decision| renderer.refuse_raw(decision)) {
+                    RequestDecision::Refused(refusal) => {
+                        drop(request);
+                        self.write_refusal(&refusal, traits).await
                     }
-                    let response = {
-                        let responding = pin!(proxy::respond(Arc::clone(&self.client), &mut request, decided));
-                        self.or_disconnect(responding).await
-                    };
-                    drop(request);
-                    match response {
-                        Some(response) => self.write_response(response, traits).await,
-                        None => return ServeResult::Close,
+                    RequestDecision::Continue(decided) => {
+                        if decided.goes_upstream(&self.client) {
+                            yield_once().await;
+                        }
+                        let response = {
+                            let responding = pin!(proxy::respond(Arc::clone(&self.client), &mut request, decided));
+                            self.or_disconnect(responding).await
+                        };
+                        drop(request);
+                        match response {
+                            Some(response) => self.write_response(response, traits).await,
+                            None => return ServeResult::Close,
+                        }
                     }
-                }
-            };
+                };
             match written {
                 WriteResult::KeepAlive => {
                     self.timeouts.enter(Phase::Idle);

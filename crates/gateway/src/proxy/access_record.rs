@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{HeaderName, REFERER, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
+use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::Reply;
-use sluicegate_engine::sluice::Cause;
-use sluicegate_engine::{Outcome, Timestamp};
+use sluicegate_engine::sluice::{Cause, RuleDecision};
+use sluicegate_http_adapter::DecisionView;
 
 use crate::body::BodyStatus;
 use crate::client_context::ClientContext;
@@ -114,23 +115,25 @@ impl AccessRecord {
     }
 
     /// Records the decision of the rules; `was_queued` if it was not immediate.
-    pub(super) fn record_decision(&mut self, outcome: &Outcome, was_queued: bool) {
+    pub(super) fn record_decision(&mut self, decision: &impl DecisionView, was_queued: bool) {
         if was_queued {
             self.leave_queue();
         }
         self.queued_since = None;
-        let position = match outcome.cause() {
-            Cause::Limit(rule) | Cause::Ban(rule) | Cause::Overload(rule) => Some(rule),
-            _ => outcome.decisions().find(|(_, decision)| !decision.shadow).map(|(_, decision)| decision.rule),
-        };
-        let rule = position.and_then(|rule| outcome.rules().get(rule));
+        let rules = decision.rules();
+        let enforced = || decision.rule_decisions().find(|rule_decision| !rule_decision.shadow).map(|it| it.rule);
+        let position = decision.refusing_rule().or_else(enforced);
+        let rule = position.and_then(|rule| rules.get(rule));
         self.rule = rule.map(|rule| rule.name.clone());
         // A rule without a key has a single counter, so there is no key to report.
         let keyed = position.filter(|_| rule.is_some_and(|rule| !rule.key.is_empty()));
-        self.key_hash = keyed.and_then(|rule| outcome.key_hash(rule));
-        self.shadow = outcome.would_refuse().next().map(|(rule, _)| rule.name.clone());
-        self.degraded = outcome.is_degraded();
-        self.verdict = Some(match (outcome.is_admitted(), outcome.cause(), outcome.reply()) {
+        self.key_hash = keyed.and_then(|rule| decision.key_hash(rule));
+        let would_refuse = |it: &RuleDecision| it.shadow && !it.decision.is_admitted();
+        let shadow = decision.rule_decisions().find(would_refuse).and_then(|it| rules.get(it.rule));
+        self.shadow = shadow.map(|rule| rule.name.clone());
+        self.degraded = decision.rule_decisions().any(|it| it.degraded);
+        let reply = decision.refusing_rule().and_then(|rule| rules.get(rule)?.on_limit.reply.as_ref());
+        self.verdict = Some(match (decision.verdict().is_admitted(), decision.cause(), reply) {
             (true, ..) => LogVerdict::Allowed,
             (_, Cause::DenyList(_), _) => LogVerdict::Denied,
             (_, Cause::Ban(_), _) => LogVerdict::Banned,

@@ -28,7 +28,7 @@ use sluicegate_engine::sluice::{Admission, FastDecision};
 use sluicegate_engine::{Outcome, Permit};
 use sluicegate_http_adapter::attributes::HttpAttributes;
 use sluicegate_http_adapter::headers::RateLimitFields;
-use sluicegate_http_adapter::{Protocol, Renderer, normalize_path};
+use sluicegate_http_adapter::{DecisionView, Protocol, Renderer, normalize_path};
 
 use crate::body::{IncomingBody, RequestGuard, ResponseBody};
 use crate::client_context::ClientContext;
@@ -87,14 +87,12 @@ pub(crate) fn decide<R>(
     request: &mut Request<IncomingBody>,
     refuse_fast: impl FnOnce(&Renderer, &FastDecision<'_>) -> Option<R>,
 ) -> RequestDecision<R> {
-    let access_record = AccessRecord::begin(client, request);
+    let mut access_record = AccessRecord::begin(client, request);
     let scan = match head::check(request) {
         Ok(scan) => scan,
         Err(error) => return RequestDecision::Continue(DecidedRequest { access_record, checked: Err(error) }),
     };
-    // The access record needs the full outcome, so there is no fast path.
-    let refuse_fast = access_record.is_none().then_some(refuse_fast);
-    match check_rules(client, request, refuse_fast) {
+    match check_rules(client, request, &mut access_record, refuse_fast) {
         Ok((route, verdict)) => RequestDecision::Continue(DecidedRequest {
             access_record,
             checked: Ok(CheckedRequest { scan, route, verdict }),
@@ -217,9 +215,9 @@ async fn wait_for_permit(
     admitted.await.map_err(|_| ProxyError::AtCapacity)
 }
 
-fn record_decision(access_record: &mut Option<Box<AccessRecord>>, outcome: &Outcome, was_queued: bool) {
+fn record_decision(access_record: &mut Option<Box<AccessRecord>>, decision: &impl DecisionView, was_queued: bool) {
     if let Some(record) = access_record {
-        record.record_decision(outcome, was_queued);
+        record.record_decision(decision, was_queued);
     }
 }
 
@@ -228,15 +226,14 @@ fn record_decision(access_record: &mut Option<Box<AccessRecord>>, outcome: &Outc
 fn check_rules<B, R>(
     client: &ClientContext,
     request: &Request<B>,
-    refuse_fast: Option<impl FnOnce(&Renderer, &FastDecision<'_>) -> Option<R>>,
+    access_record: &mut Option<Box<AccessRecord>>,
+    refuse_fast: impl FnOnce(&Renderer, &FastDecision<'_>) -> Option<R>,
 ) -> Result<(RouteMatch, RuleVerdict), R> {
     let gateway = &*client.worker.gateway;
     let address = client.origin.client_ip(&gateway.forwarding, request.headers());
-    let fast_path = refuse_fast.map(|preformatted| (gateway.sluice.fast_path(), preformatted));
-    if let Some((fast_path, _)) = &fast_path {
-        // Prefetches the client's state while the rest of the request is processed.
-        fast_path.prefetch_client(address);
-    }
+    let fast_path = gateway.sluice.fast_path();
+    // Prefetches the client's state while the rest of the request is processed.
+    fast_path.prefetch_client(address);
     let path = normalize_path(request.uri().path());
     let mut rule_request = rule::Request {
         direction: Direction::Inbound,
@@ -253,20 +250,22 @@ fn check_rules<B, R>(
     if let RouteMatch::Route(route) = matched {
         rule_request.service = gateway.route_targets[route].service();
     }
-    if let Some((fast_path, refuse_fast)) = fast_path
-        && let Some(decision) = fast_path.try_decide(&rule_request)
-    {
+    if let Some(decision) = fast_path.try_decide(&rule_request) {
+        record_decision(access_record, &decision, false);
         if decision.is_admitted() {
-            return Ok((matched, RuleVerdict::Admit(Box::new(gateway.renderer.fields_fast(&decision)))));
+            return Ok((matched, RuleVerdict::Admit(Box::new(gateway.renderer.fields(&decision)))));
         }
         let protocol = Protocol::of(request.headers());
+        // The access record needs the response.
         if protocol == Protocol::Http
+            && access_record.is_none()
             && let Some(refusal) = refuse_fast(&gateway.renderer, &decision)
         {
             return Err(refusal);
         }
-        return Ok((matched, RuleVerdict::Refuse(Box::new(gateway.renderer.refuse_fast(&decision, protocol)))));
+        return Ok((matched, RuleVerdict::Refuse(Box::new(gateway.renderer.refuse(&decision, protocol)))));
     }
+    drop(fast_path);
     Ok((matched, RuleVerdict::Admission(Box::pin(gateway.sluice.admit(&rule_request)))))
 }
 

@@ -128,10 +128,7 @@ fn build_response(rules: &RenderedRules, view: &impl DecisionView, protocol: Pro
 
 /// The refusing rule's own reply.
 fn rule_reply<'a>(rules: &'a RenderedRules, view: &impl DecisionView) -> Option<&'a PreparedReply> {
-    match view.cause() {
-        Cause::Limit(rule) | Cause::Ban(rule) | Cause::Overload(rule) => rules.rule(rule)?.reply.as_ref(),
-        Cause::Rules | Cause::AllowList(_) | Cause::DenyList(_) => None,
-    }
+    rules.rule(view.refusing_rule()?)?.reply.as_ref()
 }
 
 fn status_of(view: &impl DecisionView) -> StatusCode {

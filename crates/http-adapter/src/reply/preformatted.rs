@@ -15,8 +15,7 @@ use crate::prerendered::RenderedRules;
 /// Initial capacity for the header lines.
 const TYPICAL_HEADER_BYTES: usize = 256;
 
-/// A refusal as raw bytes, equal to the response of
-/// [`Renderer::refuse_fast`](crate::Renderer::refuse_fast).
+/// A refusal as raw bytes, equal to the response of [`Renderer::refuse`](crate::Renderer::refuse).
 #[derive(Debug)]
 pub struct RawRefusal {
     status: StatusCode,

@@ -12,7 +12,10 @@ use crate::missing_key::missing_key_attribute;
 pub(super) fn check_now(sluice: &Sluice, check: &CheckRequest<'_>) -> Result<Admission, Problem> {
     match &check.rule {
         None => Ok(sluice.decide_async(&check.engine_request())),
-        Some(rule) => sluice.decide_rule_async(rule, &check.engine_request()).ok_or_else(|| unknown_rule(sluice, rule)),
+        Some(rule) => sluice
+            .rule(rule)
+            .map(|rule| rule.decide_async(&check.engine_request()))
+            .ok_or_else(|| unknown_rule(sluice, rule)),
     }
 }
 
@@ -20,7 +23,9 @@ pub(super) fn check_now(sluice: &Sluice, check: &CheckRequest<'_>) -> Result<Adm
 pub(super) fn admit(sluice: &Sluice, check: &CheckRequest<'_>) -> Result<Admission, Problem> {
     match &check.rule {
         None => Ok(sluice.admit(&check.engine_request())),
-        Some(rule) => sluice.admit_named(rule, &check.engine_request()).ok_or_else(|| unknown_rule(sluice, rule)),
+        Some(rule) => {
+            sluice.rule(rule).map(|rule| rule.admit(&check.engine_request())).ok_or_else(|| unknown_rule(sluice, rule))
+        }
     }
 }
 

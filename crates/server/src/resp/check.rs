@@ -49,7 +49,7 @@ fn check_rule(call: &mut CommandContext<'_>, cost: Option<u64>) -> CommandResult
         Err(error) => return call.error(format_args!("ERR {error}")),
     };
     let request = request.with_cost(cost.unwrap_or(requested_cost)).with_attributes(&extra);
-    let Some(mut admission) = call.resp.sluice.decide_rule_async(rule, &request) else {
+    let Some(mut admission) = call.resp.sluice.rule(rule).map(|rule| rule.decide_async(&request)) else {
         return call.error(format_args!("ERR no such rule '{}'", InputExcerpt(rule.as_bytes())));
     };
     // A request with a missing key attribute is never sent to the store.

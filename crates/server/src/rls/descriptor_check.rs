@@ -136,8 +136,10 @@ impl DescriptorCheck {
             LimitKind::Counted => {
                 let counted = DescriptorKey(key);
                 let request = counted.request(context.domain);
-                let admission =
-                    context.sluice.decide_rule_async(&limit.rule_name, &request.with_cost(hit_mode.spent()));
+                let admission = context
+                    .sluice
+                    .rule(&limit.rule_name)
+                    .map(|rule| rule.decide_async(&request.with_cost(hit_mode.spent())));
                 // A reload has just removed the rule: no limit applies.
                 let Some(admission) = admission else { return Self::NO_LIMIT };
                 hit_mode.pending_state(admission)

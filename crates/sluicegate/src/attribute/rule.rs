@@ -81,8 +81,9 @@ impl NamedRule {
         attributes: CallAttributes<'_>,
         inline: impl FnOnce() -> PendingAcquire<L>,
     ) -> PendingCall<L> {
-        let admission =
-            sluice.and_then(|sluice| as_request(attributes, |request| sluice.admit_named(self.name, request)));
+        let admission = sluice.and_then(|sluice| {
+            as_request(attributes, |request| sluice.rule(self.name).map(|rule| rule.admit(request)))
+        });
         let admission =
             admission.filter(|admission| !admission.decided().is_some_and(|it| self.cannot_key(it, attributes)));
         self.record_missing(admission.is_none());

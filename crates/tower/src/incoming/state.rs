@@ -72,8 +72,8 @@ impl LayerState {
     /// Decides a request by the rules, on the fast path if possible.
     pub(super) fn decide<B>(&self, request: &Request<B>) -> LayerDecision {
         let client = self.client(request);
-        let waving = self.sluice.fast_path();
-        waving.prefetch_client(client);
+        let fast_path = self.sluice.fast_path();
+        fast_path.prefetch_client(client);
         let path = normalize_path(request.uri().path());
         let described = rule::Request {
             direction: Direction::Inbound,
@@ -85,14 +85,14 @@ impl LayerState {
             cost: 1,
             attributes: &HttpAttributes::new(request, &self.sources),
         };
-        if let Some(waved) = waving.try_decide(&described) {
-            if waved.is_admitted() {
-                return LayerDecision::Admit(self.renderer.fields_fast(&waved), None);
+        if let Some(decision) = fast_path.try_decide(&described) {
+            if decision.is_admitted() {
+                return LayerDecision::Admit(self.renderer.fields(&decision), None);
             }
-            let refusal = self.renderer.refuse_fast(&waved, Protocol::of(request.headers()));
+            let refusal = self.renderer.refuse(&decision, Protocol::of(request.headers()));
             return LayerDecision::Refuse(Box::new(without_body_for_head(request, refusal)));
         }
-        drop(waving);
+        drop(fast_path);
         self.decide_full(request, &described)
     }
 
@@ -149,7 +149,7 @@ fn host<B>(request: &Request<B>) -> &str {
 
 impl fmt::Debug for LayerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
+        f.debug_struct("LayerState")
             .field("sluice", &self.sluice)
             .field("renderer", &self.renderer)
             .field("forwarding", &self.forwarding)

@@ -106,7 +106,7 @@ async fn entries_are_shared_and_an_unavailable_store_is_reported() {
     let end = Instant::now() + Duration::from_secs(30);
     let store = loop {
         // Few enough that the limit is not exhausted during the test: an exhausted limit leases nothing.
-        (0..20).for_each(|_| drop(one.sources.sluice.decide_named("leased", &request)));
+        (0..20).for_each(|_| drop(one.sources.sluice.rule("leased").map(|rule| rule.decide(&request))));
         let (_, store) = one.call("GET", "/v1/store", None).await;
         if store["leases"]["keys"] == 1 {
             break store;

@@ -19,8 +19,9 @@ pub(super) use pending::PendingCheck;
 use permits::{CountedPermits, PermitCounter};
 use waiters::WaiterCounts;
 
-use super::decide::{DecisionSource, RuleCheckResult, Selection, capture_keys, each_rule};
+use super::check::{DecisionSource, RuleCheckResult};
 use super::outcome::Outcome;
+use super::select::{Selection, each_rule};
 use super::snapshot::{BuildContext, RuleState};
 use super::{RuleSetError, in_rule};
 use crate::algorithm::{AdmitMode, Check, Status};
@@ -157,12 +158,10 @@ pub(super) fn decide_from_leases(outcome: &mut Outcome, now: Timestamp) -> bool 
 
 /// Store queries: one for all enforced rules and one for each shadow rule. Includes rules just decided from a
 /// lease: a retry may find the lease used up.
-pub(super) fn store_queries(outcome: &mut Outcome, selection: Selection, request: &Request<'_>) -> Vec<StoreQuery> {
+pub(super) fn store_queries(outcome: &Outcome, selection: Selection, request: &Request<'_>) -> Vec<StoreQuery> {
     if !outcome.snapshot.is_clustered() {
         return Vec::new();
     }
-    // A later refusal may ban or report the key, and the request is gone by then.
-    capture_keys(outcome, selection, request);
     let snapshot = &outcome.snapshot;
     let mut enforced = StoreQuery { checks: SmallVec::new(), requests: StoreRequests::new() };
     let mut queries = Vec::new();

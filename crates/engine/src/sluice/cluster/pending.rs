@@ -10,8 +10,9 @@ use super::{StoreQuery, decide_from_leases};
 use crate::clock::{ClockHandle, Sleep};
 use crate::decision::Verdict;
 use crate::sluice::counts::WaitTimer;
-use crate::sluice::decide::{self, WaitMode};
+use crate::sluice::evaluate::evaluate_in_turn;
 use crate::sluice::outcome::Outcome;
+use crate::sluice::pipeline::Mode;
 use crate::store::{AcquireCall, StoreReply};
 use crate::time::Timestamp;
 
@@ -24,7 +25,7 @@ pub(in crate::sluice) struct PendingCheck {
     outcome: Option<Outcome>,
     queries: Vec<StoreQuery>,
     replies: Vec<QueryState>,
-    wait_mode: WaitMode,
+    mode: Mode,
     clock: ClockHandle,
     retry_wait: Option<RetryWait>,
 }
@@ -52,29 +53,19 @@ impl PendingCheck {
     pub(in crate::sluice) fn begin(
         outcome: Outcome,
         queries: Vec<StoreQuery>,
-        wait_mode: WaitMode,
+        mode: Mode,
         clock: &ClockHandle,
     ) -> Self {
         let clock = clock.clone();
-        let mut pending =
-            Self { outcome: Some(outcome), queries, replies: Vec::new(), wait_mode, clock, retry_wait: None };
+        let mut pending = Self { outcome: Some(outcome), queries, replies: Vec::new(), mode, clock, retry_wait: None };
         pending.send_queries();
         pending
     }
 
     /// Waits, if allowed, for a request that a cluster-wide rule has refused immediately.
     pub(in crate::sluice) fn after_refusal(outcome: Outcome, queries: Vec<StoreQuery>, clock: &ClockHandle) -> Self {
-        let (wait_mode, clock) = (WaitMode::MayWait, clock.clone());
-        Self { outcome: Some(outcome), queries, replies: Vec::new(), wait_mode, clock, retry_wait: None }
-    }
-
-    /// True if a delay has to be awaited.
-    pub(in crate::sluice) fn may_wait(&self) -> bool {
-        self.wait_mode == WaitMode::MayWait
-    }
-
-    pub(in crate::sluice) const fn clock(&self) -> &ClockHandle {
-        &self.clock
+        let (mode, clock) = (Mode::Wait, clock.clone());
+        Self { outcome: Some(outcome), queries, replies: Vec::new(), mode, clock, retry_wait: None }
     }
 
     fn send_queries(&mut self) {
@@ -89,18 +80,9 @@ impl PendingCheck {
         self.replies = self.queries.iter().map(send).collect();
     }
 
-    /// Completes the request after all replies; counted unless it has gates to pass.
-    fn conclude(&mut self, mut outcome: Outcome, now: Timestamp) -> Poll<(Outcome, Timestamp)> {
-        if !outcome.is_gated() {
-            outcome.count(now, None);
-        }
-        self.retry_wait = None;
-        Poll::Ready((outcome, now))
-    }
-
     /// Starts the wait of a refused request if it can be admitted in time. Returns the first wait.
     fn begin_retry_wait(&mut self, outcome: &Outcome, now: Timestamp) -> Option<Duration> {
-        if self.wait_mode == WaitMode::Immediate || !outcome.may_wait() {
+        if self.mode != Mode::Wait || !outcome.may_wait() {
             return None;
         }
         let wait = match outcome.verdict {
@@ -117,8 +99,7 @@ impl PendingCheck {
 }
 
 impl Future for PendingCheck {
-    /// The outcome and the time of the decision.
-    type Output = (Outcome, Timestamp);
+    type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -132,7 +113,7 @@ impl Future for PendingCheck {
             {
                 let now = this.clock.now();
                 outcome.store_permits.clear();
-                decide::reevaluate(outcome, now);
+                evaluate_in_turn(outcome, now, Mode::Wait);
                 if decide_from_leases(outcome, now) {
                     this.send_queries();
                 }
@@ -150,10 +131,11 @@ impl Future for PendingCheck {
                 }
                 outcome.conclude_cluster();
             }
-            if outcome.is_admitted() {
-                return this.conclude(outcome, now);
-            }
-            let Some(wait) = this.begin_retry_wait(&outcome, now) else { return this.conclude(outcome, now) };
+            let wait = if outcome.is_admitted() { None } else { this.begin_retry_wait(&outcome, now) };
+            let Some(wait) = wait else {
+                this.retry_wait = None;
+                return Poll::Ready(outcome);
+            };
             if let Some(waiting) = &mut this.retry_wait {
                 if waiting.timers.is_empty() {
                     waiting.timers = outcome.start_cluster_wait_timers(now, &this.clock);
@@ -196,12 +178,6 @@ impl Drop for PendingCheck {
 }
 
 impl Outcome {
-    /// True if a cluster-wide rule refuses.
-    pub(in crate::sluice) fn is_refused_by_cluster(&self) -> bool {
-        let mut refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());
-        refusing.any(|check| self.snapshot.state(check.rule).cluster.is_some())
-    }
-
     /// Starts wait timers for the refusing cluster-wide rules.
     fn start_cluster_wait_timers(&self, now: Timestamp, clock: &ClockHandle) -> Vec<WaitTimer> {
         let refusing = self.checks.iter().filter(|check| !check.shadow && check.refuses());

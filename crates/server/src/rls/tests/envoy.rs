@@ -207,7 +207,7 @@ fn remaining(sluice: &Sluice, path: &str) -> u64 {
     let attributes = AttributeMap::new().with(Attribute::custom("descriptor"), format!("path={path}"));
     let peek = RuleRequest::new("", "").with_cost(0).with_attributes(&attributes);
     let rule = &sluice.rules()[0].name;
-    let outcome = sluice.decide_named(rule, &peek).unwrap();
+    let outcome = sluice.rule(rule).unwrap().decide(&peek);
     outcome.decisions().map(|(_, checked)| checked.decision.status.remaining).next().unwrap()
 }
 
