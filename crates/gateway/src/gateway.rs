@@ -42,6 +42,9 @@ pub enum GatewayError {
     /// An invalid upstream.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
+    /// A route to an upstream that does not exist.
+    #[error("a route leads to the upstream {0:?}, which is not defined: add it to `upstreams`")]
+    UnknownUpstream(String),
     /// Invalid client identification settings.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -91,7 +94,7 @@ impl Gateway {
             gateway.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(default_threads);
         let context = Arc::new(GatewayContext {
             router: Router::new(&gateway.routes)?,
-            route_targets: route_targets::build(gateway, &upstreams),
+            route_targets: route_targets::build(gateway, &upstreams)?,
             renderer: Renderer::new(settings.headers),
             sources: identity::attributes(gateway, base, &clock)?,
             in_flight_limit: limits.in_flight_limit(),

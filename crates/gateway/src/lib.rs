@@ -18,7 +18,7 @@
 //!                         │
 //!  proxy::forward    rewrite headers (head) ──> pool::UpstreamPool ──> upstream::Upstream::pick ──> server
 //!                         │
-//!  body::ResponseBody <───┘  holds the RequestGuard (permits, actual cost, access record) to the end of the body
+//!  body::ResponseBody <───┘  holds the ResponseGuard (permits, actual cost, access record) to the end of the body
 //!                         │
 //!  downstream::write_response ──> client
 //! ```

@@ -10,7 +10,6 @@ mod floods;
 mod http2_servers;
 mod identity;
 mod malformed;
-mod migration;
 mod nginx_cases;
 mod parking;
 mod permits;

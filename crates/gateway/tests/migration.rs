@@ -1,6 +1,7 @@
 //! Migration of connections to the worker on the client's CPU, without any effect on clients.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use crate::support;
+mod support;
 
 use std::fs;
 

@@ -4,4 +4,4 @@ mod request;
 mod response;
 
 pub(crate) use request::{BodyStatus, IncomingBody, RequestBody};
-pub(crate) use response::{RequestGuard, ResponseBody};
+pub(crate) use response::{ResponseBody, ResponseGuard};

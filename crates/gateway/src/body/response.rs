@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use sluicegate_engine::overload::Completion;
 use sluicegate_engine::{Outcome, Permit};
-use sluicegate_http_adapter::{CostMeter, PacedBody, classify_status};
+use sluicegate_http_adapter::{PacedBody, RequestGuard};
 
 use super::BodyStatus;
 use crate::client_context::ClientContext;
@@ -31,19 +31,15 @@ pub(crate) enum ResponseBody {
 /// An upstream response body with the guard that is held until it has been sent.
 pub(crate) struct ProxiedBody {
     body: Option<UpstreamBody>,
-    guard: RequestGuard,
+    guard: ResponseGuard,
     client: Arc<ClientContext>,
 }
 
-/// Resources that a request holds until its response has been sent.
+/// Resources that a response holds until it has been sent.
 #[derive(Default)]
-pub(crate) struct RequestGuard {
+pub(crate) struct ResponseGuard {
     /// Permits, and reservations to settle.
-    pub(crate) outcome: Option<Box<Outcome>>,
-    /// Set once the completion was recorded.
-    is_recorded: bool,
-    /// Meter of the actual cost, if a rule settles it.
-    cost_meter: Option<Box<CostMeter>>,
+    request_guard: Option<Box<RequestGuard>>,
     /// Status of the request body, if there is one and the cost depends on it.
     body_status: Option<Arc<BodyStatus>>,
     /// The access record.
@@ -52,54 +48,50 @@ pub(crate) struct RequestGuard {
     pub(crate) in_flight_permit: Option<Permit>,
 }
 
-impl RequestGuard {
+impl ResponseGuard {
     /// Stores an outcome that holds resources.
-    pub(crate) fn hold(&mut self, outcome: Box<Outcome>) {
-        self.cost_meter = CostMeter::for_outcome(&outcome).map(Box::new);
-        self.outcome = Some(outcome);
+    pub(crate) fn hold(&mut self, outcome: Outcome) {
+        self.request_guard = Some(Box::new(RequestGuard::new(outcome)));
     }
 
     /// True if the response headers have to be inspected.
-    pub(crate) const fn needs_response_headers(&self) -> bool {
-        self.cost_meter.is_some()
+    pub(crate) fn needs_response_headers(&self) -> bool {
+        self.request_guard.as_ref().is_some_and(|guard| guard.measures_cost())
     }
 
     /// Tracks the request body: bytes that were forwarded may be charged, however the request ends.
     pub(crate) fn track_request_body(&mut self, body_status: Option<&Arc<BodyStatus>>) {
-        if self.cost_meter.is_some() {
+        if self.needs_response_headers() {
             self.body_status = body_status.cloned();
         }
     }
 
     /// Records the status and headers of the response.
     pub(crate) fn record_response(&mut self, status: StatusCode, headers: &HeaderMap) {
-        self.record(classify_status(status));
-        if let Some(cost_meter) = &mut self.cost_meter {
-            cost_meter.response_head(headers);
+        if let Some(guard) = &mut self.request_guard {
+            guard.record_response(status, headers);
         }
     }
 
     /// Records the completion class of the request.
     pub(crate) fn record(&mut self, completion: Completion) {
-        if let Some(outcome) = &mut self.outcome {
-            outcome.record(completion);
-            self.is_recorded = true;
+        if let Some(guard) = &mut self.request_guard {
+            guard.record(completion);
         }
     }
 
     /// Records the completion class and leaves the overload gates; the tunnel that follows is not a request.
     pub(crate) fn leave_overload_gates(&mut self, completion: Completion) {
-        if let Some(outcome) = &mut self.outcome {
-            outcome.leave_gates(completion);
-            self.is_recorded = true;
+        if let Some(guard) = &mut self.request_guard {
+            guard.leave_gates(completion);
         }
     }
 
     /// Records a body frame, which may be the last one.
     fn record_frame(&mut self, frame: &Frame<Bytes>, has_ended: bool) {
         let Some(data) = frame.data_ref() else { return };
-        if let Some(cost_meter) = &mut self.cost_meter {
-            cost_meter.response_data(data);
+        if let Some(guard) = &mut self.request_guard {
+            guard.record_data(data);
         }
         if let Some(record) = &mut self.access_record {
             record.add_response_bytes(data.len());
@@ -116,15 +108,10 @@ impl RequestGuard {
     }
 }
 
-impl Drop for RequestGuard {
+impl Drop for ResponseGuard {
     fn drop(&mut self) {
-        if !self.is_recorded {
-            // The client disconnected first.
-            self.record(Completion::Unknown);
-        }
-        if let (Some(mut cost_meter), Some(outcome)) = (self.cost_meter.take(), self.outcome.take()) {
-            cost_meter.add_request_bytes(self.body_status.as_ref().map_or(0, |body_status| body_status.bytes()));
-            cost_meter.settle(*outcome);
+        if let Some(guard) = &mut self.request_guard {
+            guard.add_request_bytes(self.body_status.as_ref().map_or(0, |body_status| body_status.bytes()));
         }
     }
 }
@@ -134,11 +121,11 @@ impl ResponseBody {
         Self::Local(Some(body).filter(|body| !body.is_empty()))
     }
 
-    pub(crate) fn upstream(body: UpstreamBody, mut guard: RequestGuard, client: Arc<ClientContext>) -> Self {
+    pub(crate) fn upstream(body: UpstreamBody, mut guard: ResponseGuard, client: Arc<ClientContext>) -> Self {
         if body.is_end_stream() {
             guard.record_end();
         }
-        let meters = guard.outcome.as_ref().map(|outcome| outcome.meters()).filter(|meters| !meters.is_empty());
+        let meters = guard.request_guard.as_ref().map(|guard| guard.meters()).filter(|meters| !meters.is_empty());
         let proxied = ProxiedBody { body: Some(body), guard, client };
         match meters {
             Some(meters) => Self::Paced(Box::new(PacedBody::new(proxied, meters))),
@@ -150,7 +137,7 @@ impl ResponseBody {
 impl ProxiedBody {
     /// Releases the guard: everything was sent, or the response was abandoned.
     fn finish(&mut self) {
-        self.guard = RequestGuard::default();
+        self.guard = ResponseGuard::default();
         if let Some(body) = self.body.take() {
             self.client.return_timer(body.into_timer());
         }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use http::{Method, Version};
 use parking_lot::Mutex;
 use sluicegate_engine::Timestamp;
-use sluicegate_http_adapter::Renderer;
 use sluicegate_http1::{ParseError, ReadRequest, read_request};
 use sluicegate_listener::{Connection, ConnectionServer, ParkedGuard, TimeoutKind};
 use sluicegate_net::MaybeTlsStream;

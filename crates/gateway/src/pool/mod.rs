@@ -53,6 +53,8 @@ pub(crate) struct OutgoingRequest {
     pub(crate) raw_headers: Bytes,
     /// Representation of the response headers.
     pub(crate) header_mode: HeaderMode,
+    /// Set if the request asks to switch protocols: it needs a connection of its own.
+    pub(crate) is_upgrade: bool,
 }
 
 /// A response from an upstream.
@@ -89,7 +91,7 @@ pub(crate) enum SendError {
 
 impl SendError {
     /// Attributes the error to the client if the request body caused it.
-    pub(crate) fn attribute(self, deadline: &ResponseDeadline) -> Self {
+    fn attribute(self, deadline: &ResponseDeadline) -> Self {
         if matches!(self, Self::BadResponse | Self::Timeout) && deadline.is_client_error() {
             Self::RequestAborted
         } else {
@@ -98,7 +100,7 @@ impl SendError {
     }
 
     /// True if the error counts against the server.
-    pub(crate) const fn counts_against_server(&self) -> bool {
+    const fn counts_against_server(&self) -> bool {
         !matches!(self, Self::NoPermit | Self::RequestAborted)
     }
 }
@@ -130,11 +132,13 @@ impl UpstreamPool {
         let settings = self.upstream.settings();
         let upstream = || settings.name.clone();
         let request = &outgoing.request;
-        let may_retry = settings.retries > 0 && request.method().is_idempotent() && request.body().is_empty();
+        // A request to switch protocols is tried once.
+        let retries = if outgoing.is_upgrade { 0 } else { settings.retries };
+        let may_retry = retries > 0 && request.method().is_idempotent() && request.body().is_empty();
         let body_status = request.body().status();
         let mut attempted = AttemptedServers::default();
         let mut error = None;
-        for _ in 0..=settings.retries {
+        for _ in 0..=retries {
             let Some(attempt) = self.upstream.pick(&attempted) else { break };
             let server = attempt.server();
             attempted.add(server);
@@ -143,7 +147,12 @@ impl UpstreamPool {
             let send_error = match self.send_to(outgoing, may_retry, &attempt, &mut deadline, &mut timer).await {
                 Ok((status, head, source)) => {
                     attempt.succeeded();
-                    let body = UpstreamBody::new(source, Arc::clone(self), attempt, timer);
+                    let body = match status {
+                        StatusCode::SWITCHING_PROTOCOLS => {
+                            UpstreamBody::switched(source, Arc::clone(self), attempt, timer)
+                        }
+                        _ => UpstreamBody::new(source, Arc::clone(self), attempt, timer),
+                    };
                     return Ok(UpstreamResponse { status, head, body });
                 }
                 Err(send_error) => send_error.attribute(&deadline),
@@ -189,7 +198,9 @@ impl UpstreamPool {
             return Ok((head.status, head.headers.into(), BodySource::H2(body)));
         }
         // Connections closed by the server are found one by one; then a new one is made.
-        while let Some(mut connection) = self.take_idle(server.position()) {
+        while !outgoing.is_upgrade
+            && let Some(mut connection) = self.take_idle(server.position())
+        {
             match connection.send(outgoing, deadline, timer).await {
                 Ok(response) => return Ok((response.status, response.head, BodySource::H1(connection))),
                 Err(SendError::NotSent) => {}
@@ -205,7 +216,7 @@ impl UpstreamPool {
     }
 
     /// Opens a new connection.
-    pub(crate) async fn connect(
+    async fn connect(
         &self,
         server: &Server,
         deadline: Timestamp,

@@ -80,14 +80,16 @@ impl UpstreamBody {
         body
     }
 
-    /// Body of a response on an HTTP/1 connection.
-    pub(crate) fn from_h1(
-        connection: Box<H1Connection>,
-        pool: Arc<UpstreamPool>,
-        attempt: Attempt,
-        timer: LazyTimer,
-    ) -> Self {
-        Self::new(BodySource::H1(connection), pool, attempt, timer)
+    /// Response that switches protocols: it has no body, and its connection must not return to the pool.
+    pub(super) fn switched(source: BodySource, pool: Arc<UpstreamPool>, attempt: Attempt, timer: LazyTimer) -> Self {
+        Self { source, pool, attempt: Some(attempt), timeout: Duration::ZERO, waiting_since: None, timer }
+    }
+
+    /// Takes the connection of a response that switches protocols. `None` over HTTP/2, which has no such switch.
+    pub(crate) fn into_connection(mut self) -> Option<(Box<H1Connection>, Attempt, LazyTimer)> {
+        let source = std::mem::replace(&mut self.source, BodySource::Ended);
+        let (BodySource::H1(connection), Some(attempt)) = (source, self.attempt.take()) else { return None };
+        Some((connection, attempt, self.into_timer()))
     }
 
     /// Returns the timer for reuse.

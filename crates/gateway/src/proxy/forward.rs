@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
+use http::header::{EXPECT, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, StatusCode, Uri, Version};
 use http_body::Body;
@@ -12,8 +12,8 @@ use sluicegate_engine::overload::Completion;
 use sluicegate_http_adapter::normalize_path;
 use sluicegate_http1::HeaderMode;
 
-use super::{AccessRecord, upgrade};
-use crate::body::{IncomingBody, RequestBody, RequestGuard, ResponseBody};
+use super::{AccessRecord, Tunnel, upgrade};
+use crate::body::{IncomingBody, RequestBody, ResponseBody, ResponseGuard};
 use crate::client_context::ClientContext;
 use crate::context::UpstreamTarget;
 use crate::error::ProxyError;
@@ -28,22 +28,26 @@ pub(super) async fn forward(
     upstream_target: &UpstreamTarget,
     request: &mut Request<IncomingBody>,
     scan: HeaderScan,
-    mut guard: RequestGuard,
+    mut guard: ResponseGuard,
     access_record: &mut Option<Box<AccessRecord>>,
 ) -> Result<Box<ProxyResponse>, ProxyError> {
     let pool = &client.worker.pools[upstream_target.upstream];
     let is_http1 = pool.upstream().settings().protocol == UpstreamProtocol::Http1;
     // HTTP/2 has no such protocol switch; the request is forwarded as an ordinary one.
-    if scan.upgrade && is_http1 && request.version() == Version::HTTP_11 && head::is_upgrade(request.headers()) {
-        return Box::pin(upgrade::forward(client, upstream_target, request, scan, guard, access_record)).await;
-    }
+    let is_upgrade =
+        scan.upgrade && is_http1 && request.version() == Version::HTTP_11 && head::is_upgrade(request.headers());
+    let protocol = request.headers().get(UPGRADE).filter(|_| is_upgrade).cloned();
     let body = take_body(client, request);
     let body_status = body.status();
     guard.track_request_body(body_status.as_ref());
     let target = rewrite_path(request.uri(), upstream_target.strip.as_deref());
-    let uses_raw_headers =
-        request.version() < Version::HTTP_2 && access_record.is_none() && !guard.needs_response_headers();
+    let uses_raw_headers = request.version() < Version::HTTP_2
+        && access_record.is_none()
+        && !is_upgrade
+        && !guard.needs_response_headers();
     let mut outgoing = build_outgoing(client, request, scan, pool.upstream(), body);
+    outgoing.is_upgrade = is_upgrade;
+    upgrade::set_headers(outgoing.request.headers_mut(), protocol);
     if uses_raw_headers {
         outgoing.header_mode = HeaderMode::Raw;
     }
@@ -56,40 +60,52 @@ pub(super) async fn forward(
             record.record_attempt(server);
         }
     };
-    match pool.send(&mut outgoing, address, client.take_timer()).await {
-        // The request did not ask for a protocol switch.
-        Ok(UpstreamResponse { status: StatusCode::SWITCHING_PROTOCOLS, .. }) => {
-            Err(ProxyError::BadResponse { upstream: upstream_target.name.clone() })
-        }
-        Ok(UpstreamResponse { status, mut head, body }) => {
-            // Raw headers contain no hop-by-hop headers.
-            if head.raw().is_none() && HeaderScan::of(head.map()).hop_by_hop {
-                head::strip_response_hop_by_hop(head.map_mut());
-            }
-            guard.record_response(status, head.map());
-            if let Some(mut record) = access_record.take() {
-                record.record_upstream_time();
-                record.record_response(status, head.map_mut());
-                guard.access_record = Some(record);
-            }
-            Ok(ProxyResponse::new(status, head, ResponseBody::upstream(body, guard, Arc::clone(client))))
-        }
+    let UpstreamResponse { status, mut head, body } = match pool.send(&mut outgoing, address, client.take_timer()).await
+    {
+        Ok(response) => response,
         Err(SendFailure { error, timer }) => {
             client.return_timer(timer);
-            Err(match body_status {
+            return Err(match body_status {
                 Some(status) if status.timed_out() => ProxyError::ClientTooSlow,
                 Some(status) if status.is_broken() => ProxyError::BadRequest("the request body was aborted"),
                 _ => {
                     guard.record(Completion::Failed);
                     error
                 }
-            })
+            });
         }
+    };
+    let is_switch = status == StatusCode::SWITCHING_PROTOCOLS;
+    let protocol = head.map().get(UPGRADE).filter(|_| is_switch).cloned();
+    // Raw headers contain no hop-by-hop headers.
+    if head.raw().is_none() && HeaderScan::of(head.map()).hop_by_hop {
+        head::strip_response_hop_by_hop(head.map_mut());
     }
+    if !is_switch {
+        guard.record_response(status, head.map());
+    }
+    if let Some(mut record) = access_record.take() {
+        record.record_upstream_time();
+        record.record_response(status, head.map_mut());
+        guard.access_record = Some(record);
+    }
+    if !is_switch {
+        return Ok(ProxyResponse::new(status, head, ResponseBody::upstream(body, guard, Arc::clone(client))));
+    }
+    // Without a request for it, a protocol switch is an error of the server.
+    let Some((connection, attempt, timer)) = is_upgrade.then(|| body.into_connection()).flatten() else {
+        *access_record = guard.access_record.take();
+        return Err(ProxyError::BadResponse { upstream: upstream_target.name.clone() });
+    };
+    client.return_timer(timer);
+    upgrade::set_headers(head.map_mut(), protocol);
+    guard.leave_overload_gates(Completion::Ok);
+    let tunnel = Tunnel::new(connection, attempt, guard, pool.upstream(), &client.worker.gateway.clock);
+    Ok(ProxyResponse::new(status, head, ResponseBody::Tunnel(Box::new(tunnel))))
 }
 
 /// Takes the body out of a request.
-pub(super) fn take_body(client: &ClientContext, request: &mut Request<IncomingBody>) -> RequestBody {
+fn take_body(client: &ClientContext, request: &mut Request<IncomingBody>) -> RequestBody {
     let gateway = &client.worker.gateway;
     let body = std::mem::replace(request.body_mut(), IncomingBody::Empty);
     RequestBody::new(body, gateway.timeouts.request_body, &gateway.clock)
@@ -97,7 +113,7 @@ pub(super) fn take_body(client: &ClientContext, request: &mut Request<IncomingBo
 
 /// Builds the upstream request, except for its address: removes headers that must not be forwarded and adds the
 /// forwarded headers. Takes the headers out of the client's request.
-pub(super) fn build_outgoing(
+fn build_outgoing(
     client: &ClientContext,
     request: &mut Request<IncomingBody>,
     scan: HeaderScan,
@@ -138,7 +154,7 @@ pub(super) fn build_outgoing(
     let mut outgoing = Request::new(body);
     *outgoing.method_mut() = request.method().clone();
     *outgoing.headers_mut() = headers;
-    OutgoingRequest { request: outgoing, raw_headers, header_mode: HeaderMode::Map }
+    OutgoingRequest { request: outgoing, raw_headers, header_mode: HeaderMode::Map, is_upgrade: false }
 }
 
 /// Takes the requested host out of the head.
@@ -149,7 +165,7 @@ fn take_host(request: &mut Request<IncomingBody>) -> HeaderValue {
 }
 
 /// The path and query to send to the upstream.
-pub(super) fn rewrite_path(uri: &Uri, strip: Option<&str>) -> PathAndQuery {
+fn rewrite_path(uri: &Uri, strip: Option<&str>) -> PathAndQuery {
     let unchanged = || uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     let Some(strip) = strip else { return unchanged() };
     let strip_path = |path: &str| {
@@ -163,7 +179,7 @@ pub(super) fn rewrite_path(uri: &Uri, strip: Option<&str>) -> PathAndQuery {
 }
 
 /// Sets the URI and `Host` of a request for this server.
-pub(super) fn set_address<B>(outgoing: &mut Request<B>, target: &PathAndQuery, upstream: &Upstream, server: &Server) {
+fn set_address<B>(outgoing: &mut Request<B>, target: &PathAndQuery, upstream: &Upstream, server: &Server) {
     let base = server.base_path();
     let based = (!base.is_empty()).then(|| PathAndQuery::try_from(format!("{base}{target}")).ok()).flatten();
     let target = based.unwrap_or_else(|| target.clone());

@@ -30,7 +30,7 @@ use sluicegate_http_adapter::attributes::HttpAttributes;
 use sluicegate_http_adapter::headers::RateLimitFields;
 use sluicegate_http_adapter::{DecisionView, Protocol, Renderer, normalize_path};
 
-use crate::body::{IncomingBody, RequestGuard, ResponseBody};
+use crate::body::{IncomingBody, ResponseBody, ResponseGuard};
 use crate::client_context::ClientContext;
 use crate::context::{GatewayContext, RouteTarget};
 use crate::error::ProxyError;
@@ -142,7 +142,7 @@ async fn dispatch(
     let is_head = *request.method() == Method::HEAD;
     let gateway = &*client.worker.gateway;
     let CheckedRequest { scan, route, verdict } = checked;
-    let mut guard = RequestGuard::default();
+    let mut guard = ResponseGuard::default();
     let fields = match verdict {
         RuleVerdict::Admit(fields) => fields,
         RuleVerdict::Refuse(response) => return Ok(ProxyResponse::from_gateway(*response, is_head)),
@@ -154,7 +154,7 @@ async fn dispatch(
                 if outcome.holds_resources()
                     && let Some(outcome) = admission.take()
                 {
-                    guard.hold(Box::new(outcome));
+                    guard.hold(outcome);
                 }
                 fields
             }
@@ -170,7 +170,7 @@ async fn dispatch(
                 }
                 let fields = Box::new(gateway.renderer.fields(&outcome));
                 if outcome.holds_resources() {
-                    guard.hold(Box::new(outcome));
+                    guard.hold(outcome);
                 }
                 fields
             }

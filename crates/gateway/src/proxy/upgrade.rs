@@ -1,6 +1,6 @@
 //! Protocol upgrades, such as WebSocket.
 //!
-//! The request is sent on a connection of its own. If the server agrees, both connections are joined and bytes
+//! The request is forwarded on a connection of its own. If the server agrees, both connections are joined and bytes
 //! are relayed until one side closes or nothing is transferred for too long. The request's permits are held
 //! until then.
 
@@ -14,123 +14,29 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_listener::Connection;
 use sluicegate_net::MaybeTlsStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
-use super::AccessRecord;
-use super::forward::{build_outgoing, rewrite_path, set_address, take_body};
-use sluicegate_engine::overload::Completion;
-
-use crate::body::{IncomingBody, RequestGuard, ResponseBody};
-use crate::client_context::ClientContext;
-use crate::context::UpstreamTarget;
-use crate::error::ProxyError;
-use crate::head::{self, HeaderScan};
-use crate::pool::{H1Connection, ResponseDeadline, SendError, UpstreamBody};
-use crate::response::ProxyResponse;
+use crate::body::ResponseGuard;
+use crate::pool::H1Connection;
 use crate::timer::LazyTimer;
-use crate::upstream::{Attempt, AttemptedServers};
+use crate::upstream::{Attempt, Upstream};
 
-/// Forwards an upgrade request.
-pub(super) async fn forward(
-    client: &Arc<ClientContext>,
-    upstream_target: &UpstreamTarget,
-    request: &mut Request<IncomingBody>,
-    scan: HeaderScan,
-    mut guard: RequestGuard,
-    access_record: &mut Option<Box<AccessRecord>>,
-) -> Result<Box<ProxyResponse>, ProxyError> {
-    let gateway = &client.worker.gateway;
-    let pool = &client.worker.pools[upstream_target.upstream];
-    let upstream = pool.upstream();
-    let name = || upstream_target.name.clone();
-    let protocol = request.headers().get(UPGRADE).cloned();
-    let target = rewrite_path(request.uri(), upstream_target.strip.as_deref());
-    let body = take_body(client, request);
-    let body_status = body.status();
-    guard.track_request_body(body_status.as_ref());
-    let mut outgoing = build_outgoing(client, request, scan, upstream, body);
+/// Sets the headers of a protocol switch again, after the hop-by-hop headers were removed.
+pub(super) fn set_headers(headers: &mut HeaderMap, protocol: Option<HeaderValue>) {
     if let Some(protocol) = protocol {
-        let headers = outgoing.request.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol);
     }
-    if let Some(record) = access_record {
-        record.record_sent(&upstream_target.name, body_status.clone(), outgoing.request.headers_mut());
-    }
-
-    let attempt =
-        upstream.pick(&AttemptedServers::default()).ok_or_else(|| ProxyError::NoHealthyServer { upstream: name() })?;
-    let server = attempt.server();
-    set_address(&mut outgoing.request, &target, upstream, server);
-    if let Some(record) = access_record {
-        record.record_attempt(server);
-    }
-    let mut timer = client.take_timer();
-    let mut deadline =
-        ResponseDeadline::new(gateway.clock.now(), upstream.settings().timeouts.response, body_status.clone());
-    let sending = async {
-        let mut connection = pool.connect(server, deadline.at(), &mut timer).await?;
-        let response = connection.send(&mut outgoing, &mut deadline, &mut timer).await?;
-        Ok::<_, SendError>((connection, response.status, response.head))
-    };
-    let (connection, status, mut head) = match sending.await {
-        Ok(response) => response,
-        Err(error) => {
-            client.return_timer(timer);
-            let error = error.attribute(&deadline);
-            if error.counts_against_server() {
-                attempt.failed();
-                guard.record(Completion::Failed);
-            }
-            return Err(match error {
-                SendError::NoPermit => ProxyError::AtCapacity,
-                SendError::RequestAborted if body_status.is_some_and(|body_status| body_status.timed_out()) => {
-                    ProxyError::ClientTooSlow
-                }
-                SendError::RequestAborted => ProxyError::BadRequest("the request body was aborted"),
-                SendError::Connect { timed_out: true } | SendError::Timeout => {
-                    ProxyError::UpstreamTimeout { upstream: name() }
-                }
-                SendError::Connect { timed_out: false } | SendError::NotSent => {
-                    ProxyError::ConnectFailed { upstream: name() }
-                }
-                SendError::BadResponse => ProxyError::BadResponse { upstream: name() },
-            });
-        }
-    };
-    attempt.succeeded();
-    let headers = head.map_mut();
-    let protocol = headers.get(UPGRADE).cloned();
-    head::strip_response_hop_by_hop(headers);
-    if let Some(mut record) = access_record.take() {
-        record.record_upstream_time();
-        record.record_response(status, headers);
-        guard.access_record = Some(record);
-    }
-    if status != StatusCode::SWITCHING_PROTOCOLS {
-        guard.record_response(status, headers);
-        let body = UpstreamBody::from_h1(connection, Arc::clone(pool), attempt, timer);
-        return Ok(ProxyResponse::new(status, head, ResponseBody::upstream(body, guard, Arc::clone(client))));
-    }
-    client.return_timer(timer);
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    if let Some(protocol) = protocol {
-        headers.insert(UPGRADE, protocol);
-    }
-    guard.leave_overload_gates(Completion::Ok);
-    let idle_timeout = upstream.settings().timeouts.body;
-    let tunnel = Tunnel { connection, guard, _attempt: attempt, clock: gateway.clock.clone(), idle_timeout };
-    Ok(ProxyResponse::new(status, head, ResponseBody::Tunnel(Box::new(tunnel))))
 }
 
 /// A tunnel to a server that has agreed to switch protocols.
 pub(crate) struct Tunnel {
     connection: Box<H1Connection>,
-    guard: RequestGuard,
+    guard: ResponseGuard,
     _attempt: Attempt,
     clock: ClockHandle,
     /// Idle timeout of the tunnel.
@@ -138,6 +44,17 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
+    pub(super) fn new(
+        connection: Box<H1Connection>,
+        attempt: Attempt,
+        guard: ResponseGuard,
+        upstream: &Upstream,
+        clock: &ClockHandle,
+    ) -> Self {
+        let idle_timeout = upstream.settings().timeouts.body;
+        Self { connection, guard, _attempt: attempt, clock: clock.clone(), idle_timeout }
+    }
+
     /// Relays between the tunnel and the client's connection until the end. `read_ahead` holds bytes already read
     /// from the client.
     pub(crate) async fn relay(self, client: MaybeTlsStream<Connection>, read_ahead: BytesMut) {

@@ -7,9 +7,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use sluicegate_http_adapter::PacedBody;
-
-use super::guard::RequestGuard;
+use sluicegate_http_adapter::{PacedBody, RequestGuard};
 
 /// The actual cost of a request, set by the service as a response extension. Rules with an estimated
 /// cost are settled to it once the response has been sent.
@@ -55,7 +53,10 @@ impl<B> LimitBody<B> {
         let Some(mut held) = held else {
             return response.map(|body| Self { kind: Kind::Served { body }, held: None });
         };
-        held.on_response(&response);
+        held.record_response(response.status(), response.headers());
+        if let Some(ActualCost(actual)) = response.extensions().get() {
+            held.report_cost(*actual);
+        }
         let meters = held.meters();
         response.map(|body| {
             let kind = match meters.is_empty() {
@@ -83,7 +84,7 @@ where
         };
         if let Some(held) = this.held {
             match &frame {
-                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|data| held.on_body_data(data)),
+                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|data| held.record_data(data)),
                 Some(Err(_)) => {}
                 None => *this.held = None,
             }

@@ -11,12 +11,12 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use sluicegate_engine::overload::Completion;
 use sluicegate_engine::sluice::Admission;
+use sluicegate_http_adapter::RequestGuard;
 use sluicegate_http_adapter::headers::RateLimitFields;
 use tower_service::Service;
 
 use super::body::LimitBody;
-use super::guard::RequestGuard;
-use super::state::LayerState;
+use super::state::{LayerState, guard};
 
 pin_project! {
     /// Response future. Dropping it leaves the queue and releases permits.
@@ -70,14 +70,14 @@ where
             let RequestState::Waiting(waiting) = mem::replace(this.state, RequestState::Done) else {
                 return Poll::Pending;
             };
-            let WaitingCall { mut service, request, layer_state: gate, .. } = *waiting;
+            let WaitingCall { mut service, request, layer_state, .. } = *waiting;
             *this.state = if outcome.is_admitted() {
-                let fields = gate.renderer().fields(&outcome);
-                let held = outcome.holds_resources().then(|| RequestGuard::new(outcome, request.headers()));
+                let fields = layer_state.renderer().fields(&outcome);
+                let held = outcome.holds_resources().then(|| guard(outcome, request.headers()));
                 this.inner.set(Some(service.call(request)));
                 RequestState::Serving(fields, held)
             } else {
-                RequestState::Refused(Box::new(gate.refuse(&request, &outcome)))
+                RequestState::Refused(Box::new(layer_state.refuse(&request, &outcome)))
             };
         }
         if let Some(response) = this.inner.as_pin_mut() {

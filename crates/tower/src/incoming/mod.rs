@@ -15,7 +15,6 @@
 mod body;
 mod builder;
 mod future;
-mod guard;
 mod layer;
 mod peer;
 mod service;

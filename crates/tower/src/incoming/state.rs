@@ -6,16 +6,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use sluicegate_engine::rule::{self, Attribute, Direction};
 use sluicegate_engine::sluice::Admission;
 use sluicegate_engine::{Outcome, Sluice};
 use sluicegate_http_adapter::attributes::{AttributeSources, HttpAttributes};
 use sluicegate_http_adapter::headers::RateLimitFields;
 use sluicegate_http_adapter::identity::Forwarding;
-use sluicegate_http_adapter::{Protocol, Renderer, normalize_path};
+use sluicegate_http_adapter::{Protocol, Renderer, RequestGuard, normalize_path};
 
-use super::guard::RequestGuard;
 use super::peer;
 
 /// State shared by all clones of a layer.
@@ -105,7 +104,7 @@ impl LayerState {
             Some(outcome) if outcome.is_admitted() => {
                 let fields = self.renderer.fields(outcome);
                 let held = match outcome.holds_resources() {
-                    true => admission.take().map(|outcome| RequestGuard::new(outcome, request.headers())),
+                    true => admission.take().map(|outcome| guard(outcome, request.headers())),
                     false => None,
                 };
                 LayerDecision::Admit(fields, held)
@@ -129,6 +128,17 @@ impl LayerState {
             }
         }
     }
+}
+
+/// Guard of an admitted request with these headers.
+pub(super) fn guard(outcome: Outcome, headers: &HeaderMap) -> Box<RequestGuard> {
+    let mut guard = RequestGuard::new(outcome);
+    // The service reads the body; its length is only known if declared.
+    let content_length = || headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+    if let Some(length) = content_length() {
+        guard.add_request_bytes(length);
+    }
+    Box::new(guard)
 }
 
 /// Removes the body of a response to HEAD.
