@@ -16,8 +16,9 @@ use serde::Serialize;
 use sluicegate::cluster::store_of;
 use sluicegate_engine::sluice::RuleCounts;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use utoipa::ToSchema;
 
-use crate::http::{AdaptiveRuleSummary, adaptive_summaries, state_name, used_ratio};
+use crate::http::{AdaptiveRuleSummary, StateName, adaptive_summaries, used_ratio};
 use crate::providers::Providers;
 use crate::rfc3339::Rfc3339Time;
 
@@ -45,8 +46,9 @@ enum StreamState {
     Closed,
 }
 
-#[derive(Serialize)]
-struct Tick {
+/// Data of one event of the stream.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tick {
     at: Rfc3339Time,
     at_ms: u64,
     rules: Vec<RuleTick>,
@@ -54,14 +56,15 @@ struct Tick {
     bans: usize,
     generation: u64,
     last_error: Option<String>,
-    store: Option<&'static str>,
+    store: Option<StateName>,
     nodes: Option<u32>,
     gateway: Option<GatewayTick>,
-    /// States of adaptive rules.
+    /// Adaptive rules.
     adaptive: Vec<AdaptiveRuleSummary>,
 }
 
-#[derive(Serialize)]
+/// Counters of a rule.
+#[derive(Serialize, ToSchema)]
 struct RuleTick {
     name: String,
     admitted: u64,
@@ -72,16 +75,20 @@ struct RuleTick {
     bytes: u64,
     waiting: usize,
     permits: Option<u64>,
+    /// Used share of the tightest limit; null for rules with a key.
+    #[schema(minimum = 0, maximum = 1)]
     used: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// Requests that matched a list.
+#[derive(Serialize, ToSchema)]
 struct ListsTick {
     allow: u64,
     deny: u64,
 }
 
-#[derive(Serialize)]
+/// Connections and requests of the gateway.
+#[derive(Serialize, ToSchema)]
 struct GatewayTick {
     connections: u64,
     in_flight: u64,
@@ -179,7 +186,7 @@ impl Tick {
             bans: sluice.bans().len(),
             generation: sluice.generation(),
             last_error: sources.rule_manager.status().last_error.map(|error| error.message),
-            store: health.as_ref().map(|health| state_name(health.state)),
+            store: health.as_ref().map(|health| health.state.into()),
             nodes: health.and_then(|health| health.live_nodes),
             gateway,
             adaptive: adaptive_summaries(sluice),

@@ -3,9 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 /// A UTC timestamp in seconds, formatted as `2026-11-17T00:00:00Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(as = Timestamp, value_type = String, format = DateTime)]
 pub(crate) struct Rfc3339Time(Duration);
 
 impl Rfc3339Time {

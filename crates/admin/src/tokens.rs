@@ -9,8 +9,10 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
+use utoipa::ToSchema;
 
 /// Minimum length of a token in characters: shorter ones can be guessed.
 const MIN_TOKEN_CHARS: usize = 16;
@@ -28,22 +30,13 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 const DEFAULT_NAME: &str = "admin";
 
 /// Access level of a caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Access {
     /// Read only.
     Read,
     /// Read and write.
     Write,
-}
-
-impl Access {
-    /// Name as used in responses.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
 }
 
 /// Error in the token file.

@@ -8,69 +8,112 @@ use sluicegate_engine::Sluice;
 use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::overload::{Gate, GateLimits, OverloadNotice, VariableRate};
 use sluicegate_engine::rule::{Adaptive, Comparison, Rule, Signal};
+use sluicegate_http_adapter::api::openapi;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::Object;
 
 use super::reply::{self, Reply};
-use super::rules;
+use super::rules::AdaptiveKind;
 use crate::providers::Providers;
 
-#[derive(Serialize)]
-struct AdaptiveRuleList {
+/// Adaptive rules and the signals of the host.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AdaptiveRules)]
+pub(super) struct AdaptiveRuleList {
     rules: Vec<AdaptiveRuleView>,
-    /// Host signals.
+    /// Last readings of the host; null if it is not measured.
     signals: Option<SignalReadings>,
 }
 
-/// Readings by signal name; `None` if a signal could not be read.
-type SignalReadings = BTreeMap<&'static str, Option<f64>>;
+/// Readings by signal name as in rule files; null if a signal is unreadable. Shares are 0 to 1, times are seconds.
+#[derive(Serialize, ToSchema)]
+struct SignalReadings(BTreeMap<&'static str, Option<f64>>);
 
-#[derive(Serialize)]
+/// An adaptive rule.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AdaptiveRule)]
 struct AdaptiveRuleView {
     name: String,
-    kind: Option<&'static str>,
+    kind: Option<AdaptiveKind>,
+    /// Overload protection of the rule, as text.
     adaptive: String,
+    #[schema(schema_with = state_schema)]
     state: &'static str,
+    /// Reason for the current limit.
     reason: String,
+    /// Current limit of requests in flight; null if unlimited.
     concurrency_limit: Option<usize>,
+    /// Current rate limit; null if unlimited.
     rate: Option<RateView>,
     in_flight: usize,
     waiting: usize,
+    #[schema(minimum = 0)]
     arrivals_per_s: f64,
+    #[schema(minimum = 0)]
     refusals_per_s: f64,
+    #[schema(minimum = 0)]
     responses_per_s: f64,
     avg_rt_ms: Option<f64>,
     p50_rt_ms: Option<f64>,
     p90_rt_ms: Option<f64>,
     p99_rt_ms: Option<f64>,
+    /// Thresholds that activate the protection.
     conditions: Vec<ConditionView>,
     readings: SignalReadings,
 }
 
-#[derive(Serialize)]
+/// A rate: requests per window.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Rate)]
 struct RateView {
+    #[schema(minimum = 0)]
     count: f64,
+    #[schema(minimum = 0)]
     window_s: f64,
 }
 
 /// Threshold of a signal.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Condition)]
 struct ConditionView {
     signal: &'static str,
+    #[schema(schema_with = comparison_schema)]
     comparison: &'static str,
     threshold: f64,
 }
 
 /// Summary of an adaptive rule in a tick.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct AdaptiveRuleSummary {
     name: String,
-    kind: Option<&'static str>,
+    kind: Option<AdaptiveKind>,
+    #[schema(schema_with = state_schema)]
     state: &'static str,
+    /// Current limit, as text.
     ceiling: String,
+    /// Current limit of requests in flight; null if unlimited.
     concurrency_limit: Option<usize>,
+    /// Current rate limit; null if unlimited.
     rate: Option<RateView>,
+    /// Reason for the current limit.
     reason: String,
+    /// Thresholds that activate the protection.
     conditions: Vec<ConditionView>,
     readings: SignalReadings,
+}
+
+/// States of the controllers.
+const STATES: [&str; 10] =
+    ["", "closed", "entering", "limited", "recovering", "learning", "steady", "growing", "backing off", "probing"];
+
+fn state_schema() -> Object {
+    let description = "State of the controller. `closed`: not limiting. Empty before the first step.";
+    openapi::string_enum(STATES, Some(description))
+}
+
+fn comparison_schema() -> Object {
+    let all = [Comparison::Above, Comparison::AtLeast, Comparison::Below, Comparison::AtMost];
+    openapi::string_enum(all.map(Comparison::symbol), None)
 }
 
 /// Lists all adaptive rules.
@@ -79,7 +122,7 @@ pub(super) fn list(providers: &Providers) -> Reply {
     let signals = providers.readings.as_ref().map(|read| {
         let readings = read();
         let host = Signal::ALL.into_iter().filter(|signal| !signal.is_per_rule());
-        host.map(|signal| (signal.name(), readings.get(signal))).collect()
+        SignalReadings(host.map(|signal| (signal.name(), readings.get(signal))).collect())
     });
     reply::ok(&AdaptiveRuleList { rules, signals })
 }
@@ -94,7 +137,7 @@ impl AdaptiveRuleView {
         let (notice, throughput, limits) = (gate.notice(), gate.throughput(), gate.limits());
         let millis = |seconds: Option<f64>| seconds.map(|seconds| seconds * 1e3);
         Self {
-            kind: rule.adaptive.as_ref().map(rules::adaptive_kind),
+            kind: rule.adaptive.as_ref().map(AdaptiveKind::from),
             conditions: conditions(rule.adaptive.as_ref()),
             name: rule.name,
             adaptive: rule.adaptive.map(|adaptive| adaptive.to_string()).unwrap_or_default(),
@@ -120,7 +163,7 @@ impl AdaptiveRuleSummary {
     fn new(rule: Rule, gate: &Gate) -> Self {
         let (notice, limits) = (gate.notice(), gate.limits());
         Self {
-            kind: rule.adaptive.as_ref().map(rules::adaptive_kind),
+            kind: rule.adaptive.as_ref().map(AdaptiveKind::from),
             conditions: conditions(rule.adaptive.as_ref()),
             name: rule.name,
             state: notice.state,
@@ -140,7 +183,7 @@ impl From<VariableRate> for RateView {
 }
 
 fn readings(notice: &OverloadNotice) -> SignalReadings {
-    notice.readings.iter().map(|(signal, value)| (signal.name(), *value)).collect()
+    SignalReadings(notice.readings.iter().map(|(signal, value)| (signal.name(), *value)).collect())
 }
 
 /// Thresholds that activate the protection.

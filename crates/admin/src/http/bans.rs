@@ -2,9 +2,9 @@
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::sluice::ActiveBan;
+use utoipa::ToSchema;
 
 use super::fields::NonZeroDuration;
 use super::keys;
@@ -13,24 +13,39 @@ use super::query::Query;
 use super::reply::{self, Reply};
 
 /// Request to ban a key.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BanRequest {
     rule: String,
+    /// One value for each part of the rule's key.
     key: Vec<String>,
+    /// Duration, at most that of the rule: `10m`.
     r#for: Option<NonZeroDuration>,
 }
 
-#[derive(Serialize)]
-struct BanList {
+/// Active bans.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Bans)]
+pub(super) struct BanList {
     bans: Vec<BanView>,
 }
 
-#[derive(Serialize)]
-struct BanView {
+/// An active ban.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Ban)]
+pub(super) struct BanView {
     rule: String,
     key: String,
+    #[schema(minimum = 0)]
     remaining_s: f64,
+}
+
+/// Result of a removal.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Removed)]
+pub(super) struct RemovedView {
+    /// False if there was nothing to remove.
+    pub(super) removed: bool,
 }
 
 impl From<ActiveBan> for BanView {
@@ -56,5 +71,5 @@ pub(super) fn ban(sluice: &Sluice, request: &BanRequest) -> Result<Reply, Proble
 /// Removes a ban by its displayed key.
 pub(super) fn remove(sluice: &Sluice, query: &Query<'_>) -> Result<Reply, Problem> {
     let removed = sluice.lift_ban(query.required("rule")?, query.required("key")?);
-    Ok(reply::ok(&json!({ "removed": removed })))
+    Ok(reply::ok(&RemovedView { removed }))
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment};
 use sluicegate_engine::limit::parse;
+use utoipa::ToSchema;
 
 use super::problem::{Problem, ProblemKind, quote_input};
 
@@ -61,7 +62,8 @@ fn json_pointer(path: &Path) -> String {
 }
 
 /// Names and values with unique names.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, ToSchema)]
+#[schema(value_type = BTreeMap<String, String>)]
 pub(super) struct StringPairs(pub(super) Vec<(String, String)>);
 
 /// Enough for the description of one request.
@@ -96,7 +98,7 @@ impl<'de> Deserialize<'de> for StringPairs {
 }
 
 /// A single line of text, such as a comment.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, ToSchema)]
 pub(super) struct SingleLine(pub(super) String);
 
 impl<'de> Deserialize<'de> for SingleLine {
@@ -114,7 +116,8 @@ impl<'de> Deserialize<'de> for SingleLine {
 }
 
 /// A duration in rule file syntax: `10m`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(as = Duration, value_type = String)]
 pub(super) struct NonZeroDuration(pub(super) Duration);
 
 impl<'de> Deserialize<'de> for NonZeroDuration {

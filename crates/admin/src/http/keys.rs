@@ -1,30 +1,47 @@
 //! `/v1/keys`: state of one key of one rule.
 
 use serde::Serialize;
-use serde_json::json;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::sluice::{KeyError, LimitState};
+use sluicegate_http_adapter::api::openapi;
+use utoipa::ToSchema;
 
 use super::problem::{Problem, ProblemKind};
 use super::query::Query;
 use super::reply::{self, Reply};
 use super::rules;
 
-#[derive(Serialize)]
-struct KeyView<'a> {
+/// State of a key.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Key)]
+pub(super) struct KeyView<'a> {
     rule: &'a str,
     key: String,
+    /// True if part of its quota is used, or if it is banned.
     known: bool,
+    #[schema(minimum = 0)]
     banned_for_s: Option<f64>,
     limits: Vec<KeyLimitView>,
 }
 
-#[derive(Serialize)]
+/// State of a limit of a key.
+#[derive(Serialize, ToSchema)]
+#[schema(as = KeyLimit)]
 struct KeyLimitView {
     limit: String,
     remaining: u64,
+    #[schema(minimum = 0)]
     reset_s: f64,
+    #[schema(minimum = 0)]
     retry_after_s: Option<f64>,
+}
+
+/// Confirmation of a reset.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Reset)]
+pub(super) struct ResetView {
+    #[schema(schema_with = openapi::always_true)]
+    reset: bool,
 }
 
 /// Returns the remaining quota of a key.
@@ -46,7 +63,7 @@ pub(super) fn get(sluice: &Sluice, query: &Query<'_>) -> Result<Reply, Problem> 
 pub(super) fn reset(sluice: &Sluice, query: &Query<'_>) -> Result<Reply, Problem> {
     let (rule, key) = rule_and_key(query)?;
     sluice.reset(rule, &key).map_err(|error| key_problem(sluice, rule, &error))?;
-    Ok(reply::ok(&json!({ "reset": true })))
+    Ok(reply::ok(&ResetView { reset: true }))
 }
 
 fn rule_and_key<'q>(query: &'q Query<'_>) -> Result<(&'q str, Vec<&'q str>), Problem> {

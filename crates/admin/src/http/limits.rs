@@ -8,37 +8,63 @@ use sluicegate_engine::limit::parse::{HumanBytes, HumanDuration};
 use sluicegate_engine::rule::{OnStoreFailure, Rule, Scope};
 use sluicegate_engine::store::{Store, share_of};
 use sluicegate_engine::{Limit, Sluice};
+use utoipa::ToSchema;
 
 use super::reply::{self, Reply};
-use super::rules;
+use super::rules::{self, ScopeName};
 
-#[derive(Serialize)]
-struct EffectiveLimitList {
+/// Effective limits of all rules.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Limits)]
+pub(super) struct EffectiveLimitList {
     rules: Vec<RuleLimitsView>,
 }
 
-#[derive(Serialize)]
+/// Effective limits of a rule.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RuleLimits)]
 struct RuleLimitsView {
     name: String,
+    /// Effective limits.
     limits: Vec<LimitView>,
+    /// Limits in the rule file.
     configured: Vec<LimitView>,
-    scope: &'static str,
+    scope: ScopeName,
     share_of_nodes: Option<u32>,
     degraded: bool,
 }
 
-#[derive(Serialize)]
+/// A limit.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Limit)]
 struct LimitView {
+    /// Limit as text.
     limit: String,
     algorithm: &'static str,
     amount: u64,
+    #[schema(minimum = 0)]
     window_s: Option<f64>,
+    /// Burst of a token bucket or bandwidth limit, or queue of a leaky bucket.
     burst: Option<u64>,
+    /// Rate as in the rule file: `50/s`; null for concurrency limits.
     rate: Option<String>,
+    /// Cells of a sliding window, if not the default.
     cells: Option<u32>,
-    alignment: Option<&'static str>,
+    alignment: Option<AlignmentName>,
+    /// Warm-up time.
+    #[schema(minimum = 0)]
     warm_up_s: Option<f64>,
+    /// Ratio of the cold interval to the warm one.
     cold_factor: Option<u32>,
+}
+
+/// Alignment of a fixed window.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Alignment)]
+enum AlignmentName {
+    Epoch,
+    FirstUse,
 }
 
 /// Lists the effective limits of all rules.
@@ -68,7 +94,7 @@ fn rule_limits(rule: &Rule, nodes_without_store: Option<u32>) -> RuleLimitsView 
         name: rule.name.clone(),
         limits: limits.iter().map(LimitView::from).collect(),
         configured: rule.limits.iter().map(LimitView::from).collect(),
-        scope: rules::scope(rule),
+        scope: (&rule.scope).into(),
         share_of_nodes,
         degraded: degraded.is_some(),
     }
@@ -106,8 +132,8 @@ impl From<&Limit> for LimitView {
                 _ => None,
             },
             alignment: match limit {
-                Limit::FixedWindow(it) if it.alignment() == Alignment::FirstUse => Some("first_use"),
-                Limit::FixedWindow(_) => Some("epoch"),
+                Limit::FixedWindow(it) if it.alignment() == Alignment::FirstUse => Some(AlignmentName::FirstUse),
+                Limit::FixedWindow(_) => Some(AlignmentName::Epoch),
                 _ => None,
             },
             warm_up_s: warm_up.map(|it| it.warm_up().as_secs_f64()),

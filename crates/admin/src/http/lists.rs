@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sluicegate_cluster::{ClusterStore, ListKind};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::rule::Expr;
+use utoipa::ToSchema;
 
+use super::bans::RemovedView;
 use super::fields::NonZeroDuration;
 use super::problem::{Problem, ProblemKind};
 use super::query::Query;
@@ -20,39 +21,66 @@ use crate::runtime_lists::{self, EntrySource, ListEntry, RuntimeListError, Runti
 const MAX_CONDITION_BYTES: usize = 16 << 10;
 
 /// Request to add an entry.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ListEntryRequest)]
 pub(super) struct AddEntryRequest {
+    /// Condition as in the rule file: `client.ip in 203.0.113.0/24`.
     condition: String,
+    /// Duration: `10m`. Default: unlimited.
     r#for: Option<NonZeroDuration>,
 }
 
-#[derive(Serialize)]
-struct ListsView {
+/// Allow list and deny list.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Lists)]
+pub(super) struct ListsView {
     allow: Vec<ListEntryView>,
     deny: Vec<ListEntryView>,
     hits: ListHitCounts,
 }
 
-#[derive(Serialize)]
+/// Requests that matched a list.
+#[derive(Serialize, ToSchema)]
 struct ListHitCounts {
     allow: u64,
     deny: u64,
 }
 
-#[derive(Serialize)]
-struct ListEntryView {
+/// An entry of a list.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ListEntry)]
+pub(super) struct ListEntryView {
     condition: String,
-    source: &'static str,
+    source: EntrySourceName,
+    #[schema(minimum = 0)]
     expires_in_s: Option<f64>,
+}
+
+/// Source of an entry.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = EntrySource)]
+enum EntrySourceName {
+    File,
+    Runtime,
+    Cluster,
+}
+
+/// `allow` or `deny`.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ListName {
+    Allow,
+    Deny,
 }
 
 impl From<ListEntry> for ListEntryView {
     fn from(entry: ListEntry) -> Self {
         let source = match entry.source {
-            EntrySource::File => "file",
-            EntrySource::Process => "runtime",
-            EntrySource::Cluster => "cluster",
+            EntrySource::File => EntrySourceName::File,
+            EntrySource::Process => EntrySourceName::Runtime,
+            EntrySource::Cluster => EntrySourceName::Cluster,
         };
         Self { condition: entry.condition, source, expires_in_s: entry.expires_in.as_ref().map(Duration::as_secs_f64) }
     }
@@ -97,7 +125,7 @@ impl ListsHandler<'_> {
             let detail = "the entry is in the rule file: remove it there";
             return Err(Problem::new(ProblemKind::Conflict, detail));
         }
-        Ok(reply::ok(&json!({ "removed": removed })))
+        Ok(reply::ok(&RemovedView { removed }))
     }
 }
 

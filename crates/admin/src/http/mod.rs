@@ -6,7 +6,8 @@
 //!             └─────────────┴────────────┴──────────┴──> problem (RFC 9457)
 //! ```
 //! All routes are in one table ([`route`]) with their methods and required access. Handlers are thin: they
-//! decode the request, call the engine or the rule manager, and encode the response.
+//! decode the request, call the engine or the rule manager, and encode the response. The OpenAPI document is built
+//! from the route table and the types of the bodies ([`openapi`]).
 
 mod access;
 mod adaptive;
@@ -19,6 +20,7 @@ mod fields;
 mod keys;
 mod limits;
 mod lists;
+mod openapi;
 mod pages;
 mod problem;
 mod query;
@@ -38,4 +40,4 @@ pub(crate) use adaptive::{AdaptiveRuleSummary, summaries as adaptive_summaries};
 pub(crate) use api::Api;
 pub(crate) use reply::Body;
 pub(crate) use rules::used_ratio;
-pub(crate) use store::state_name;
+pub(crate) use store::StateName;

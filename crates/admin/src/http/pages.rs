@@ -9,12 +9,13 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use utoipa_swagger_ui::Config;
 
+use super::openapi;
 use super::problem::{Problem, ProblemKind};
 use super::reply::{self, Reply};
 use super::route;
 
-/// OpenAPI document.
-pub(super) const OPENAPI: &str = include_str!("openapi.json");
+/// OpenAPI document, built at its first use.
+pub(super) static OPENAPI: LazyLock<String> = LazyLock::new(openapi::document);
 
 /// Content security policy of the dashboard: only resources of this server.
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -44,7 +45,7 @@ pub(super) fn ready(is_stopping: bool, rules: usize) -> Result<Reply, Problem> {
 
 /// Serves the OpenAPI document.
 pub(super) fn openapi() -> Reply {
-    with_policy(reply::data(StatusCode::OK, "application/json", OPENAPI), DOCS_POLICY)
+    with_policy(reply::data(StatusCode::OK, "application/json", OPENAPI.as_str()), DOCS_POLICY)
 }
 
 /// Redirects to the directory, which the URLs in its pages are relative to.

@@ -8,6 +8,7 @@ use http_body_util::{Either, Full};
 use serde::Serialize;
 use sluicegate_http_adapter::api;
 pub(super) use sluicegate_http_adapter::api::quote_input;
+use utoipa::ToSchema;
 
 use super::reply::Reply;
 use super::source::DiagnosticView;
@@ -68,7 +69,7 @@ impl api::ProblemKind for ProblemKind {
 pub(super) type Problem = api::Problem<ProblemKind, RuleErrors>;
 
 /// Errors in rules, if the problem is about rules.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub(super) struct RuleErrors {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) errors: Vec<DiagnosticView>,

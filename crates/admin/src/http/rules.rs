@@ -8,36 +8,46 @@ use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::{Adaptive, Attribute, Ban, Direction, KeyPart, Mode, Priority, Rule, Scope};
 use sluicegate_engine::sluice::RuleCounts;
 use sluicegate_http_adapter::api::nearest;
+use utoipa::ToSchema;
 
 use super::problem::{Problem, ProblemKind, quote_input};
 use super::reply::{self, Reply};
 
-#[derive(Serialize)]
-struct RuleList {
+/// Active rules.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Rules)]
+pub(super) struct RuleList {
     rules: Vec<RuleView>,
 }
 
-#[derive(Serialize)]
-struct RuleView {
+/// An active rule with its counters.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Rule)]
+pub(super) struct RuleView {
     name: String,
-    direction: &'static str,
+    direction: DirectionName,
     r#match: Option<String>,
     when: Option<String>,
     key: Vec<String>,
     limits: Vec<String>,
+    /// Overload protection of the rule, as text.
     adaptive: Option<String>,
-    adaptive_kind: Option<&'static str>,
-    mode: &'static str,
-    scope: &'static str,
-    priority: &'static str,
+    adaptive_kind: Option<AdaptiveKind>,
+    mode: ModeName,
+    scope: ScopeName,
+    priority: PriorityName,
     ban: Option<BanRuleView>,
     counts: RuleCountsView,
     waiting: u64,
     permits: Option<u64>,
+    /// Used share of the tightest limit; null for rules with a key.
+    #[schema(minimum = 0, maximum = 1)]
     used: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// Decision counters of a rule.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Counts)]
 struct RuleCountsView {
     admitted: u64,
     refused: u64,
@@ -45,27 +55,82 @@ struct RuleCountsView {
     degraded: u64,
     bytes: u64,
     waited: u64,
+    /// Keys evicted for lack of memory while their quota was partly used.
     evicted: u64,
 }
 
-/// Ban settings of a rule: after this many refusals within a time, a key is banned for a time.
-#[derive(Serialize)]
+/// A key is banned for `for_s` after `after` refusals within `within_s`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = BanSettings)]
 struct BanRuleView {
     after: u32,
+    #[schema(minimum = 0)]
     within_s: f64,
+    #[schema(minimum = 0)]
     for_s: f64,
 }
 
-#[derive(Serialize)]
-struct ShadowRuleList {
+/// Rules in shadow mode.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Shadow)]
+pub(super) struct ShadowRuleList {
     rules: Vec<ShadowRuleView>,
 }
 
-#[derive(Serialize)]
+/// Decisions that a shadow rule would have made.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ShadowRule)]
 struct ShadowRuleView {
     name: String,
     would_admit: u64,
     would_refuse: u64,
+}
+
+/// Direction of the requests of a rule.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Direction)]
+pub(super) enum DirectionName {
+    Inbound,
+    Outbound,
+    Descriptor,
+}
+
+/// Kind of overload protection.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AdaptiveKind {
+    Ceiling,
+    Auto,
+    Cpu,
+}
+
+/// Mode of a rule.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Mode)]
+pub(super) enum ModeName {
+    Enforce,
+    Shadow,
+}
+
+/// Scope of a rule: this process or the cluster.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Scope)]
+pub(super) enum ScopeName {
+    Local,
+    Cluster,
+}
+
+/// Priority of the requests of a rule.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Priority)]
+enum PriorityName {
+    Background,
+    Normal,
+    Vip,
 }
 
 /// Lists all rules.
@@ -111,19 +176,19 @@ impl RuleView {
         let target = rule.target.to_string();
         Self {
             name: rule.name.clone(),
-            direction: direction(rule.direction),
+            direction: rule.direction.into(),
             r#match: (target != "*").then_some(target),
             when: rule.when.as_ref().map(ToString::to_string),
             key: rule.key.iter().map(format_key_part).collect(),
             limits: rule.limits.iter().map(format_limit).collect(),
             adaptive: rule.adaptive.as_ref().map(ToString::to_string),
-            adaptive_kind: rule.adaptive.as_ref().map(adaptive_kind),
-            mode: mode(rule),
-            scope: scope(rule),
+            adaptive_kind: rule.adaptive.as_ref().map(AdaptiveKind::from),
+            mode: rule.mode.into(),
+            scope: (&rule.scope).into(),
             priority: match rule.priority {
-                Priority::Background => "background",
-                Priority::Normal => "normal",
-                Priority::Vip => "vip",
+                Priority::Background => PriorityName::Background,
+                Priority::Normal => PriorityName::Normal,
+                Priority::Vip => PriorityName::Vip,
             },
             ban: rule.ban.map(BanRuleView::from),
             counts: RuleCountsView {
@@ -154,37 +219,52 @@ impl From<Ban> for BanRuleView {
     }
 }
 
-/// Name of a direction.
-pub(super) const fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Inbound => "inbound",
-        Direction::Outbound => "outbound",
-        Direction::Descriptor => "descriptor",
+impl From<Direction> for DirectionName {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Inbound => Self::Inbound,
+            Direction::Outbound => Self::Outbound,
+            Direction::Descriptor => Self::Descriptor,
+        }
     }
 }
 
-/// Name of the kind of overload protection.
-pub(super) const fn adaptive_kind(adaptive: &Adaptive) -> &'static str {
-    match adaptive {
-        Adaptive::Ceiling(_) => "ceiling",
-        Adaptive::Auto(_) => "auto",
-        Adaptive::Cpu(_) => "cpu",
+impl DirectionName {
+    /// Name as in rule files.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Inbound => "inbound",
+            Self::Outbound => "outbound",
+            Self::Descriptor => "descriptor",
+        }
     }
 }
 
-/// Name of the rule's mode.
-pub(super) const fn mode(rule: &Rule) -> &'static str {
-    match rule.mode {
-        Mode::Enforce => "enforce",
-        Mode::Shadow => "shadow",
+impl From<&Adaptive> for AdaptiveKind {
+    fn from(adaptive: &Adaptive) -> Self {
+        match adaptive {
+            Adaptive::Ceiling(_) => Self::Ceiling,
+            Adaptive::Auto(_) => Self::Auto,
+            Adaptive::Cpu(_) => Self::Cpu,
+        }
     }
 }
 
-/// Name of the rule's scope.
-pub(super) const fn scope(rule: &Rule) -> &'static str {
-    match rule.scope {
-        Scope::Local => "local",
-        Scope::Cluster { .. } => "cluster",
+impl From<Mode> for ModeName {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Enforce => Self::Enforce,
+            Mode::Shadow => Self::Shadow,
+        }
+    }
+}
+
+impl From<&Scope> for ScopeName {
+    fn from(scope: &Scope) -> Self {
+        match scope {
+            Scope::Local => Self::Local,
+            Scope::Cluster { .. } => Self::Cluster,
+        }
     }
 }
 

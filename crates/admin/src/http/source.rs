@@ -3,63 +3,85 @@
 use http::{HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use sluicegate_engine::Sluice;
+use utoipa::ToSchema;
 
 use super::access::Caller;
 use super::fields::SingleLine;
 use super::problem::{Problem, ProblemKind, RuleErrors};
 use super::reply::{self, Reply};
-use super::status::origin_of;
+use super::status::{OriginName, origin_of};
 use crate::reload::{AppliedRules, EditError, ReadOnlyReason, RuleDiagnostic, RuleManager, RulesEdit, RulesSource};
 
 /// Request to check a text.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CheckRulesRequest {
     text: String,
 }
 
 /// Request to apply a text.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PutRulesRequest {
     text: String,
+    /// Version that the text is based on.
     based_on: u64,
     #[serde(default)]
     comment: SingleLine,
 }
 
-#[derive(Serialize)]
-struct RulesSourceView {
+/// Text of the active rules.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Source)]
+pub(super) struct RulesSourceView {
     text: String,
-    origin: &'static str,
+    origin: OriginName,
     path: Option<String>,
     version: u64,
     editable: bool,
+    /// Reason for which the text cannot be changed, as text.
     read_only_reason: Option<String>,
-    read_only_cause: Option<&'static str>,
+    /// The same reason, for programs.
+    read_only_cause: Option<ReadOnlyCause>,
+}
+
+/// Reason for which the text cannot be changed.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum ReadOnlyCause {
+    BuiltIn,
+    Missing,
+    Permissions,
 }
 
 /// One diagnostic of a text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Diagnostic)]
 pub(super) struct DiagnosticView {
+    /// From 1; 0 if the diagnostic concerns the text as a whole.
     line: usize,
     column: usize,
     message: String,
     help: Option<String>,
 }
 
-#[derive(Serialize)]
-struct CheckResultView {
+/// Result of a check.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CheckResult)]
+pub(super) struct CheckResultView {
     ok: bool,
     errors: Vec<DiagnosticView>,
     warnings: Vec<DiagnosticView>,
 }
 
-#[derive(Serialize)]
-struct AppliedRulesView {
+/// Rules that have become active.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AppliedRules)]
+pub(super) struct AppliedRulesView {
     version: u64,
     generation: u64,
     warnings: Vec<DiagnosticView>,
+    /// Changed sections that take effect after a restart.
     pending_restart: Vec<String>,
 }
 
@@ -79,9 +101,9 @@ pub(super) fn get(manager: &RuleManager) -> Reply {
     let RulesSource { text, origin, version, read_only_reason } = manager.source();
     let (origin, path) = origin_of(&origin);
     let read_only_cause = read_only_reason.as_ref().map(|reason| match reason {
-        ReadOnlyReason::BuiltIn => "built-in",
-        ReadOnlyReason::Missing { .. } => "missing",
-        ReadOnlyReason::Permissions { .. } => "permissions",
+        ReadOnlyReason::BuiltIn => ReadOnlyCause::BuiltIn,
+        ReadOnlyReason::Missing { .. } => ReadOnlyCause::Missing,
+        ReadOnlyReason::Permissions { .. } => ReadOnlyCause::Permissions,
     });
     let mut reply = reply::ok(&RulesSourceView {
         text,

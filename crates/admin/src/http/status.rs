@@ -2,29 +2,36 @@
 
 use serde::Serialize;
 use sluicegate_engine::Sluice;
+use utoipa::ToSchema;
 
 use super::store;
 use crate::reload::{ReloadError, ReloadStatus, RuleManager, RulesOrigin};
 use crate::rfc3339::Rfc3339Time;
 use crate::tokens::Access;
 
-/// The status response.
-#[derive(Serialize)]
+/// Summary of the process.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Status)]
 pub(super) struct StatusView {
     version: &'static str,
     started_at: Rfc3339Time,
+    #[schema(minimum = 0)]
     uptime_s: f64,
-    access: &'static str,
+    /// Access level of the caller.
+    access: Access,
     rules: RulesStatusView,
     bans: usize,
     store: Option<store::StoreView>,
 }
 
-#[derive(Serialize)]
+/// State of the active rules.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RulesStatus)]
 struct RulesStatusView {
     count: usize,
+    /// Generation of the active rule set; it changes with every update of rules or lists.
     generation: u64,
-    origin: &'static str,
+    origin: OriginName,
     path: Option<String>,
     version: u64,
     loaded_at: Rfc3339Time,
@@ -34,10 +41,22 @@ struct RulesStatusView {
     pending_restart: Vec<String>,
 }
 
-#[derive(Serialize)]
+/// Error of the last reload.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReloadError)]
 struct ErrorView {
     at: Rfc3339Time,
     message: String,
+}
+
+/// Origin of the active rules.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Origin)]
+pub(super) enum OriginName {
+    File,
+    Store,
+    BuiltIn,
 }
 
 impl From<ReloadError> for ErrorView {
@@ -68,7 +87,7 @@ impl StatusView {
             version: env!("CARGO_PKG_VERSION"),
             started_at: uptime.since,
             uptime_s: uptime.seconds,
-            access: access.name(),
+            access,
             rules: RulesStatusView {
                 count: sluice.counts().len(),
                 generation: sluice.generation(),
@@ -88,10 +107,10 @@ impl StatusView {
 }
 
 /// Name of an origin, and its file.
-pub(super) fn origin_of(origin: &RulesOrigin) -> (&'static str, Option<String>) {
+pub(super) fn origin_of(origin: &RulesOrigin) -> (OriginName, Option<String>) {
     match origin {
-        RulesOrigin::BuiltIn => ("built-in", None),
-        RulesOrigin::File(path) => ("file", Some(path.display().to_string())),
-        RulesOrigin::Store(path) => ("store", Some(path.display().to_string())),
+        RulesOrigin::BuiltIn => (OriginName::BuiltIn, None),
+        RulesOrigin::File(path) => (OriginName::File, Some(path.display().to_string())),
+        RulesOrigin::Store(path) => (OriginName::Store, Some(path.display().to_string())),
     }
 }

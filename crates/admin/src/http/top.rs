@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::sluice::{TopKeys, TopList};
+use utoipa::ToSchema;
 
 use super::problem::{Problem, ProblemKind, quote_input};
 use super::query::Query;
@@ -10,29 +11,38 @@ use super::reply::{self, Reply};
 use super::rules;
 
 /// Default and maximum number of keys per rule.
-const DEFAULT_AND_MAX_KEYS: (usize, usize) = (20, 1_000);
+pub(super) const DEFAULT_AND_MAX_KEYS: (usize, usize) = (20, 1_000);
 
-#[derive(Serialize)]
-struct TopKeysList {
+/// Top keys of the rules.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Top)]
+pub(super) struct TopKeysList {
     rules: Vec<RuleTopKeysView>,
 }
 
-#[derive(Serialize)]
+/// Top keys of a rule.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RuleTopKeys)]
 struct RuleTopKeysView {
     rule: String,
+    #[schema(minimum = 0)]
     over_s: f64,
     checked: TopListView,
     refused: TopListView,
 }
 
-#[derive(Serialize)]
+/// Keys by descending count.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TopList)]
 struct TopListView {
     total: u64,
+    /// The true count of a key is between `count` and `count + error`.
     error: u64,
     keys: Vec<KeyCount>,
 }
 
-#[derive(Serialize)]
+/// Count of a key.
+#[derive(Serialize, ToSchema)]
 struct KeyCount {
     key: String,
     count: u64,

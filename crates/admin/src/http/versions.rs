@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sluicegate_engine::Sluice;
+use utoipa::ToSchema;
 
 use super::access::Caller;
 use super::fields::SingleLine;
@@ -12,19 +13,23 @@ use crate::reload::{EditError, KnownChange, RuleManager, RulesVersion};
 use crate::rfc3339::Rfc3339Time;
 
 /// Request to restore a version.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RestoreRequest {
     #[serde(default)]
     comment: SingleLine,
 }
 
-#[derive(Serialize)]
-struct VersionList {
+/// Stored versions.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Versions)]
+pub(super) struct VersionList {
     versions: Vec<VersionView>,
 }
 
-#[derive(Serialize)]
+/// A version without its text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VersionSummary)]
 struct VersionView {
     version: u64,
     at: Rfc3339Time,
@@ -32,18 +37,34 @@ struct VersionView {
     comment: String,
     bytes: u64,
     current: bool,
+    /// The change, if the program has described it itself.
     change: Option<ChangeView>,
 }
 
 /// A change made by the program itself, and not described by an author.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Change)]
 struct ChangeView {
-    kind: &'static str,
+    kind: ChangeKind,
+    /// Restored version.
     version: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct VersionTextView {
+/// Kind of a change.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ChangeKind {
+    Start,
+    File,
+    Seed,
+    Rollback,
+    Restore,
+}
+
+/// A version with its text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Version)]
+pub(super) struct VersionTextView {
     #[serde(flatten)]
     version: VersionView,
     text: String,
@@ -60,11 +81,11 @@ impl From<RulesVersion> for VersionView {
 impl From<KnownChange> for ChangeView {
     fn from(change: KnownChange) -> Self {
         let (kind, version) = match change {
-            KnownChange::Start => ("start", None),
-            KnownChange::File => ("file", None),
-            KnownChange::Seed => ("seed", None),
-            KnownChange::Rollback => ("rollback", None),
-            KnownChange::Restore { version } => ("restore", Some(version)),
+            KnownChange::Start => (ChangeKind::Start, None),
+            KnownChange::File => (ChangeKind::File, None),
+            KnownChange::Seed => (ChangeKind::Seed, None),
+            KnownChange::Rollback => (ChangeKind::Rollback, None),
+            KnownChange::Restore { version } => (ChangeKind::Restore, Some(version)),
         };
         Self { kind, version }
     }

@@ -53,18 +53,31 @@ pub struct Problem<K, M = NoExtensions> {
 
 /// No extension members.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NoExtensions {}
 
 #[derive(Serialize)]
 struct Document<'a, M> {
+    #[serde(flatten)]
+    members: Members<'a>,
+    #[serde(flatten)]
+    extensions: &'a M,
+}
+
+/// The members of every problem document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub(super) struct Members<'a> {
+    /// Kind of the problem, for programs.
     r#type: &'static str,
     title: &'static str,
     status: u16,
+    /// The error and its remedy.
     detail: &'a str,
+    /// Location of the error in the request body (JSON pointer, RFC 6901).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pointer: Option<&'a str>,
-    #[serde(flatten)]
-    extensions: &'a M,
 }
 
 impl<K: ProblemKind, M: Default + Serialize> Problem<K, M> {
@@ -103,8 +116,9 @@ impl<K: ProblemKind, M: Default + Serialize> Problem<K, M> {
     pub fn render(self) -> Response<Bytes> {
         let Self { kind, detail, pointer, allowed, extensions: more } = self;
         let (status, r#type, title) = kind.describe();
-        let (detail, pointer, more) = (detail.as_str(), pointer.as_deref(), &more);
-        let document = Document { r#type, title, status: status.as_u16(), detail, pointer, extensions: more };
+        let (detail, pointer) = (detail.as_str(), pointer.as_deref());
+        let members = Members { r#type, title, status: status.as_u16(), detail, pointer };
+        let document = Document { members, extensions: &more };
         // Serialization cannot fail: the document has only JSON types.
         let mut response = Response::new(Bytes::from(serde_json::to_vec(&document).unwrap_or_default()));
         *response.status_mut() = status;

@@ -9,52 +9,79 @@ use serde::Serialize;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::rule::{ListHit, Request, Rule};
 use sluicegate_engine::sluice::RuleExplanation;
+use utoipa::ToSchema;
 
+use super::lists::ListName;
 use super::problem::Problem;
 use super::reply::{self, Reply};
-use super::rules;
+use super::rules::{DirectionName, ModeName};
 use crate::match_explain::{self, Mismatch};
-use verdict::RuleVerdict;
+use verdict::{CombinedVerdict, RuleVerdict, VerdictCause, VerdictName};
 
-#[derive(Serialize)]
-struct ExplainResponse {
-    verdict: &'static str,
+/// Explanation of a decision.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Explanation)]
+pub(super) struct ExplainResponse {
+    verdict: CombinedVerdict,
+    /// Human-readable reason.
     reason: String,
     list: Option<ListHitView>,
     rules: Vec<RuleExplanationView>,
 }
 
-#[derive(Serialize)]
+/// List entry that the request matches.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ListHit)]
 struct ListHitView {
-    list: &'static str,
+    list: ListName,
     condition: String,
 }
 
 /// Explanation of one rule.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RuleExplanation)]
 struct RuleExplanationView {
     name: String,
     applies: bool,
     mismatch: Option<MismatchView>,
+    /// Reason for which the rule does not apply, as text.
     mismatch_reason: Option<String>,
     key: Option<String>,
     cost: u64,
-    mode: &'static str,
+    mode: ModeName,
+    #[schema(minimum = 0)]
     banned_for_s: Option<f64>,
-    verdict: Option<&'static str>,
-    cause: Option<&'static str>,
+    verdict: Option<VerdictName>,
+    cause: Option<VerdictCause>,
     limit: Option<String>,
     remaining: Option<u64>,
+    #[schema(minimum = 0)]
     reset_s: Option<f64>,
+    #[schema(minimum = 0)]
     retry_after_s: Option<f64>,
 }
 
-/// First part of a rule that the request does not match.
-#[derive(Serialize)]
+/// First part of the rule that the request does not match. `key`: the rule matches, but the request lacks these
+/// attributes of its key.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Mismatch)]
 struct MismatchView {
-    part: &'static str,
+    part: RulePart,
     expected: Vec<String>,
     actual: Option<String>,
+}
+
+/// Part of a rule that decides whether it applies.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum RulePart {
+    Direction,
+    Service,
+    Host,
+    Path,
+    Method,
+    Condition,
+    Key,
 }
 
 /// Explains the decision for the described request.
@@ -66,8 +93,10 @@ pub(super) fn explain(sluice: &Sluice, body: ExplainRequest) -> Result<Reply, Pr
     let verdicts: Vec<RuleVerdict> =
         explained.rules.iter().filter(|it| it.key.is_some()).map(RuleVerdict::new).collect();
     let (verdict, reason) = match &list {
-        Some(hit) if hit.list == "allow" => ("allowed", format!("matches the allow list: {}", hit.condition)),
-        Some(hit) => ("refused", format!("matches the deny list: {}", hit.condition)),
+        Some(hit) if hit.list == ListName::Allow => {
+            (CombinedVerdict::Allowed, format!("matches the allow list: {}", hit.condition))
+        }
+        Some(hit) => (CombinedVerdict::Refused, format!("matches the deny list: {}", hit.condition)),
         None => verdict::combine(&verdicts),
     };
     let rule_view = |rule: &Rule| {
@@ -85,8 +114,8 @@ impl ListHitView {
     fn new(sluice: &Sluice, hit: ListHit) -> Self {
         let (local, shared) = sluice.lists();
         let (list, entries, index) = match hit {
-            ListHit::Allow(index) => ("allow", local.allow.into_iter().chain(shared.allow), index),
-            ListHit::Deny(index) => ("deny", local.deny.into_iter().chain(shared.deny), index),
+            ListHit::Allow(index) => (ListName::Allow, local.allow.into_iter().chain(shared.allow), index),
+            ListHit::Deny(index) => (ListName::Deny, local.deny.into_iter().chain(shared.deny), index),
         };
         let condition = entries.map(|entry| entry.to_string()).nth(index).unwrap_or_default();
         Self { list, condition }
@@ -104,7 +133,7 @@ impl RuleExplanationView {
             mismatch_reason: None,
             key: it.key.clone(),
             cost: it.cost,
-            mode: rules::mode(&it.rule),
+            mode: it.rule.mode.into(),
             banned_for_s: it.banned.map(|banned| banned.as_secs_f64()),
             verdict: verdict.verdict,
             cause: verdict.cause(),
@@ -127,7 +156,7 @@ impl RuleExplanationView {
             mismatch: mismatch.map(MismatchView::from),
             key: None,
             cost: 0,
-            mode: rules::mode(rule),
+            mode: rule.mode.into(),
             banned_for_s: None,
             verdict: None,
             cause: None,
@@ -142,13 +171,15 @@ impl RuleExplanationView {
 impl From<Mismatch> for MismatchView {
     fn from(mismatch: Mismatch) -> Self {
         let (part, expected, actual) = match mismatch {
-            Mismatch::Direction(expected) => ("direction", vec![rules::direction(expected).to_owned()], None),
-            Mismatch::Service { expected, actual } => ("service", vec![expected], Some(actual)),
-            Mismatch::Host { expected, actual } => ("host", vec![expected], Some(actual)),
-            Mismatch::Path { expected, actual } => ("path", vec![expected], Some(actual)),
-            Mismatch::Method { expected, actual } => ("method", expected, Some(actual)),
-            Mismatch::Condition(conditions) => ("condition", conditions, None),
-            Mismatch::MissingKey(attributes) => ("key", attributes, None),
+            Mismatch::Direction(expected) => {
+                (RulePart::Direction, vec![DirectionName::from(expected).name().to_owned()], None)
+            }
+            Mismatch::Service { expected, actual } => (RulePart::Service, vec![expected], Some(actual)),
+            Mismatch::Host { expected, actual } => (RulePart::Host, vec![expected], Some(actual)),
+            Mismatch::Path { expected, actual } => (RulePart::Path, vec![expected], Some(actual)),
+            Mismatch::Method { expected, actual } => (RulePart::Method, expected, Some(actual)),
+            Mismatch::Condition(conditions) => (RulePart::Condition, conditions, None),
+            Mismatch::MissingKey(attributes) => (RulePart::Key, attributes, None),
         };
         Self { part, expected, actual: actual.filter(|actual| !actual.is_empty()) }
     }

@@ -5,16 +5,19 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use sluicegate_engine::rule::{Attribute, AttributeMap, Direction, Request};
 use sluicegate_http_adapter::normalize_path;
+use utoipa::ToSchema;
 
 use crate::http::fields::StringPairs;
 use crate::http::problem::{Problem, ProblemKind, quote_input};
+use crate::http::rules::DirectionName;
 
 /// A request as described in the body.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ExplainRequest {
     #[serde(default)]
     method: String,
+    /// Path with its query.
     #[serde(default)]
     path: String,
     ip: Option<String>,
@@ -26,6 +29,7 @@ pub(in crate::http) struct ExplainRequest {
     cookies: StringPairs,
     #[serde(default)]
     attributes: StringPairs,
+    #[schema(value_type = Option<DirectionName>)]
     direction: Option<String>,
     #[serde(default)]
     service: String,

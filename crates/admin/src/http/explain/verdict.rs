@@ -2,12 +2,43 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use sluicegate_engine::Verdict;
 use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::{Mode, Scope};
 use sluicegate_engine::sluice::RuleExplanation;
+use utoipa::ToSchema;
 
 use crate::http::rules;
+
+/// Verdict of all rules together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum CombinedVerdict {
+    Allowed,
+    Refused,
+    Wait,
+}
+
+/// Verdict of one rule. `never`: the cost exceeds the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = RuleVerdict)]
+pub(super) enum VerdictName {
+    Allowed,
+    Refused,
+    Never,
+    Wait,
+}
+
+/// Cause of a refusal or wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum VerdictCause {
+    Ban,
+    Overload,
+    Limit,
+}
 
 /// Verdict of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +46,7 @@ pub(super) struct RuleVerdict {
     pub(super) rule: String,
     key: String,
     /// `None` if it decides nothing here.
-    pub(super) verdict: Option<&'static str>,
+    pub(super) verdict: Option<VerdictName>,
     /// The deciding limit.
     pub(super) limit: Option<String>,
     pub(super) wait: Option<Duration>,
@@ -33,18 +64,18 @@ impl RuleVerdict {
         let admits = it.decision.is_none_or(|decision| decision.is_admitted());
         let closed = closed.filter(|_| it.banned.is_none() && admits);
         let (verdict, wait) = match (it.banned, it.decision.map(|decision| decision.verdict)) {
-            _ if let Some((error, _)) = &closed => (Some("refused"), error.retry_after),
-            (None, None) if it.gate.is_some() => (Some("allowed"), None),
-            (Some(banned), _) => (Some("refused"), Some(banned)),
+            _ if let Some((error, _)) = &closed => (Some(VerdictName::Refused), error.retry_after),
+            (None, None) if it.gate.is_some() => (Some(VerdictName::Allowed), None),
+            (Some(banned), _) => (Some(VerdictName::Refused), Some(banned)),
             (None, None) => (None, None),
-            (None, Some(Verdict::Allowed)) => (Some("allowed"), None),
-            (None, Some(Verdict::Wait(pause))) => (Some("wait"), Some(pause)),
-            (None, Some(Verdict::Never)) => (Some("never"), None),
+            (None, Some(Verdict::Allowed)) => (Some(VerdictName::Allowed), None),
+            (None, Some(Verdict::Wait(pause))) => (Some(VerdictName::Wait), Some(pause)),
+            (None, Some(Verdict::Never)) => (Some(VerdictName::Never), None),
             (None, Some(Verdict::Denied { retry_after })) => {
                 let is_queued = it.rule.on_limit.queue.is_some_and(|queue| {
                     retry_after.is_none_or(|wait| wait <= queue.max_wait) && it.rule.mode != Mode::Shadow
                 });
-                (Some(if is_queued { "wait" } else { "refused" }), retry_after)
+                (Some(if is_queued { VerdictName::Wait } else { VerdictName::Refused }), retry_after)
             }
         };
         Self {
@@ -62,17 +93,17 @@ impl RuleVerdict {
         }
     }
 
-    fn is(&self, verdict: &str) -> bool {
+    fn is(&self, verdict: VerdictName) -> bool {
         !self.is_shadow && self.verdict == Some(verdict)
     }
 
-    /// Cause of a refusal or wait: `ban`, `overload` or `limit`; `None` if the rule admits the request.
-    pub(super) fn cause(&self) -> Option<&'static str> {
+    /// Cause of a refusal or wait; `None` if the rule admits the request.
+    pub(super) fn cause(&self) -> Option<VerdictCause> {
         match self.verdict {
-            _ if self.banned.is_some() => Some("ban"),
-            Some("allowed") | None => None,
-            Some(_) if self.overload_reason.is_some() => Some("overload"),
-            Some(_) => Some("limit"),
+            _ if self.banned.is_some() => Some(VerdictCause::Ban),
+            Some(VerdictName::Allowed) | None => None,
+            Some(_) if self.overload_reason.is_some() => Some(VerdictCause::Overload),
+            Some(_) => Some(VerdictCause::Limit),
         }
     }
 
@@ -90,30 +121,37 @@ impl RuleVerdict {
 }
 
 /// Combines the verdicts into a result with its reason.
-pub(super) fn combine(verdicts: &[RuleVerdict]) -> (&'static str, String) {
+pub(super) fn combine(verdicts: &[RuleVerdict]) -> (CombinedVerdict, String) {
     if let Some(by) = verdicts.iter().find(|it| !it.is_shadow && it.banned.is_some()) {
         let left = by.banned.map(format_duration).unwrap_or_default();
-        return ("refused", format!("{}: banned for another {left}", by.label()));
+        return (CombinedVerdict::Refused, format!("{}: banned for another {left}", by.label()));
     }
-    if let Some(by) = verdicts.iter().find(|it| it.is("never")) {
-        return ("refused", format!("{}: the cost exceeds the limit {}", by.label(), by.limit()));
+    if let Some(by) = verdicts.iter().find(|it| it.is(VerdictName::Never)) {
+        return (CombinedVerdict::Refused, format!("{}: the cost exceeds the limit {}", by.label(), by.limit()));
     }
-    if let Some(by) = verdicts.iter().find(|it| it.is("refused") && it.overload_reason.is_some()) {
+    if let Some(by) = verdicts.iter().find(|it| it.is(VerdictName::Refused) && it.overload_reason.is_some()) {
         let reason =
             by.overload_reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("the process is overloaded");
-        return ("refused", format!("{}: overload protection is active: {reason}", by.label()));
+        return (CombinedVerdict::Refused, format!("{}: overload protection is active: {reason}", by.label()));
     }
-    if let Some(by) = verdicts.iter().filter(|it| it.is("refused")).max_by_key(|it| it.wait.unwrap_or(Duration::MAX)) {
-        return ("refused", format!("{}: {} is exhausted, {}", by.label(), by.limit(), retry_text(by.wait)));
+    if let Some(by) =
+        verdicts.iter().filter(|it| it.is(VerdictName::Refused)).max_by_key(|it| it.wait.unwrap_or(Duration::MAX))
+    {
+        return (
+            CombinedVerdict::Refused,
+            format!("{}: {} is exhausted, {}", by.label(), by.limit(), retry_text(by.wait)),
+        );
     }
-    if let Some(by) = verdicts.iter().filter(|it| it.is("wait")).max_by_key(|it| it.wait.unwrap_or(Duration::MAX)) {
+    if let Some(by) =
+        verdicts.iter().filter(|it| it.is(VerdictName::Wait)).max_by_key(|it| it.wait.unwrap_or(Duration::MAX))
+    {
         let wait = match by.wait {
             Some(wait) => format!("for {}", format_duration(wait)),
             None => "until other requests finish".to_owned(),
         };
-        return ("wait", format!("{}: queued by {} {wait}", by.label(), by.limit()));
+        return (CombinedVerdict::Wait, format!("{}: queued by {} {wait}", by.label(), by.limit()));
     }
-    ("allowed", allowed(verdicts))
+    (CombinedVerdict::Allowed, allowed(verdicts))
 }
 
 fn allowed(verdicts: &[RuleVerdict]) -> String {
@@ -130,7 +168,8 @@ fn allowed(verdicts: &[RuleVerdict]) -> String {
         let names = named(&|it| it.needs_store);
         reason = format!("admitted by this process; the store was not queried for {names}");
     }
-    let would = |it: &RuleVerdict| it.is_shadow && matches!(it.verdict, Some("refused" | "never"));
+    let would =
+        |it: &RuleVerdict| it.is_shadow && matches!(it.verdict, Some(VerdictName::Refused | VerdictName::Never));
     if verdicts.iter().any(would) {
         reason.push_str(&format!("; shadow mode: {} would refuse it", named(&would)));
     }

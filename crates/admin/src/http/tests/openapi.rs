@@ -13,7 +13,7 @@ use super::TestResponse;
 use crate::http::pages::OPENAPI;
 use crate::http::route::{ROUTES, Route};
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OPENAPI).unwrap());
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&OPENAPI).unwrap());
 
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
