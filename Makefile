@@ -24,7 +24,11 @@ flash-sale: setup ## Run the flash sale example in six steps (target/flash-sale)
 
 .PHONY: test
 test: setup-test ## Run all tests and documentation examples
-	$(CARGO) test --workspace --exclude sluicegate-bench --locked
+	@scripts/test --workspace --exclude sluicegate-bench --locked
+
+.PHONY: quick
+quick: setup-check ## Lint and test the crates with uncommitted changes (CRATES="engine net" names others)
+	@scripts/quick $(CRATES)
 
 .PHONY: bench
 bench: bench-engine bench-rust bench-cluster bench-gateway bench-server bench-operate bench-adaptive bench-overload ## Run all benchmarks
