@@ -188,6 +188,8 @@ const CLUSTER: &[Case] = &[
 const GATEWAY: &[Case] = &[
     ("proxied-allow", gateway::throughput::proxied_allow),
     ("refused", gateway::throughput::refused),
+    ("proxied-allow-logged", gateway::throughput::proxied_allow_logged),
+    ("refused-logged", gateway::throughput::refused_logged),
     ("p99-half-load", gateway::latency::half_load),
     ("memory-1m", gateway::memory::million),
     ("idle-10k", gateway::idle::ten_thousand),

@@ -126,7 +126,7 @@ pub(crate) const GATEWAY_NOTES: &str = "\
 Median of several interleaved rounds; two workers or threads each, the same upstream, one machine. Both limit each
 client address; Sluicegate also sends rate limit headers to clients and X-Forwarded-For and related headers to the
 upstream, nginx neither. proxied-allow, refused: wrk with 64 connections; no request, or all but one per second, is
-refused (429). p99-half-load: open loop over 64 connections at half of nginx's maximum rate, each request timed from its
+refused (429). The -logged cases have a sliding window in Sluicegate and an access log in both. p99-half-load: open loop over 64 connections at half of nginx's maximum rate, each request timed from its
 scheduled start. memory-1m: resident memory with 10^6 limited clients; 10^4 of them are checked again. idle-10k: memory
 growth per connection after 10^4 connections have sent one request and been idle for 5 s; nginx allocates its
 connection table at startup, before the measurement.";

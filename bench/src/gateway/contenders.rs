@@ -35,12 +35,15 @@ impl BenchLimit {
         }
     }
 
-    /// Rate and burst in Sluicegate.
-    const fn for_sluicegate(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Plenty => ("1000000/s", "1000000"),
-            Self::PerSecond => ("1/s", "1"),
-            Self::PerMinute => ("1/m", "1"),
+    /// Limit in Sluicegate: a token bucket like that of nginx, or a sliding window.
+    const fn for_sluicegate(self, window: bool) -> &'static str {
+        match (self, window) {
+            (Self::Plenty, false) => "{ token_bucket: 1000000/s, burst: 1000000 }",
+            (Self::PerSecond, false) => "{ token_bucket: 1/s, burst: 1 }",
+            (Self::PerMinute, false) => "{ token_bucket: 1/m, burst: 1 }",
+            (Self::Plenty, true) => "60000000/1m",
+            (Self::PerSecond, true) => "1/1s",
+            (Self::PerMinute, true) => "1/1m",
         }
     }
 }
@@ -55,12 +58,14 @@ pub(crate) struct ContenderConfig {
     pub(crate) connections: u32,
     /// Takes the client address from `X-Forwarded-For`.
     pub(crate) by_forwarded_for: bool,
+    /// Sluicegate limits by a sliding window, the notation `300/1m`, and both write an access log.
+    pub(crate) window_and_log: bool,
 }
 
 impl ContenderConfig {
     /// Configuration for few clients, identified by their peer address.
     pub(crate) const fn with_few_clients(limit: BenchLimit) -> Self {
-        Self { limit, clients: 10_000, connections: 1_024, by_forwarded_for: false }
+        Self { limit, clients: 10_000, connections: 1_024, by_forwarded_for: false, window_and_log: false }
     }
 }
 
@@ -88,6 +93,8 @@ pub(crate) fn nginx(config: ContenderConfig, upstream: &Program) -> Program {
             ("UPSTREAM", &upstream.port().to_string()),
             ("PORT", &port.to_string()),
             ("TRUSTED", trusted),
+            // Buffered: Sluicegate writes its lines in batches too.
+            ("ACCESS_LOG", if config.window_and_log { "access.log combined buffer=64k flush=1s" } else { "off" }),
         ],
     );
     Program::start("nginx", port, TempDir::with_file("nginx.conf", text), run_nginx)
@@ -95,17 +102,20 @@ pub(crate) fn nginx(config: ContenderConfig, upstream: &Program) -> Program {
 
 /// Starts Sluicegate.
 pub(crate) fn ours(config: ContenderConfig, upstream: &Program) -> Program {
-    let (rate, burst) = config.limit.for_sluicegate();
-    sluicegate::run(|port| {
+    sluicegate::run(|port, dir| {
+        let access_log = match config.window_and_log {
+            true => format!("access_log: {{ file: {}, format: common }}", dir.join("access.log").display()),
+            false => String::new(),
+        };
         fill_template(
             include_str!("rules.yaml"),
             &[
                 ("CONNECTIONS", &config.connections.to_string()),
                 ("CLIENTS", &config.clients.to_string()),
-                ("RATE", rate),
-                ("BURST", burst),
+                ("LIMIT", config.limit.for_sluicegate(config.window_and_log)),
                 ("UPSTREAM", &upstream.port().to_string()),
                 ("PORT", &port.to_string()),
+                ("ACCESS_LOG", &access_log),
                 ("TRUSTED", if config.by_forwarded_for { "127.0.0.0/8" } else { "" }),
             ],
         )

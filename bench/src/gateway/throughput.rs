@@ -1,4 +1,4 @@
-//! Requests per second: `proxied-allow` and `refused`.
+//! Requests per second: `proxied-allow` and `refused`, with a token bucket, and with a window and an access log.
 
 use super::NGINX;
 use super::contenders::{self, BenchLimit, ContenderConfig};
@@ -11,17 +11,29 @@ use crate::runner::Scale;
 
 /// All requests are admitted and proxied.
 pub(crate) fn proxied_allow(scale: Scale) -> Vec<Row> {
-    compare("proxied-allow", BenchLimit::Plenty, Goal::ratio(1.0), scale)
+    compare("proxied-allow", ContenderConfig::with_few_clients(BenchLimit::Plenty), Goal::ratio(1.0), scale)
 }
 
 /// Almost all requests are refused.
 pub(crate) fn refused(scale: Scale) -> Vec<Row> {
-    compare("refused", BenchLimit::PerSecond, Goal::ratio(1.1), scale)
+    compare("refused", ContenderConfig::with_few_clients(BenchLimit::PerSecond), Goal::ratio(1.1), scale)
 }
 
-fn compare(case: &'static str, limit: BenchLimit, goal: Option<Goal>, scale: Scale) -> Vec<Row> {
+/// [`proxied_allow`] with a window and an access log.
+pub(crate) fn proxied_allow_logged(scale: Scale) -> Vec<Row> {
+    let config = ContenderConfig::with_few_clients(BenchLimit::Plenty);
+    compare("proxied-allow-logged", ContenderConfig { window_and_log: true, ..config }, Goal::ratio(1.0), scale)
+}
+
+/// [`refused`] with a window and an access log.
+pub(crate) fn refused_logged(scale: Scale) -> Vec<Row> {
+    let config = ContenderConfig::with_few_clients(BenchLimit::PerSecond);
+    compare("refused-logged", ContenderConfig { window_and_log: true, ..config }, Goal::ratio(1.0), scale)
+}
+
+fn compare(case: &'static str, config: ContenderConfig, goal: Option<Goal>, scale: Scale) -> Vec<Row> {
     let upstream = contenders::upstream();
-    let config = ContenderConfig::with_few_clients(limit);
+    let limit = config.limit;
     let (ours, nginx) = (contenders::ours(config, &upstream), contenders::nginx(config, &upstream));
     for contender in [&ours, &nginx] {
         contenders::assert_proxies(contender);

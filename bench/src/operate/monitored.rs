@@ -37,7 +37,7 @@ fn gateway(case: &'static str, rate: &str, burst: &str, log: Option<&str>, scale
     let upstream = contenders::upstream();
     let start = |monitored: bool| {
         let admin = free_port();
-        let program = sluicegate::run(|port| {
+        let program = sluicegate::run(|port, _| {
             let rules = include_str!("gateway.yaml");
             let words = [
                 ("RATE", rate),
@@ -61,7 +61,7 @@ fn gateway(case: &'static str, rate: &str, burst: &str, log: Option<&str>, scale
 pub(crate) fn server_http(scale: Scale) -> Vec<Row> {
     let start = |monitored: bool| {
         let admin = free_port();
-        let program = sluicegate::run(|port| {
+        let program = sluicegate::run(|port, _| {
             let rules = include_str!("../server/http.yaml").replace("PORT", &port.to_string());
             format!("{}{rules}", admin_section(admin, monitored))
         });
@@ -80,7 +80,7 @@ pub(crate) fn server_http(scale: Scale) -> Vec<Row> {
 pub(crate) fn server_resp(scale: Scale) -> Vec<Row> {
     let start = |monitored: bool| {
         let admin = free_port();
-        let program = sluicegate::run(|port| {
+        let program = sluicegate::run(|port, _| {
             let rules = include_str!("resp.yaml").replace("PORT", &port.to_string());
             format!("{}{rules}", admin_section(admin, monitored))
         });

@@ -26,7 +26,7 @@ pub(crate) fn ten_thousand_rules(scale: Scale) -> Vec<Row> {
     let admin = free_port();
     let dir = TempDir::with_file("tokens", format!("bench {TOKEN}\n"));
     let tokens = dir.path().join("tokens");
-    let gateway = sluicegate::run(|port| rule_file(port, admin, &tokens.display().to_string(), 0));
+    let gateway = sluicegate::run(|port, _| rule_file(port, admin, &tokens.display().to_string(), 0));
     let path = gateway.file("rules.yaml");
     let duration = Duration::from_secs(if scale.quick { 2 } else { 10 });
     let rounds = if scale.quick { 1 } else { 3 };

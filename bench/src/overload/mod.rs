@@ -51,7 +51,7 @@ fn worker() -> Program {
 
 /// Starts the gateway on the first core, which it shares with the load generator.
 fn gateway(worker: &Program, rules: &str) -> Program {
-    sluicegate::run(|port| {
+    sluicegate::run(|port, _| {
         format!(
             "gateway:\n  listen: 127.0.0.1:{port}\n  threads: 1\n  upstreams: {{ work: [\"http://127.0.0.1:{}\"] }}\n  \
              routes: [{{ path: \"/{{*rest}}\", upstream: work }}]\n{rules}",

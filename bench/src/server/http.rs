@@ -17,7 +17,7 @@ const CHECK_BODY: &str = r#"{"rule":"per-ip","client_ip":"203.0.113.9"}"#;
 const PEEK_BODY: &str = r#"{"rule":"per-ip","client_ip":"203.0.113.9","cost":0}"#;
 
 pub(crate) fn checked(scale: Scale) -> Vec<Row> {
-    let ours = sluicegate::run(|port| include_str!("http.yaml").replace("PORT", &port.to_string()));
+    let ours = sluicegate::run(|port, _| include_str!("http.yaml").replace("PORT", &port.to_string()));
     let empty = EmptyService::Http.start();
     let responses = [&ours, &empty].map(|program| check(program, CHECK_BODY));
     assert_eq!(responses[0], responses[1], "the peer returns Sluicegate's response to a first request");

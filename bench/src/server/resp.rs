@@ -40,7 +40,7 @@ fn compare(
 ) -> Vec<Row> {
     let start = |settings: &str| {
         let settings = settings.to_owned();
-        sluicegate::run(move |port| format!("server: {{ resp: 127.0.0.1:{port}, {settings} }}\n"))
+        sluicegate::run(move |port, _| format!("server: {{ resp: 127.0.0.1:{port}, {settings} }}\n"))
     };
     let (ours, default) = (start(settings), default_case.map(|_| start("")));
     let redis = RedisServer::start().expect("Redis starts");

@@ -15,7 +15,7 @@ use crate::runner::Scale;
 const REQUESTS: u32 = 200_000;
 
 pub(crate) fn described(scale: Scale) -> Vec<Row> {
-    let ours = sluicegate::run(|port| include_str!("rls.yaml").replace("PORT", &port.to_string()));
+    let ours = sluicegate::run(|port, _| include_str!("rls.yaml").replace("PORT", &port.to_string()));
     let empty = EmptyService::Rls.start();
     let load = H2Load {
         path: "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",

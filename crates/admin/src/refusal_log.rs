@@ -105,7 +105,7 @@ mod tests {
         let rules = || ["a", "b"].map(|name| Rule::new(name, ["1/1h".parse().unwrap()])).to_vec();
         let sluice = Sluice::builder().rules(rules()).build().unwrap();
         let decide = |rule, times| {
-            (0..times).for_each(|_| drop(sluice.rule(rule).map(|rule| rule.decide(&Request::new("", "")))))
+            (0..times).for_each(|_| drop(sluice.rule(rule).map(|rule| rule.decide(&Request::new("", "")))));
         };
         let mut tracker = RefusalTracker::default();
         assert!(tracker.deltas(&sluice.counts()).is_empty());
