@@ -48,15 +48,22 @@ impl OpenApi {
 
     /// Adds the schema of problem documents with the extension members `M`, as `Problem`.
     pub fn problem_schema<M: ToSchema>(&mut self) -> Value {
-        let mut schema = json!({ "allOf": [problem::Members::schema(), M::schema()] });
         let mut extensions = Vec::new();
         M::schemas(&mut extensions);
-        for (name, mut schema) in extensions.into_iter().map(|(name, schema)| (name, json!(schema))) {
+        for (name, schema) in extensions {
+            let mut schema = json!(schema);
             self.complete(&mut schema);
             self.schemas.insert(name, schema);
         }
+        let parts = vec![json!(problem::Members::schema()), json!(M::schema())];
+        self.add_merged_schema("Problem", "A problem document (RFC 9457).", parts)
+    }
+
+    /// Adds the schema of an object with the fields of all `parts`, and returns a reference to it.
+    pub fn add_merged_schema(&mut self, name: &str, description: &str, parts: Vec<Value>) -> Value {
+        let mut schema = json!({ "description": description, "allOf": parts });
         self.complete(&mut schema);
-        self.add_schema("Problem", schema)
+        self.add_schema(name, schema)
     }
 
     /// Adds a response under a name, and returns a reference to it.

@@ -9,7 +9,8 @@
 //! 4. A reservation or permit is stored in [`reservations`] until it is ended or expires.
 //!
 //! [`auth`] is the forward-auth entry point: there the proxy describes the request in headers, and the response
-//! status is the decision. [`pages`] serves the OpenAPI document and its browser.
+//! status is the decision. [`pages`] serves the OpenAPI document, which [`openapi`] builds from the routes, the fields
+//! of bodies and the types of responses, and its browser.
 
 mod api;
 mod auth;
@@ -17,6 +18,7 @@ mod body;
 mod check;
 mod decide;
 mod decode;
+mod openapi;
 mod pages;
 mod permits;
 mod problem;

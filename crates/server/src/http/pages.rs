@@ -9,11 +9,12 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use utoipa_swagger_ui::Config;
 
+use super::openapi;
 use super::problem::Problem;
 use super::route;
 
-/// The OpenAPI document of the API.
-pub(super) const OPENAPI: &str = include_str!("openapi.json");
+/// The OpenAPI document of the API, built at its first use.
+pub(super) static OPENAPI: LazyLock<String> = LazyLock::new(openapi::document);
 
 const ROOT: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Sluicegate</title>\n\
     <h1>Sluicegate decision server</h1>\n<p><a href=\"/docs/\">API documentation</a>, \

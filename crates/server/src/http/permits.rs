@@ -14,9 +14,6 @@ use super::problem::{self, Problem};
 use super::render::JsonDocument;
 use super::reservations::{ReservationId, ReservationKind, ReservationStore};
 
-/// Name of the JSON field.
-const JSON_FIELD: &str = "permit";
-
 /// Acquires a permit, waiting up to the requested time. Dropping the future leaves the queue.
 pub(super) async fn acquire(
     sluice: &Sluice,
@@ -29,7 +26,7 @@ pub(super) async fn acquire(
         max_wait => wait_for_permit(sluice, &request.check, max_wait).await?,
     };
     let mut document = JsonDocument::new();
-    let permit = document.decision_with_reservation(JSON_FIELD, ReservationKind::Permit, slot, outcome, request.ttl());
+    let permit = document.decision_with_reservation(ReservationKind::Permit, slot, outcome, request.ttl());
     let Some(id) = permit else { return Ok(document.into_response(StatusCode::OK)) };
     let mut response = document.into_response(StatusCode::CREATED);
     if let Ok(location) = HeaderValue::try_from(format!("/v1/permits/{id}")) {
@@ -65,7 +62,7 @@ pub(super) fn renew(
 ) -> Result<Response<Full<Bytes>>, Problem> {
     let permit = ReservationId::parse(id).and_then(|id| reservations.renew(id, ttl)).ok_or_else(unknown_permit)?;
     let mut document = JsonDocument::new();
-    document.renewed(JSON_FIELD, permit);
+    document.renewed(permit);
     Ok(document.into_response(StatusCode::OK))
 }
 

@@ -26,8 +26,8 @@ pub(super) enum ApiErrorKind {
     StoreFull,
 }
 
-#[cfg(test)]
 impl ApiErrorKind {
+    /// All kinds.
     pub(super) const ALL: [Self; 12] = [
         Self::NotJson,
         Self::Invalid,

@@ -13,9 +13,6 @@ use super::problem::{self, Problem};
 use super::render::JsonDocument;
 use super::reservations::{ReservationId, ReservationKind, ReservationStore};
 
-/// Name of the JSON field.
-const JSON_FIELD: &str = "reservation";
-
 /// Takes the estimated cost and stores the reservation, if admitted.
 pub(super) async fn reserve(
     sluice: &Sluice,
@@ -25,7 +22,7 @@ pub(super) async fn reserve(
     let slot = reservations.reserve_slot()?;
     let outcome = decide::decide(sluice, &request.check).await?;
     let mut document = JsonDocument::new();
-    document.decision_with_reservation(JSON_FIELD, ReservationKind::Reservation, slot, outcome, request.ttl());
+    document.decision_with_reservation(ReservationKind::Reservation, slot, outcome, request.ttl());
     Ok(document.into_response(StatusCode::OK))
 }
 

@@ -45,7 +45,7 @@ pub(super) const ROUTES: [(&str, &str); 12] = [
 const READ: &str = "GET, HEAD, OPTIONS";
 pub(super) const POST: &str = "POST, OPTIONS";
 /// Forward auth is called with the method of the original request.
-const ANY: &str = "*";
+pub(super) const ANY: &str = "*";
 
 impl<'p> ApiRoute<'p> {
     pub(super) fn parse(path: &'p str) -> Result<Self, Problem> {

@@ -45,6 +45,7 @@ use sluicegate_http_adapter::{HeaderStyle, Renderer};
 
 use crate::Secret;
 use health::HealthEndpoints;
+pub(crate) use json::add_schemas;
 use limit_counters::LimitCounters;
 pub use limit_counters::LimitCounts;
 

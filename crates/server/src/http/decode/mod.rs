@@ -2,7 +2,8 @@
 //!
 //! There is one table of [fields](BodyField), and each [`BodyKind`] lists the fields it may have. Decoding stops
 //! at the first error: an unknown field, a duplicate, or a value of another type. Values are decoded as the type
-//! of their field, so nesting is never followed, at any depth.
+//! of their field, so nesting is never followed, at any depth. The [schemas](schema) of bodies follow from the same
+//! table.
 //!
 //! Text without escapes is borrowed from the body.
 
@@ -12,6 +13,7 @@ mod field;
 mod json_pointer;
 mod object;
 mod request;
+mod schema;
 mod string_map;
 mod value;
 
@@ -19,6 +21,7 @@ pub(super) use body_kind::BodyKind;
 pub(super) use check::CheckRequest;
 pub(super) use field::BodyField;
 pub(super) use request::{ApiRequest, Settlement};
+pub(super) use schema::ID_PATTERN;
 
 use serde::de::DeserializeSeed;
 use serde_json::error::Category;

@@ -14,7 +14,7 @@ pub(super) const MIN_TTL: Duration = Duration::from_millis(1);
 /// Maximum time to live without renewal.
 pub(super) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Default time to live.
-const DEFAULT_TTL: Duration = Duration::from_secs(30);
+pub(super) const DEFAULT_TTL: Duration = Duration::from_secs(30);
 /// Maximum time to wait for a permit.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 

@@ -12,7 +12,7 @@ use super::json_pointer::JsonPointer;
 use super::value::TextSeed;
 
 /// Maximum number of entries per object. Each is compared with all earlier ones.
-const MAX_ENTRIES: usize = 100;
+pub(super) const MAX_ENTRIES: usize = 100;
 
 /// Decodes an object with text values.
 pub(super) struct StringMapSeed<'a, 'de> {

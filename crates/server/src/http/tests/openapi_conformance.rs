@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::ApiResponse;
 use crate::http::pages::OPENAPI;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OPENAPI).unwrap());
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&OPENAPI).unwrap());
 
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 

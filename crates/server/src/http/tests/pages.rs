@@ -14,7 +14,7 @@ use crate::http::{HttpApi, decode};
 use crate::secret::Secret;
 
 fn description() -> Value {
-    serde_json::from_str(OPENAPI).unwrap()
+    serde_json::from_str(&OPENAPI).unwrap()
 }
 
 #[test]

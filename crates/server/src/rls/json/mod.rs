@@ -5,6 +5,7 @@
 
 mod decode;
 mod encode;
+mod schema;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -14,6 +15,8 @@ use super::Rls;
 use super::decide::{DecideResult, decide};
 use super::decode::validate;
 use super::proto::{Code, RateLimitResponse};
+
+pub(crate) use schema::add_schemas;
 
 #[cfg(test)]
 pub(super) use encode::response_json as text;
