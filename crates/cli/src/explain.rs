@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use sluicegate_admin::match_explain;
 use sluicegate_config::Settings;
-use sluicegate_config::envoy_ratelimit::LimitKind;
 use sluicegate_engine::Verdict;
 use sluicegate_engine::rule::{Direction, ListHit, Reply, Request, Rule};
 use sluicegate_engine::sluice::{Cause, Explanation, Outcome, RuleExplanation};
+use sluicegate_import::envoy_ratelimit::LimitKind;
 use sluicegate_server::Domains;
 
 use crate::args::Explain;

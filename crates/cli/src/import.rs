@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use sluicegate_config::nginx::{self, ImportedConfig};
+use sluicegate_import::nginx::{self, ImportedConfig};
 
 use crate::args::{Import, ImportNginx};
 use crate::describe_rules::pluralize;

@@ -95,7 +95,7 @@ fn envoy_example_files_are_valid() {
     let loaded = sluicegate_config::load(root().join("examples/envoy/rules.yaml"));
     let settings = loaded.unwrap_or_else(|report| panic!("{report}")).settings;
     let folder = settings.server.and_then(|server| server.ratelimit_dir).unwrap();
-    let domains = sluicegate_config::envoy_ratelimit::Domains::load(Path::new(&folder));
+    let domains = sluicegate_import::envoy_ratelimit::Domains::load(Path::new(&folder));
     assert!(domains.unwrap_or_else(|report| panic!("{report}")).contains("shop"));
 }
 
@@ -332,7 +332,7 @@ fn is_good_ratelimit(page: &str, text: &str) -> Result<(), &'static str> {
     let folder = std::env::temp_dir().join(format!("sluicegate-docs-{}-{page}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("shown.yaml"), text).unwrap();
-    let read = sluicegate_config::envoy_ratelimit::Domains::load(&folder);
+    let read = sluicegate_import::envoy_ratelimit::Domains::load(&folder);
     fs::remove_dir_all(&folder).unwrap();
     read.map(drop).map_err(|_| "not a valid envoyproxy/ratelimit file")
 }

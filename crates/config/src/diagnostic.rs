@@ -79,7 +79,7 @@ pub enum RenderStyle {
 /// A diagnostic under construction; line and column are resolved later.
 #[derive(Clone, Debug)]
 #[must_use = "report it"]
-pub(crate) struct DiagnosticBuilder {
+pub struct DiagnosticBuilder {
     severity: Severity,
     span: Option<Span>,
     message: String,
@@ -90,7 +90,7 @@ pub(crate) struct DiagnosticBuilder {
 
 /// Collects diagnostics: errors and warnings separately, so that neither displaces the other.
 #[derive(Debug, Default)]
-pub(crate) struct DiagnosticSink {
+pub struct DiagnosticSink {
     errors: BoundedList,
     warnings: BoundedList,
 }
@@ -103,7 +103,8 @@ struct BoundedList {
 }
 
 impl DiagnosticSink {
-    pub(crate) fn push(&mut self, finding: DiagnosticBuilder) {
+    /// Adds a diagnostic.
+    pub fn push(&mut self, finding: DiagnosticBuilder) {
         let kept = if finding.severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
         if kept.findings.len() < MAX_RETAINED {
             kept.findings.push(finding);
@@ -112,19 +113,20 @@ impl DiagnosticSink {
         }
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
+    /// True if there are errors.
+    pub fn has_errors(&self) -> bool {
         !self.errors.findings.is_empty()
     }
 
     /// Adds the diagnostics of another sink.
-    pub(crate) fn append(&mut self, other: Self) {
+    pub fn append(&mut self, other: Self) {
         other.errors.findings.into_iter().chain(other.warnings.findings).for_each(|finding| self.push(finding));
         self.errors.omitted += other.errors.omitted;
         self.warnings.omitted += other.warnings.omitted;
     }
 
     /// Returns the errors if there are any, otherwise the warnings.
-    pub(crate) fn into_report(self, source: Arc<SourceText>) -> Report {
+    pub fn into_report(self, source: Arc<SourceText>) -> Report {
         let BoundedList { findings, omitted } = if self.has_errors() { self.errors } else { self.warnings };
         Report::new(source, findings, omitted)
     }
@@ -139,7 +141,8 @@ impl From<DiagnosticBuilder> for DiagnosticSink {
 }
 
 impl DiagnosticBuilder {
-    pub(crate) fn error(span: Span, message: impl Into<String>) -> Self {
+    /// An error at this span.
+    pub fn error(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, Some(span), message.into())
     }
 
@@ -148,7 +151,7 @@ impl DiagnosticBuilder {
     }
 
     /// An error about the entire file.
-    pub(crate) fn for_file(message: impl Into<String>) -> Self {
+    pub fn for_file(message: impl Into<String>) -> Self {
         Self::new(Severity::Error, None, message.into())
     }
 
@@ -163,12 +166,14 @@ impl DiagnosticBuilder {
         }
     }
 
-    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+    /// Sets the label of the marked range.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = escape_control(&label.into());
         self
     }
 
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    /// Sets the remedy.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(escape_control(&help.into()));
         self
     }
@@ -178,7 +183,8 @@ impl DiagnosticBuilder {
         self
     }
 
-    pub(crate) fn with_related(mut self, span: Span, label: impl Into<String>) -> Self {
+    /// Adds a related range with its label.
+    pub fn with_related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, escape_control(&label.into())));
         self
     }
@@ -199,7 +205,7 @@ impl Report {
     }
 
     /// Merges the reports of several files.
-    pub(crate) fn merge(reports: Vec<Self>) -> Self {
+    pub fn merge(reports: Vec<Self>) -> Self {
         let mut all = Self::default();
         for report in reports {
             let before = all.diagnostics.len();
@@ -384,7 +390,7 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// Quotes text for a message and truncates it.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("'{}...'", &text[..end]),

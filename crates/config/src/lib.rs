@@ -29,15 +29,13 @@
 //! - `lint`: warnings, and errors that span several fields.
 //! - [`diagnostic`]: errors and warnings, and their rendering.
 //! - `shareable`: extracts the part of a file that a cluster can share.
-//! - [`nginx`]: converts an nginx configuration to a rule file.
-//! - [`envoy_ratelimit`]: reads the configuration of envoyproxy/ratelimit.
+//! - [`document`]: the parts of the parser that other YAML formats share.
 
 pub mod diagnostic;
-pub mod envoy_ratelimit;
+pub mod document;
 mod expressions;
 mod grammar;
 mod lint;
-pub mod nginx;
 mod parse;
 pub mod settings;
 mod shareable;

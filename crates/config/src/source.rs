@@ -20,33 +20,44 @@ pub struct Span {
 
 /// A named text.
 #[derive(Debug, Default)]
-pub(crate) struct SourceText {
-    pub(crate) name: String,
-    pub(crate) text: String,
+pub struct SourceText {
+    /// File name, for messages.
+    pub name: String,
+    /// The text.
+    pub text: String,
     /// Offset of each line. Files are far smaller than 4 GiB, but may consist of line ends only.
     line_starts: Vec<u32>,
 }
 
 /// Error of reading a rule file.
 #[derive(Debug, Error)]
-pub(crate) enum ReadError {
+pub enum ReadError {
+    /// No such file.
     #[error("the file does not exist")]
     Missing,
+    /// A symbolic link to no file.
     #[error("the path is a symbolic link to a file that does not exist")]
     DanglingLink,
+    /// A directory.
     #[error("the path is a directory, not a rule file")]
     Directory,
+    /// More than [`MAX_FILE_BYTES`].
     #[error("the file is larger than {} MiB, the maximum size of a rule file", MAX_FILE_BYTES >> 20)]
     TooLarge,
+    /// Not UTF-8.
     #[error("the file is not valid UTF-8 at byte {at}")]
-    NotUtf8 { at: usize },
+    NotUtf8 {
+        /// Offset of the first invalid byte.
+        at: usize,
+    },
+    /// Any other error of the operating system.
     #[error("the file cannot be read: {0}")]
     Io(#[from] std::io::Error),
 }
 
 impl ReadError {
     /// The remedy.
-    pub(crate) fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> &'static str {
         match self {
             Self::Missing => "check the path",
             Self::DanglingLink => "check the target of the link",
@@ -66,7 +77,8 @@ impl Span {
 }
 
 impl SourceText {
-    pub(crate) fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+    /// A text with the name of its file.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let ends = || text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let mut lines = Vec::with_capacity(1 + ends().count());
@@ -76,7 +88,7 @@ impl SourceText {
     }
 
     /// Line (from 1) and column (from 1, in characters) of a byte offset.
-    pub(crate) fn position(&self, at: usize) -> (usize, usize) {
+    pub fn position(&self, at: usize) -> (usize, usize) {
         let line = self.line_starts.partition_point(|start| *start as usize <= at).max(1);
         let start = self.line_start(line).unwrap_or(0);
         let column = self.text.get(start..at).map_or(1, |before| before.chars().count() + 1);
@@ -97,7 +109,7 @@ impl SourceText {
 }
 
 /// Reads a rule file, at most [`MAX_FILE_BYTES`] of it, regardless of its reported size.
-pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
+pub fn read(path: &Path) -> Result<String, ReadError> {
     let kind = fs::metadata(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound if fs::symlink_metadata(path).is_ok() => ReadError::DanglingLink,
         ErrorKind::NotFound => ReadError::Missing,

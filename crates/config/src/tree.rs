@@ -20,29 +20,41 @@ const MAX_ALIASED_NODES: usize = 100_000;
 
 /// A value and its span.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node<'t> {
-    pub(crate) span: Span,
-    pub(crate) value: Value<'t>,
+pub struct Node<'t> {
+    /// Location in the file.
+    pub span: Span,
+    /// The value.
+    pub value: Value<'t>,
 }
 
 /// A YAML value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value<'t> {
+pub enum Value<'t> {
+    /// No value, or `null`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// An integer.
     Int(i128),
+    /// A number with a fraction or an exponent.
     Float(f64),
+    /// A string.
     Text(Cow<'t, str>),
+    /// A list.
     List(Vec<Node<'t>>),
+    /// A map in file order, without duplicate keys.
     Map(Vec<MapEntry<'t>>),
 }
 
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct MapEntry<'t> {
-    pub(crate) key: Cow<'t, str>,
-    pub(crate) key_span: Span,
-    pub(crate) value: Node<'t>,
+pub struct MapEntry<'t> {
+    /// The key.
+    pub key: Cow<'t, str>,
+    /// Location of the key.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node<'t>,
 }
 
 impl Node<'_> {
@@ -71,7 +83,7 @@ impl Node<'_> {
 }
 
 /// Parses a text. Returns no tree if the text has no value or a fatal syntax error, which is reported.
-pub(crate) fn parse(text: &str) -> (Option<Node<'_>>, DiagnosticSink) {
+pub fn parse(text: &str) -> (Option<Node<'_>>, DiagnosticSink) {
     let mut builder = TreeBuilder::default();
     let options = granit_parser::options! {
         flow_nesting_limit: MAX_DEPTH,

@@ -2,12 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod edges;
-mod envoy_ratelimit;
-mod envoy_ratelimit_any_input;
-mod envoy_ratelimit_refused;
 mod files;
 mod guide;
-mod nginx;
-mod nginx_any_input;
-mod nginx_numbers;
 mod schema;

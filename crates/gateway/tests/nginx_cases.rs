@@ -22,7 +22,7 @@ const ARRIVALS: [u64; 9] = [0, 0, 0, 0, 0, 0, 300, 800, 2_400];
 
 /// The gateway with the imported nginx configuration, on another port.
 fn ours(nginx: &Nginx) -> TestGateway {
-    let imported = sluicegate_config::nginx::convert("nginx.conf", &nginx.text).unwrap();
+    let imported = sluicegate_import::nginx::convert("nginx.conf", &nginx.text).unwrap();
     assert_eq!(imported.unsupported_count(), 0, "{:?}", imported.notes);
     TestGateway::from_yaml(&imported.yaml.replace(&format!("\"{}\"", nginx.at), "\"127.0.0.1:0\""))
 }

@@ -9,7 +9,7 @@ use sluicegate_config::Report;
 use sluicegate_config::settings::{Settings, Store};
 use sluicegate_engine::rule::{ClusterMode, OnStoreFailure, Rule, Scope};
 
-pub use sluicegate_config::envoy_ratelimit::Domains;
+pub use sluicegate_import::envoy_ratelimit::Domains;
 
 /// Reads the envoyproxy/ratelimit directory named in the settings, if any, and adds its rules to the rule file's
 /// rules. They are then applied, counted and handed over on restart like all other rules. With a store, the store

@@ -211,7 +211,7 @@ mod tests {
         explore("ratelimit", |_, bytes| {
             let Ok(text) = str::from_utf8(bytes) else { return };
             // Errors must also render without a panic.
-            if let Err(report) = sluicegate_config::envoy_ratelimit::Domains::parse(&[("a.yaml".into(), text.into())]) {
+            if let Err(report) = sluicegate_import::envoy_ratelimit::Domains::parse(&[("a.yaml".into(), text.into())]) {
                 assert!(!report.to_string().is_empty());
             }
         });

@@ -19,29 +19,34 @@ pub use schema::schema;
 
 /// A map with declared fields.
 #[derive(Debug)]
-pub(crate) struct Section {
+pub struct Section {
     /// Name in messages, with its article: `a rule`; a field name in backticks.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// One-line description.
-    pub(crate) doc: &'static str,
-    pub(crate) fields: &'static [Field],
+    pub doc: &'static str,
+    /// The declared fields.
+    pub fields: &'static [Field],
 }
 
 /// A declared field.
 #[derive(Debug)]
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
+pub struct Field {
+    /// Name in the file.
+    pub name: &'static str,
     /// One-line description.
-    pub(crate) doc: &'static str,
-    pub(crate) shape: Shape,
-    pub(crate) presence: Presence,
+    pub doc: &'static str,
+    /// Type of the value.
+    pub shape: Shape,
+    /// Required or optional.
+    pub presence: Presence,
     /// Example value in file syntax.
-    pub(crate) example: &'static str,
+    pub example: &'static str,
 }
 
 /// Required or optional with a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub enum Presence {
+    /// A map without the field is refused.
     Required,
     /// Optional, with a description of the default.
     Default(&'static str),
@@ -49,7 +54,7 @@ pub(crate) enum Presence {
 
 /// Type of a field's value.
 #[derive(Debug)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// Any text.
     Text,
     /// A boolean.
@@ -126,7 +131,7 @@ pub(crate) enum Shape {
 
 /// Unit of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SignalUnit {
+pub enum SignalUnit {
     /// A plain number.
     Number,
     /// Percent, with or without `%`.
@@ -141,12 +146,12 @@ pub(crate) enum SignalUnit {
 
 impl Section {
     /// Returns the field with that name.
-    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
     /// The names of all fields.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.fields.iter().map(|field| field.name)
     }
 }

@@ -1,21 +1,24 @@
 //! Grammar tables. Their descriptions are shown to users in the reference and the schema.
 
 use super::Presence::{Default, Required};
-use super::{Field, Section, Shape, SignalUnit};
+use super::{Section, Shape, SignalUnit};
 
+/// Declares the fields of a [`Section`]: `"name": shape, presence, "example", "description";` for each field.
+#[macro_export]
+#[doc(hidden)]
 macro_rules! fields {
     ($($name:literal: $shape:expr, $presence:expr, $example:literal, $doc:literal;)*) => {
-        &[$(Field { name: $name, doc: $doc, shape: $shape, presence: $presence, example: $example }),*]
+        &[$($crate::document::Field { name: $name, doc: $doc, shape: $shape, presence: $presence, example: $example }),*]
     };
 }
-pub(crate) use fields;
+pub use crate::fields;
 
 mod gateway;
 
 use gateway::GATEWAY;
 
 /// Optional without a default value.
-pub(crate) const ABSENT: super::Presence = Default("");
+pub const ABSENT: super::Presence = Default("");
 const ANY: u64 = u64::MAX;
 
 /// Rules in a shared store; per-process settings stay in each process's file.
@@ -213,7 +216,7 @@ pub(crate) static COST: Section = Section {
 };
 
 /// An entry of `limits`.
-pub(crate) const LIMIT: Shape = Shape::Either(&[Shape::Rate, Shape::OneOf(ALGORITHMS)]);
+pub const LIMIT: Shape = Shape::Either(&[Shape::Rate, Shape::OneOf(ALGORITHMS)]);
 
 /// Long forms of a limit. The first field of each names the algorithm.
 pub(crate) static ALGORITHMS: &[&Section] = &[

@@ -19,7 +19,7 @@ use crate::source::Span;
 use crate::tree::{Node, Value};
 
 /// Maximum number of rules in a file.
-pub(crate) const MAX_RULES: usize = 100_000;
+pub const MAX_RULES: usize = 100_000;
 
 /// Converts a file's tree to settings. Errors go to the context.
 pub(crate) fn parse_settings<'c>(context: &'c ParseContext<'c>, root: &'c Node<'c>) -> Settings {

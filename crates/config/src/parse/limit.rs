@@ -16,7 +16,7 @@ use crate::source::Span;
 use crate::tree::{MapEntry, Value};
 
 /// Parses an entry of `limits`.
-pub(crate) fn limit(item: FieldValue<'_>) -> Option<Limit> {
+pub fn limit(item: FieldValue<'_>) -> Option<Limit> {
     let item = item.narrow();
     match item.shape {
         Shape::Rate => {
@@ -40,7 +40,7 @@ pub(crate) fn limit(item: FieldValue<'_>) -> Option<Limit> {
 }
 
 /// The limit for the short form `300/1m`.
-pub(crate) fn short_form(rate: Rate) -> Result<Limit, LimitError> {
+pub fn short_form(rate: Rate) -> Result<Limit, LimitError> {
     let cells = u32::try_from(rate.period().as_nanos()).unwrap_or(u32::MAX).min(DEFAULT_CELLS);
     Limit::sliding_window(rate.count(), rate.period(), cells)
 }

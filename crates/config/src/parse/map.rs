@@ -11,9 +11,10 @@ use crate::tree::{MapEntry, Node, Value};
 const MAX_REPORTED_UNKNOWN: usize = 1_000;
 
 /// A map with the fields of a grammar section.
-#[derive(Clone, Copy)]
-pub(crate) struct FieldMap<'c> {
-    pub(crate) context: &'c ParseContext<'c>,
+#[derive(Clone, Copy, Debug)]
+pub struct FieldMap<'c> {
+    /// Shared state of the parsers.
+    pub context: &'c ParseContext<'c>,
     pub(crate) section: &'static Section,
     entries: &'c [MapEntry<'c>],
     span: Span,
@@ -26,7 +27,7 @@ impl<'c> FieldMap<'c> {
     }
 
     /// Opens a map, with custom help for some unknown fields.
-    pub(crate) fn open_hinted(
+    pub fn open_hinted(
         context: &'c ParseContext<'c>,
         node: &'c Node<'c>,
         section: &'static Section,
@@ -48,12 +49,12 @@ impl<'c> FieldMap<'c> {
     }
 
     /// True if the field is present.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.entry(name).is_some()
     }
 
     /// True if an unknown field is probably a misspelling of this one.
-    pub(crate) fn has_typo_of(&self, name: &str) -> bool {
+    pub fn has_typo_of(&self, name: &str) -> bool {
         let unknown = self.entries.iter().filter(|entry| self.section.field(&entry.key).is_none());
         unknown.take(MAX_REPORTED_UNKNOWN).any(|entry| nearest(&entry.key, self.section.names()) == Some(name))
     }
@@ -64,18 +65,18 @@ impl<'c> FieldMap<'c> {
     }
 
     /// Span of the field's name; the start of the section if the field is absent.
-    pub(crate) fn key_span(&self, name: &str) -> Span {
+    pub fn key_span(&self, name: &str) -> Span {
         self.entry(name).map_or_else(|| self.first_key_span(), |entry| entry.key_span)
     }
 
     /// Span of the field's value; the start of the section if the field is absent.
-    pub(crate) fn value_span(&self, name: &str) -> Span {
+    pub fn value_span(&self, name: &str) -> Span {
         self.entry(name).map_or_else(|| self.first_key_span(), |entry| entry.value.span)
     }
 
     /// Returns the field's value. An empty value is reported.
-    pub(crate) fn get(&self, name: &'static str) -> Option<FieldValue<'c>> {
-        #[cfg(test)]
+    pub fn get(&self, name: &'static str) -> Option<FieldValue<'c>> {
+        #[cfg(any(test, feature = "test-support"))]
         self.context.requested_fields.borrow_mut().insert((self.section.name, name));
         let field = self.section.field(name)?;
         let entry = self.entry(name)?;
@@ -102,7 +103,7 @@ impl<'c> FieldMap<'c> {
     }
 
     /// Parses an integer.
-    pub(crate) fn count(&self, name: &'static str) -> Option<u64> {
+    pub fn count(&self, name: &'static str) -> Option<u64> {
         self.get(name)?.count()
     }
 
@@ -112,12 +113,12 @@ impl<'c> FieldMap<'c> {
     }
 
     /// Parses one of the field's keywords.
-    pub(crate) fn keyword(&self, name: &'static str) -> Option<&'static str> {
+    pub fn keyword(&self, name: &'static str) -> Option<&'static str> {
         self.get(name)?.keyword()
     }
 
     /// A short span that identifies the section: its first key.
-    pub(crate) fn first_key_span(&self) -> Span {
+    pub fn first_key_span(&self) -> Span {
         self.entries.first().map_or(self.span, |entry| entry.key_span)
     }
 

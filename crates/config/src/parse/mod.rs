@@ -31,42 +31,48 @@ use crate::diagnostic::{DiagnosticBuilder, DiagnosticSink};
 use crate::source::Span;
 use crate::tree::{Node, Value};
 
-pub(crate) use file::{MAX_RULES, parse_settings, parse_shared_rules};
-pub(crate) use limit::{limit, short_form};
-pub(crate) use map::FieldMap;
-pub(crate) use reply::json;
-pub(crate) use rule::{MAX_LIMITS, ParsedRule, RuleSpans};
-pub(crate) use value::FieldValue;
+pub use file::MAX_RULES;
+pub(crate) use file::{parse_settings, parse_shared_rules};
+pub use limit::{limit, short_form};
+pub use map::FieldMap;
+pub use reply::json;
+pub use rule::MAX_LIMITS;
+pub(crate) use rule::{ParsedRule, RuleSpans};
+pub use value::FieldValue;
 
 /// Shared state of the parsers.
-pub(crate) struct ParseContext<'s> {
+#[derive(Debug)]
+pub struct ParseContext<'s> {
     /// The file's text.
-    pub(crate) text: &'s str,
+    pub text: &'s str,
     /// Base directory of files named in the rule file; `None` if they are not opened.
     pub(crate) folder: Option<&'s Path>,
-    pub(crate) findings: RefCell<DiagnosticSink>,
-    /// Fields read so far, by section; the grammar's test compares them with the tables.
-    #[cfg(test)]
-    pub(crate) requested_fields: RefCell<std::collections::BTreeSet<(&'static str, &'static str)>>,
+    /// Diagnostics reported so far.
+    pub findings: RefCell<DiagnosticSink>,
+    /// Fields read so far, by section; tests of a grammar compare them with its tables.
+    #[cfg(any(test, feature = "test-support"))]
+    pub requested_fields: RefCell<std::collections::BTreeSet<(&'static str, &'static str)>>,
 }
 
 impl<'s> ParseContext<'s> {
-    pub(crate) fn new(text: &'s str, folder: Option<&'s Path>) -> Self {
+    /// A context without diagnostics. Files are relative to `folder`, and not opened if it is `None`.
+    pub fn new(text: &'s str, folder: Option<&'s Path>) -> Self {
         Self {
             text,
             folder,
             findings: RefCell::default(),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "test-support"))]
             requested_fields: RefCell::default(),
         }
     }
 
-    pub(crate) fn report(&self, finding: DiagnosticBuilder) {
+    /// Reports a diagnostic.
+    pub fn report(&self, finding: DiagnosticBuilder) {
         self.findings.borrow_mut().push(finding);
     }
 
     /// Reports an invalid limit.
-    pub(crate) fn report_limit(&self, span: Span, error: &LimitError, remedy: impl Fn() -> String) {
+    pub fn report_limit(&self, span: Span, error: &LimitError, remedy: impl Fn() -> String) {
         let (message, help) = split_help(&error.to_string());
         self.report(DiagnosticBuilder::error(span, message).label("invalid").help(help.unwrap_or_else(remedy)));
     }

@@ -222,7 +222,7 @@ pub(crate) fn is_header_name(name: &str) -> bool {
 }
 
 /// Converts a value to JSON.
-pub(crate) fn json(context: &ParseContext<'_>, node: &Node<'_>) -> Option<Json> {
+pub fn json(context: &ParseContext<'_>, node: &Node<'_>) -> Option<Json> {
     let number = match &node.value {
         Value::Null => return Some(Json::Null),
         Value::Bool(value) => return Some(Json::Bool(*value)),

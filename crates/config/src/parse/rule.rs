@@ -24,7 +24,7 @@ use crate::tree::Value;
 const MAX_NAME_BYTES: usize = 128;
 
 /// Maximum number of limits per rule.
-pub(crate) const MAX_LIMITS: usize = 16;
+pub const MAX_LIMITS: usize = 16;
 
 /// A rule with the spans of its fields, for lints.
 pub(crate) struct ParsedRule {

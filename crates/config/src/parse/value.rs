@@ -17,10 +17,12 @@ use crate::source::Span;
 use crate::tree::{Node, Value};
 
 /// The value of a field, or an element of a list.
-#[derive(Clone, Copy)]
-pub(crate) struct FieldValue<'c> {
-    pub(crate) context: &'c ParseContext<'c>,
-    pub(crate) node: &'c Node<'c>,
+#[derive(Clone, Copy, Debug)]
+pub struct FieldValue<'c> {
+    /// Shared state of the parsers.
+    pub context: &'c ParseContext<'c>,
+    /// The value as written.
+    pub node: &'c Node<'c>,
     /// Field name, for messages.
     pub(crate) name: &'static str,
     /// Example value, for messages.
@@ -29,7 +31,8 @@ pub(crate) struct FieldValue<'c> {
 }
 
 impl<'c> FieldValue<'c> {
-    pub(crate) fn span(&self) -> Span {
+    /// Location of the value.
+    pub fn span(&self) -> Span {
         self.node.span
     }
 
@@ -54,7 +57,7 @@ impl<'c> FieldValue<'c> {
     }
 
     /// Reports a value of the wrong shape. Without help, an example is shown.
-    pub(crate) fn mismatch(&self, help: Option<String>) {
+    pub fn mismatch(&self, help: Option<String>) {
         let help = help.or_else(|| Some(format!("for example `{}: {}`", self.name, self.example)));
         let message = format!("`{}` must be {}, not {}", self.name, self.shape.expected(), self.node.describe());
         self.context.report(DiagnosticBuilder::error(self.node.span, message).label("invalid value").maybe_help(help));
@@ -81,7 +84,7 @@ impl<'c> FieldValue<'c> {
     }
 
     /// Elements of a list; an empty list is reported.
-    pub(crate) fn items(&self) -> Option<impl Iterator<Item = FieldValue<'c>> + use<'c>> {
+    pub fn items(&self) -> Option<impl Iterator<Item = FieldValue<'c>> + use<'c>> {
         let Shape::List(shape) = self.shape else { return None };
         let Value::List(nodes) = &self.node.value else {
             self.mismatch(self.as_list_suggestion());
@@ -98,7 +101,8 @@ impl<'c> FieldValue<'c> {
             .then(|| format!("write `{}: [{written}]`", self.name))
     }
 
-    pub(crate) fn text(&self) -> Option<&'c str> {
+    /// Parses a string; reports any other value.
+    pub fn text(&self) -> Option<&'c str> {
         match &self.node.value {
             Value::Text(text) => Some(text),
             Value::Int(_) | Value::Float(_) | Value::Bool(_) if matches!(self.shape, Shape::Text | Shape::Name) => {
@@ -113,7 +117,8 @@ impl<'c> FieldValue<'c> {
         }
     }
 
-    pub(crate) fn boolean(&self) -> Option<bool> {
+    /// Parses a boolean; reports any other value.
+    pub fn boolean(&self) -> Option<bool> {
         match &self.node.value {
             Value::Bool(value) => Some(*value),
             _ => {
@@ -123,7 +128,8 @@ impl<'c> FieldValue<'c> {
         }
     }
 
-    pub(crate) fn count(&self) -> Option<u64> {
+    /// Parses an integer in the range of the grammar; reports any other value.
+    pub fn count(&self) -> Option<u64> {
         let (min, max) = match self.shape {
             Shape::Count(min, max) => (*min, *max),
             _ => (0, u64::MAX),
@@ -243,7 +249,8 @@ impl<'c> FieldValue<'c> {
         None
     }
 
-    pub(crate) fn keyword(&self) -> Option<&'static str> {
+    /// Parses one of the keywords of the grammar; reports any other value.
+    pub fn keyword(&self) -> Option<&'static str> {
         let Shape::Keyword(words) = self.shape else { return None };
         let known = || words.iter().map(|(word, _)| *word);
         let Value::Text(text) = &self.node.value else {

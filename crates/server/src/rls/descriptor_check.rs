@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_config::envoy_ratelimit::{DescriptorLimit, DescriptorMatch, LimitKind, RateLimitUnit};
 use sluicegate_engine::adhoc::{AdHoc, AdHocError, Operation, ThrottleFuture, ThrottleResult};
 use sluicegate_engine::sluice::Admission;
 use sluicegate_engine::{Outcome, Sluice};
+use sluicegate_import::envoy_ratelimit::{DescriptorLimit, DescriptorMatch, LimitKind, RateLimitUnit};
 use tokio::runtime::Handle;
 
 use super::bad_request::BadRequest;

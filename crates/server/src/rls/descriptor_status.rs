@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use sluicegate_config::envoy_ratelimit::RateLimitUnit;
 use sluicegate_engine::sluice::{Cause, RuleDecision};
 use sluicegate_engine::{Outcome, Verdict};
 use sluicegate_http_adapter::headers::AdHocQuota;
+use sluicegate_import::envoy_ratelimit::RateLimitUnit;
 
 use super::descriptor_check::{CheckState, DescriptorCheck};
 use super::limit::to_rate_limit;

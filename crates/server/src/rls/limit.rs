@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_config::envoy_ratelimit::RateLimitUnit;
 use sluicegate_engine::Limit;
 use sluicegate_engine::rule::Rule;
+use sluicegate_import::envoy_ratelimit::RateLimitUnit;
 
 use super::proto::RateLimit;
 

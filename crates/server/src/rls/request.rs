@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use sluicegate_config::envoy_ratelimit::{DescriptorMatch, Domains, LimitKind};
+use sluicegate_import::envoy_ratelimit::{DescriptorMatch, Domains, LimitKind};
 use smallvec::SmallVec;
 
 use super::RlsState;

@@ -1,7 +1,7 @@
 //! Grammar tables of `gateway`.
 
 use super::super::Presence::{Default, Required};
-use super::super::{Field, Section, Shape};
+use super::super::{Section, Shape};
 use super::{ABSENT, HEADERS};
 
 const U32: u64 = u32::MAX as u64;

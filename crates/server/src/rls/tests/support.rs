@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use sluicegate_config::envoy_ratelimit::Domains;
+use sluicegate_import::envoy_ratelimit::Domains;
 
 use crate::active_domains::ActiveDomains;
 use sluicegate_engine::adhoc::AdHoc;
