@@ -9,7 +9,7 @@
 //! | `console` | `cli.rs`, which runs it and compares the output |
 //! | `nginx` | a file in `examples/nginx`, compared here |
 //! | `sh`, and `http`, `json`, `text` below it | one of the `SESSION_TESTS`, which runs it and compares the output |
-//! | any with `<!-- held by: test -->` above it | that test, which reads the page |
+//! | any with `<!-- tested by: test -->` above it | that test, which reads the page |
 //! | any with `<!-- not run: why -->` above it | nothing, for the stated reason |
 //!
 //! `INSTA_UPDATE=always cargo test -p sluicegate-cli -p xtask` updates the generated parts.
@@ -270,7 +270,7 @@ fn every_code_block_is_covered_by_a_test() {
                 if why.len() < 4 {
                     wrong.push(format!("{page}:{}: not run without a reason", block.line));
                 }
-            } else if let Some(BlockNote::HeldBy(test)) = &block.note {
+            } else if let Some(BlockNote::TestedBy(test)) = &block.note {
                 // A translated page has the blocks of its English page.
                 let english =
                     TRANSLATED_PAGES.iter().find(|(_, chinese)| *chinese == page).map(|(english, _)| *english);

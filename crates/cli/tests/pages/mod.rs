@@ -1,6 +1,6 @@
 //! Runs the commands of the documentation and compares their output.
 //!
-//! Each page with commands (`sh`) is one test with the real program and real neighbours. An output block (`http`,
+//! Each page with commands (`sh`) is one test with the real program and the real programs around it. An output block (`http`,
 //! `json`, `text`) below commands is compared with their output; commands are repeated until it matches, like a
 //! reader who repeats a request. `docs.rs` checks that no page with commands is missing here, and that translated
 //! pages have the same blocks.

@@ -3,7 +3,7 @@
 //! Three comments are recognized, each directly above a fence:
 //!
 //! - `<!-- file: rules.yaml -->`: the block is saved under this name.
-//! - `<!-- held by: crates/cli/tests/pages/envoy_parts.rs -->`: this test reads the block from the page.
+//! - `<!-- tested by: crates/cli/tests/pages/envoy_parts.rs -->`: this test reads the block from the page.
 //! - `<!-- not run: why -->`: no test can cover the block, for this reason.
 
 #![allow(dead_code, unreachable_pub, reason = "not every test needs everything")]
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockNote {
     File(String),
-    HeldBy(String),
+    TestedBy(String),
     NotRun(String),
 }
 
@@ -34,7 +34,7 @@ pub struct Block {
 
 impl Block {
     pub fn is_run(&self) -> bool {
-        !matches!(self.note, Some(BlockNote::NotRun(_) | BlockNote::HeldBy(_)))
+        !matches!(self.note, Some(BlockNote::NotRun(_) | BlockNote::TestedBy(_)))
     }
 
     /// True if the block shows the output of a command.
@@ -71,7 +71,7 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
     while let Some((number, line)) = lines.next() {
         if let Some(remark) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
             note = remark.strip_prefix("file: ").map(|name| BlockNote::File(name.to_owned()));
-            note = note.or_else(|| remark.strip_prefix("held by: ").map(|test| BlockNote::HeldBy(test.to_owned())));
+            note = note.or_else(|| remark.strip_prefix("tested by: ").map(|test| BlockNote::TestedBy(test.to_owned())));
             note = note.or_else(|| remark.strip_prefix("not run: ").map(|why| BlockNote::NotRun(why.to_owned())));
         } else if let Some(kind) = line.strip_prefix("```") {
             let text = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");

@@ -10,7 +10,7 @@ use super::session::{Session, matches_documented};
 fn block_covered_here(page: &str, words: &str) -> Block {
     let blocks = blocks(&read(page)).into_iter().filter(|block| block.text.contains(words));
     let mut covered = blocks.filter(|block| {
-        block.note == Some(BlockNote::HeldBy("crates/cli/tests/pages/standalone_blocks.rs".to_owned()))
+        block.note == Some(BlockNote::TestedBy("crates/cli/tests/pages/standalone_blocks.rs".to_owned()))
     });
     covered.next().unwrap_or_else(|| panic!("{page} does not show {words}"))
 }
