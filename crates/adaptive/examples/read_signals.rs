@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use sluicegate_adaptive::controller::READ_INTERVAL;
 use sluicegate_adaptive::readings::Reading;
-use sluicegate_adaptive::signals::Machine;
+use sluicegate_adaptive::signals::HostSignals;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_engine::rule::Signal;
 
@@ -19,13 +19,13 @@ const SAMPLES: usize = 20;
 
 fn main() {
     let clock = ClockHandle::system();
-    let mut machine = Machine::new();
+    let mut host = HostSignals::new();
     let mut durations = Vec::with_capacity(SAMPLES);
-    let mut readings = machine.read(clock.now());
+    let mut readings = host.read(clock.now());
     for _ in 0..SAMPLES {
         thread::sleep(READ_INTERVAL / 5);
         let started = Instant::now();
-        readings = machine.read(clock.now());
+        readings = host.read(clock.now());
         durations.push(started.elapsed());
     }
     for signal in Signal::ALL.into_iter().filter(|signal| !signal.is_per_rule()) {
@@ -36,7 +36,7 @@ fn main() {
         };
         println!("{:14} {text}", signal.name());
     }
-    if let Some(cores) = machine.cores() {
+    if let Some(cores) = host.cores() {
         println!("{:14} {cores}", "cores");
     }
     durations.sort_unstable();

@@ -5,13 +5,13 @@
 //!
 //! ```
 //! use sluicegate_adaptive::controller::ControlLoop;
-//! use sluicegate_adaptive::signals::Machine;
+//! use sluicegate_adaptive::signals::HostSignals;
 //! use sluicegate_engine::{Sluice, rule::{Adaptive, Auto, Request, Rule}};
 //!
 //! let mut guard = Rule::new("guard", []);
 //! guard.adaptive = Some(Adaptive::Auto(Auto { min: 1, start: 1, ..Auto::default() }));
 //! let sluice = Sluice::builder().rule(guard).build()?;
-//! let mut control_loop = ControlLoop::new(&sluice, Machine::new());
+//! let mut control_loop = ControlLoop::new(&sluice, HostSignals::new());
 //! assert!(control_loop.tick());
 //!
 //! let in_flight = sluice.decide(&Request::new("GET", "/"));
@@ -37,7 +37,7 @@ use crate::conditions::ThresholdLaw;
 use crate::control_law::{Adjustment, ControlLaw, HostInfo, Observation};
 use crate::cpu::CpuLimiter;
 use crate::readings::Readings;
-use crate::signals::Machine;
+use crate::signals::HostSignals;
 
 /// Interval at which control laws run.
 pub const TICK_INTERVAL: Duration = Duration::from_millis(50);
@@ -47,7 +47,7 @@ pub const READ_INTERVAL: Duration = Duration::from_millis(250);
 /// Runs the control laws. See the [module documentation](self).
 pub struct ControlLoop {
     sluice: WeakSluice,
-    machine: Machine,
+    host: HostSignals,
     controllers: HashMap<String, RuleController>,
     /// Generation of the rules that the controllers were created for.
     generation: Option<u64>,
@@ -68,10 +68,10 @@ struct RuleController {
 
 impl ControlLoop {
     /// Creates the loop for the current and future rules of this sluice. The sluice is not kept alive.
-    pub fn new(sluice: &Sluice, machine: Machine) -> Self {
+    pub fn new(sluice: &Sluice, host: HostSignals) -> Self {
         Self {
             sluice: sluice.downgrade(),
-            machine,
+            host,
             controllers: HashMap::new(),
             generation: None,
             readings: Readings::UNKNOWN,
@@ -85,13 +85,13 @@ impl ControlLoop {
     pub fn tick(&mut self) -> bool {
         let Some(sluice) = self.sluice.upgrade() else { return false };
         if self.generation != Some(sluice.generation()) {
-            self.reload_rules(&sluice);
+            self.update_controllers(&sluice);
         }
         let now = sluice.clock().now();
         if self.read_at.is_none_or(|at| now - at >= READ_INTERVAL) {
             self.read_at = Some(now);
-            self.readings = self.machine.read(now);
-            self.host_info = HostInfo { cores: self.machine.cores(), cpu_seconds: self.machine.cpu_seconds() };
+            self.readings = self.host.read(now);
+            self.host_info = HostInfo { cores: self.host.cores(), cpu_seconds: self.host.cpu_seconds() };
             *self.published.lock() = self.readings;
         }
         for (name, controller) in &mut self.controllers {
@@ -101,7 +101,7 @@ impl ControlLoop {
     }
 
     /// Creates control laws for new rules, and keeps those of unchanged rules.
-    fn reload_rules(&mut self, sluice: &Sluice) {
+    fn update_controllers(&mut self, sluice: &Sluice) {
         // Read first: if rules are replaced concurrently, the next tick detects it.
         self.generation = Some(sluice.generation());
         let mut before = std::mem::take(&mut self.controllers);
@@ -202,7 +202,7 @@ mod tests {
     fn state_is_retained_only_for_an_unchanged_protection() {
         let clock = ManualClock::new();
         let sluice = Sluice::builder().rules(rules(5)).clock(clock.clone()).build().expect("valid rules");
-        let mut control_loop = ControlLoop::new(&sluice, Machine::new());
+        let mut control_loop = ControlLoop::new(&sluice, HostSignals::new());
         let state = || sluice.gates()[0].1.notice().state;
         let mut tick = || {
             assert!(control_loop.tick());
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn tick_returns_false_after_the_sluice_is_dropped() {
         let sluice = Sluice::builder().build().expect("an empty rule set is valid");
-        let mut control_loop = ControlLoop::new(&sluice, Machine::new());
+        let mut control_loop = ControlLoop::new(&sluice, HostSignals::new());
         assert!(control_loop.tick());
         drop(sluice);
         assert!(!control_loop.tick());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sluicegate_adaptive::readings::Readings;
-use sluicegate_adaptive::signals::Machine;
+use sluicegate_adaptive::signals::HostSignals;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::Signal;
 
@@ -119,20 +119,20 @@ fn close(one: Option<f64>, other: Option<f64>) -> bool {
 fn fixtures_give_the_expected_readings() {
     for expected in table() {
         let fixture = Fixture::new(expected.name, "table");
-        let mut machine = Machine::with_root(&fixture.root);
-        let (first, start) = (machine.read(at(0)), fixture.uptime());
+        let mut host = HostSignals::with_root(&fixture.root);
+        let (first, start) = (host.read(at(0)), fixture.uptime());
         for signal in [Signal::Cpu, Signal::HostCpu, Signal::CpuPressure, Signal::Traffic] {
             assert_eq!(first.get(signal), None, "{}: {} after one sample", expected.name, signal.name());
         }
         fixture.copy_state("then");
         let between = fixture.uptime().zip(start).map_or(1_000, |(then, first)| then - first);
-        let then = machine.read(at(between));
+        let then = host.read(at(between));
         for (signal, value) in expected.readings {
             let read = then.get(signal);
             assert!(close(read, value), "{}: {} is {value:?}, read as {read:?}", expected.name, signal.name());
         }
-        assert!(close(machine.cores(), expected.cores), "{}: {:?} cores", expected.name, machine.cores());
-        assert!(close(machine.cpu_seconds(), expected.cpu_seconds), "{}: {:?}", expected.name, machine.cpu_seconds());
+        assert!(close(host.cores(), expected.cores), "{}: {:?} cores", expected.name, host.cores());
+        assert!(close(host.cpu_seconds(), expected.cpu_seconds), "{}: {:?}", expected.name, host.cpu_seconds());
         for signal in Signal::ALL.into_iter().filter(|signal| signal.is_per_rule()) {
             assert_eq!(then.get(signal), None, "request signals are unknown to the host");
         }
@@ -142,41 +142,41 @@ fn fixtures_give_the_expected_readings() {
 #[test]
 fn with_connections_overrides_sockstat() {
     let fixture = Fixture::new("docker-v2-quota", "connections");
-    let mut machine = Machine::with_root(&fixture.root).with_connections(|| 12_345);
-    assert_eq!(machine.read(at(0)).get(Signal::Connections), Some(12_345.0));
+    let mut host = HostSignals::with_root(&fixture.root).with_connections(|| 12_345);
+    assert_eq!(host.read(at(0)).get(Signal::Connections), Some(12_345.0));
 }
 
 #[test]
 fn a_signal_recovers_after_being_unreadable() {
     let fixture = Fixture::new("docker-v2-quota", "recovers");
-    let mut machine = Machine::with_root(&fixture.root);
+    let mut host = HostSignals::with_root(&fixture.root);
     let cpu = |readings: Readings| readings.get(Signal::Cpu);
-    machine.read(at(0));
+    host.read(at(0));
     fixture.copy_state("then");
-    assert!(cpu(machine.read(at(1_000))).is_some());
+    assert!(cpu(host.read(at(1_000))).is_some());
     fixture.write("sys/fs/cgroup/cpu.stat", b"\xff\xff");
-    assert_eq!(cpu(machine.read(at(1_250))), None);
+    assert_eq!(cpu(host.read(at(1_250))), None);
     fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 70000000\nnr_periods 0\nnr_throttled 0\n");
-    assert_eq!(cpu(machine.read(at(1_500))), None, "the first sample gives no rate");
+    assert_eq!(cpu(host.read(at(1_500))), None, "the first sample gives no rate");
     fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 70300000\nnr_periods 0\nnr_throttled 0\n");
-    assert!(close(cpu(machine.read(at(2_500))), Some(0.2)));
+    assert!(close(cpu(host.read(at(2_500))), Some(0.2)));
     // Counter reset.
     fixture.write("sys/fs/cgroup/cpu.stat", b"usage_usec 100\nnr_periods 0\nnr_throttled 0\n");
-    assert_eq!(cpu(machine.read(at(2_750))), None);
+    assert_eq!(cpu(host.read(at(2_750))), None);
 }
 
 #[test]
 fn changed_limits_are_picked_up() {
     let fixture = Fixture::new("docker-v2-quota", "limits");
-    let mut machine = Machine::with_root(&fixture.root);
-    machine.read(at(0));
-    assert_eq!(machine.cores(), Some(1.5));
+    let mut host = HostSignals::with_root(&fixture.root);
+    host.read(at(0));
+    assert_eq!(host.cores(), Some(1.5));
     fixture.write("sys/fs/cgroup/cpu.max", b"400000 100000\n");
     fixture.copy_state("then");
     fixture.write("sys/fs/cgroup/cpu.max", b"400000 100000\n");
-    machine.read(at(1_000));
-    let readings = machine.read(at(6_000));
-    assert_eq!(machine.cores(), Some(4.0));
+    host.read(at(1_000));
+    let readings = host.read(at(6_000));
+    assert_eq!(host.cores(), Some(4.0));
     assert!(readings.get(Signal::Cpu).is_some(), "rates are retained");
 }
 
@@ -189,11 +189,11 @@ fn live_readings_are_plausible() {
     if Path::new("/proc/pressure/cpu").exists() {
         shares.push(Signal::CpuPressure);
     }
-    let mut machine = Machine::new();
+    let mut host = HostSignals::new();
     let start = Instant::now();
     // Kernel counters advance in steps: sample until all have moved.
     let readings = loop {
-        let readings = machine.read(at(start.elapsed().as_millis() as u64));
+        let readings = host.read(at(start.elapsed().as_millis() as u64));
         if shares.iter().all(|signal| readings.get(*signal).is_some()) || start.elapsed() > TIMEOUT {
             break readings;
         }
@@ -207,7 +207,7 @@ fn live_readings_are_plausible() {
     for signal in [Signal::Load1, Signal::Load5, Signal::LoadPerCore, Signal::Connections, Signal::Traffic] {
         assert!((0.0..1e12).contains(&value(signal)), "{} is {}", signal.name(), value(signal));
     }
-    let cores = machine.cores().unwrap();
+    let cores = host.cores().unwrap();
     assert!(cores > 0.0 && cores <= 4_096.0, "{cores} cores");
-    assert!(machine.cpu_seconds().unwrap() >= 0.0);
+    assert!(host.cpu_seconds().unwrap() >= 0.0);
 }

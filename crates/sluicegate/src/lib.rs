@@ -185,7 +185,7 @@ pub use sluicegate_adaptive as adaptive;
 /// sluice, also those that are added later, until the sluice is dropped. `load` starts it automatically.
 #[cfg(feature = "adaptive")]
 pub fn start_control_loop(sluice: &Sluice) -> std::io::Result<adaptive::controller::ControlLoopHandle> {
-    adaptive::controller::ControlLoop::new(sluice, adaptive::signals::Machine::new()).spawn()
+    adaptive::controller::ControlLoop::new(sluice, adaptive::signals::HostSignals::new()).spawn()
 }
 
 #[cfg(feature = "config")]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sluicegate::adaptive::controller::{ControlLoop, TICK_INTERVAL};
-use sluicegate::adaptive::signals::Machine;
+use sluicegate::adaptive::signals::HostSignals;
 use sluicegate::clock::ManualClock;
 use sluicegate::overload::{Completion, Gate};
 use sluicegate::rule::{Adaptive, Auto, Request, Rule};
@@ -54,7 +54,7 @@ impl SimulatedServer {
         let protect = Rule { adaptive: Some(Adaptive::Auto(Auto::default())), ..Rule::new("protect", []) };
         let sluice = Sluice::builder().rule(protect).clock(clock.clone()).build().unwrap();
         let gate = sluice.gates().remove(0).1;
-        let control_loop = ControlLoop::new(&sluice, Machine::with_root("/there/is/no/such/folder"));
+        let control_loop = ControlLoop::new(&sluice, HostSignals::with_root("/there/is/no/such/folder"));
         let (queued, admitted, in_service) = (Vec::new(), VecDeque::new(), Vec::new());
         Self { clock, sluice, gate, control_loop, queued, admitted, in_service, now: 0, stats: RunStats::default() }
     }

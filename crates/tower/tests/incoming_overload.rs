@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use sluicegate_adaptive::controller::ControlLoop;
-use sluicegate_adaptive::signals::Machine;
+use sluicegate_adaptive::signals::HostSignals;
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::overload::Gate;
@@ -24,7 +24,7 @@ fn protected() -> (LimitLayer, Gate, ManualClock) {
     protect.adaptive = Some(Adaptive::Auto(Auto { min: 1, start: 1, ..Auto::default() }));
     let clock = ManualClock::new();
     let sluice = Sluice::builder().rule(protect).clock(clock.clone()).build().unwrap();
-    assert!(ControlLoop::new(&sluice, Machine::new()).tick());
+    assert!(ControlLoop::new(&sluice, HostSignals::new()).tick());
     let gate = sluice.gates().remove(0).1;
     (LimitLayer::new(sluice), gate, clock)
 }

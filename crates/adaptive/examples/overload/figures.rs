@@ -44,10 +44,10 @@ pub(crate) const GATES: [(&str, &str); 7] = [
 /// Measures every gate for one control law and server shape.
 pub(crate) fn gates(law: Contender, shape: &ServerShape) -> [Figure; 7] {
     let trial = PolicyExperiment::new(law.admission, SEEDS);
-    let usual = shape.baseline_p99(SEEDS);
+    let baseline = shape.baseline_p99(SEEDS);
     let overloaded: Vec<SimReports> = OVERLOADS.iter().map(|load| trial.steady(shape, *load)).collect();
     let goodput = overloaded.iter().map(|it| it.goodput_share(SPAN)).fold(f64::INFINITY, f64::min);
-    let p99 = overloaded.iter().map(|it| it.percentile(SPAN, 0.99) / usual).fold(0.0, f64::max);
+    let p99 = overloaded.iter().map(|it| it.percentile(SPAN, 0.99) / baseline).fold(0.0, f64::max);
     let refused = trial.steady(shape, 0.8).refused_share(SPAN);
     let vip = overloaded.last().map_or(0.0, |it| it.success_share(Class::Vip, SPAN));
     let drift = PolicyExperiment::new(law.admission, 1).limit_drift(shape);
@@ -78,21 +78,21 @@ pub(crate) const EVENTS: [(&str, &str); 4] = [
 pub(crate) fn events(law: Contender) -> Vec<Figure> {
     let trial = PolicyExperiment::new(law.admission, SEEDS);
     let shape = ServerShape::SHARED;
-    let usual = shape.baseline_p99(SEEDS);
+    let baseline = shape.baseline_p99(SEEDS);
     // p99 of the dependency itself, without any limit.
     let slow = 0.2 * 4.6;
     let cases = [
-        (trial.run(&ramp(&shape)), 10.0..50.0, usual),
-        (trial.run(&doubled_service_time(&shape)), 18.0..38.0, 2.0 * usual),
-        (trial.run(&cold_start(&shape)), 10.0..28.0, usual),
+        (trial.run(&ramp(&shape)), 10.0..50.0, baseline),
+        (trial.run(&doubled_service_time(&shape)), 18.0..38.0, 2.0 * baseline),
+        (trial.run(&cold_start(&shape)), 10.0..28.0, baseline),
         (trial.run(&slow_dependency()), 15.0..29.0, slow),
     ];
-    let figures = cases.into_iter().map(|(runs, span, usual)| {
+    let figures = cases.into_iter().map(|(runs, span, baseline)| {
         let parts = ((span.end - span.start) * 2.0) as u32;
-        let half = |nth: u32| span.start + f64::from(nth) / 2.0..span.start + f64::from(nth + 1) / 2.0;
-        let possible = (0..parts).map(|nth| runs.achievable(half(nth))).sum::<f64>() / f64::from(parts);
+        let half = |index: u32| span.start + f64::from(index) / 2.0..span.start + f64::from(index + 1) / 2.0;
+        let possible = (0..parts).map(|index| runs.achievable(half(index))).sum::<f64>() / f64::from(parts);
         let goodput = runs.goodput(span.clone()) / possible;
-        let p99 = runs.percentile(span, 0.99) / usual;
+        let p99 = runs.percentile(span, 0.99) / baseline;
         Figure::new(format!("{goodput:.2} / {p99:.1}"), goodput >= 0.95 && p99 <= 3.0)
     });
     figures.collect()

@@ -31,7 +31,7 @@ pub(crate) struct Plot {
 impl Plot {
     fn y_position(&self, value: f64) -> f64 {
         let share = match self.log {
-            Some(least) => (value.max(least) / least).ln() / (self.max / least).ln(),
+            Some(min) => (value.max(min) / min).ln() / (self.max / min).ln(),
             None => value / self.max,
         };
         HEIGHT - BOTTOM - share.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
@@ -39,21 +39,21 @@ impl Plot {
 
     fn ticks(&self) -> Vec<f64> {
         match self.log {
-            Some(least) => {
+            Some(min) => {
                 let decades = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
-                decades.into_iter().filter(|mark| (least..=self.max).contains(mark)).collect()
+                decades.into_iter().filter(|mark| (min..=self.max).contains(mark)).collect()
             }
             None => {
                 let step = nice_step(self.max / 5.0);
-                (0..=(self.max / step + 1e-9) as u32).map(|nth| f64::from(nth) * step).collect()
+                (0..=(self.max / step + 1e-9) as u32).map(|index| f64::from(index) * step).collect()
             }
         }
     }
 
     /// Renders the curves as SVG.
     pub(crate) fn draw(&self, curves: &[Curve]) -> String {
-        let longest = curves.iter().flat_map(|curve| &curve.points).map(|point| point.0).fold(1e-9, f64::max);
-        let across = |value: f64| LEFT + value / longest * (WIDTH - LEFT - RIGHT);
+        let max_x = curves.iter().flat_map(|curve| &curve.points).map(|point| point.0).fold(1e-9, f64::max);
+        let across = |value: f64| LEFT + value / max_x * (WIDTH - LEFT - RIGHT);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
              font-size=\"12\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
@@ -70,9 +70,9 @@ impl Plot {
                 text(mark)
             );
         }
-        let step = nice_step(longest / 6.0);
-        for nth in 0..=(longest / step + 1e-9) as u32 {
-            let value = f64::from(nth) * step;
+        let step = nice_step(max_x / 6.0);
+        for index in 0..=(max_x / step + 1e-9) as u32 {
+            let value = f64::from(index) * step;
             let x = across(value);
             let _ = writeln!(svg, "<path d=\"M{x:.1} {TOP}V{bottom}\" stroke=\"#eee\"/>");
             let y = bottom + 18.0;
@@ -93,16 +93,16 @@ impl Plot {
             self.y
         );
         // The first curve is Sluicegate's: drawn last, and thicker.
-        for (nth, curve) in curves.iter().enumerate().rev() {
+        for (index, curve) in curves.iter().enumerate().rev() {
             let points: Vec<String> =
                 curve.points.iter().map(|(x, y)| format!("{:.1},{:.1}", across(*x), self.y_position(*y))).collect();
-            let (colour, width) = (curve.colour, if nth == 0 { 3.0 } else { 1.5 });
+            let (colour, width) = (curve.colour, if index == 0 { 3.0 } else { 1.5 });
             let points = points.join(" ");
             let _ = writeln!(
                 svg,
                 "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
             );
-            let y = TOP + 12.0 + 20.0 * nth as f64;
+            let y = TOP + 12.0 + 20.0 * index as f64;
             let (from, to) = (right + 12.0, right + 34.0);
             let _ = writeln!(svg, "<path d=\"M{from} {y}H{to}\" stroke=\"{colour}\" stroke-width=\"{width}\"/>");
             let _ = writeln!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", to + 6.0, y + 4.0, curve.name);

@@ -36,13 +36,13 @@ const fn curve(law: Contender, points: Vec<(f64, f64)>) -> Curve {
 
 /// Limit over time for every control law, averaged over `step` seconds and plotted in units of `unit`
 /// seconds.
-fn limits(shape: ServerShape, load: &LoadProfile, lasting: f64, step: f64, unit: f64) -> Vec<Curve> {
+fn limits(shape: ServerShape, load: &LoadProfile, duration: f64, step: f64, unit: f64) -> Vec<Curve> {
     let limited = CONTENDERS.into_iter().filter(|law| law.name != "unprotected");
     let curves = limited.map(|law| {
-        let runs = PolicyExperiment::new(law.admission, 1).run(&shape.scenario(load.clone(), lasting));
-        let steps = (lasting / step) as u32;
-        let points = (0..steps).filter_map(|nth| {
-            let from = f64::from(nth) * step;
+        let runs = PolicyExperiment::new(law.admission, 1).run(&shape.scenario(load.clone(), duration));
+        let steps = (duration / step) as u32;
+        let points = (0..steps).filter_map(|index| {
+            let from = f64::from(index) * step;
             Some((from / unit, runs.limit(from..from + step)?))
         });
         curve(law, points.collect())

@@ -29,29 +29,29 @@ pub(crate) fn print() {
     for shape in ServerShape::ALL {
         for (name, mut values) in rows(ours, &shape) {
             values.sort_by(f64::total_cmp);
-            if let (Some(least), Some(most)) = (values.first(), values.last()) {
-                println!("{:16} {name:15} {least:9.4} {:9.4} {most:9.4}", shape.name, values[values.len() / 2]);
+            if let (Some(min), Some(max)) = (values.first(), values.last()) {
+                println!("{:16} {name:15} {min:9.4} {:9.4} {max:9.4}", shape.name, values[values.len() / 2]);
             }
         }
     }
 }
 
 fn rows(law: Contender, shape: &ServerShape) -> Vec<Row> {
-    let usual = shape.baseline_p99(3);
+    let baseline = shape.baseline_p99(3);
     let mut rows: Vec<Row> = Vec::new();
     let mut record = |name: &str, value: f64| match rows.iter_mut().find(|row| row.0 == name) {
         Some(row) => row.1.push(value),
         None => rows.push((name.to_owned(), vec![value])),
     };
     let (mut limits, mut warm_limits) = (OVERLOADS.map(|_| Vec::new()), Vec::new());
-    for nth in 1..=SETS {
-        let trial = |seeds| PolicyExperiment::new(law.admission, seeds).from_seed(1_000_000 * nth);
+    for index in 1..=SETS {
+        let trial = |seeds| PolicyExperiment::new(law.admission, seeds).from_seed(1_000_000 * index);
         for (load, load_limits) in OVERLOADS.into_iter().zip(&mut limits) {
             let runs = trial(3).steady(shape, load);
             record(&format!("goodput at {load}"), runs.goodput_share(SPAN));
-            record("p99", runs.percentile(SPAN, 0.99) / usual);
+            record("p99", runs.percentile(SPAN, 0.99) / baseline);
             record("start: goodput", runs.goodput_share(FIRST_TEN_SECONDS));
-            record("start: p99", runs.percentile(START_SPAN, 0.99) / usual);
+            record("start: p99", runs.percentile(START_SPAN, 0.99) / baseline);
             load_limits.extend(runs.reports().iter().filter_map(|report| report.limit(SPAN)));
             if load == OVERLOADS[OVERLOADS.len() - 1] {
                 record("highest class", runs.success_share(Class::Vip, SPAN));
@@ -62,7 +62,7 @@ fn rows(law: Contender, shape: &ServerShape) -> Vec<Row> {
             [COLD_SPANS.map(|span| cold.goodput(span)), COLD_SPANS.map(|span| cold.achievable(span))]
                 .map(|spans| spans.iter().sum());
         record("cold: goodput", done / possible);
-        record("cold: p99", cold.percentile(START_SPAN, 0.99) / usual);
+        record("cold: p99", cold.percentile(START_SPAN, 0.99) / baseline);
         warm_limits.extend(cold.reports().iter().filter_map(|report| report.limit(WARM_SPAN)));
         record("refused", trial(6).steady(shape, 0.8).refused_share(SPAN));
         record("settling time", trial(1).settling_time(shape).unwrap_or(f64::INFINITY));

@@ -20,8 +20,8 @@ const THROUGHPUT_HELD_RATIO: f64 = 0.75;
 const CLEAR_SIGMAS: f64 = 3.0;
 /// If the result is not clear after this time, nothing has changed by much.
 const MAX_TRIAL_TIME: Duration = Duration::from_secs(5);
-/// Below this share of the calm throughput the trial proves nothing.
-const MIN_CALM_THROUGHPUT_RATIO: f64 = 0.85;
+/// Below this share of the throughput at light load the trial proves nothing.
+const MIN_LIGHT_LOAD_THROUGHPUT_RATIO: f64 = 0.85;
 /// A decrease keeps at least this share of the limit: it may be a mistake.
 const MIN_REMAINING_RATIO: f64 = 1.0 / 3.0;
 /// Maximum delay of the next experiment after a decrease.
@@ -115,10 +115,10 @@ impl AutoConcurrency {
         match trial.observe(now, window) {
             TrialOutcome::Undecided => return true,
             TrialOutcome::LoadGone => {}
-            // Throughput equals that at the start of the trial, but work had already slowed down then: in calm it was
-            // higher.
+            // Throughput equals that at the start of the trial, but work had already slowed down then: at light load it
+            // was higher.
             TrialOutcome::ThroughputHeld
-                if trial.throughput_since() < MIN_CALM_THROUGHPUT_RATIO * self.calm_throughput =>
+                if trial.throughput_since() < MIN_LIGHT_LOAD_THROUGHPUT_RATIO * self.light_load_throughput =>
             {
                 self.next_experiment = now;
             }

@@ -108,7 +108,7 @@ impl Ewma {
     }
 }
 
-/// Response times in calm periods, pooled until there are enough.
+/// Response times at light load, pooled until there are enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct UnloadedSamples {
     count: f64,

@@ -158,8 +158,8 @@ impl Experiment {
         if window.completed == 0.0 || window.saturation < 0.5 {
             return self.finish(intervals, None);
         }
-        let held = if window.completed >= MAX_COMPLETIONS { window.completed >= expected } else { !fell };
-        if held
+        let throughput_held = if window.completed >= MAX_COMPLETIONS { window.completed >= expected } else { !fell };
+        if throughput_held
             && let Some(min_limit) = self.min_limit
             && self.limit > min_limit
         {

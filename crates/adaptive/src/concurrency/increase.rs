@@ -1,6 +1,6 @@
 //! Increase trial: raises the limit and checks that throughput rises.
 //!
-//! The limit is reached and throughput is lower than in calm. Overload does not cause that: a busy server
+//! The limit is reached and throughput is lower than at light load. Overload does not cause that: a busy server
 //! completes as much as it can, and it completed more before. Slow work does, and then a higher limit, in
 //! proportion to the longer time, restores the throughput. So the limit is raised at once, and then throughput
 //! is observed. If it does not rise, the server itself has become slower, and the increase is reverted.
@@ -61,17 +61,18 @@ impl AutoConcurrency {
                 self.unloaded_samples.reset();
                 (self.tested, self.next_experiment) = (false, now);
             } else {
-                (self.calm_throughput, self.increase_failed) = (0.0, true);
+                (self.light_load_throughput, self.increase_failed) = (0.0, true);
                 self.set_limit(trial.previous_limit);
             }
             return false;
         }
         let slower = window.saturation >= OVERLOAD_SATURATION
-            && self.inflow.is_slower_than(THROUGHPUT_DROP_RATIO * self.calm_throughput);
+            && self.inflow.is_slower_than(THROUGHPUT_DROP_RATIO * self.light_load_throughput);
         if !slower || self.tested || self.decrease.is_some() {
             return false;
         }
-        let limit = self.limit_for(self.calm_throughput, window.residence_time()).min(MAX_INCREASE_RATIO * self.limit);
+        let limit =
+            self.limit_for(self.light_load_throughput, window.residence_time()).min(MAX_INCREASE_RATIO * self.limit);
         self.begin_increase(now, window, limit, window.throughput);
         true
     }

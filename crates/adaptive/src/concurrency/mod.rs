@@ -15,7 +15,7 @@
 //! unloaded time must not be measured at such times, or a server that is slow because of overload would seem
 //! slow by nature, and the limit would grow with the overload. It comes from two sources only:
 //!
-//! - **calm** periods: the limit was not reached, and on average at most half of it was used. They can only
+//! - periods of **light load**: the limit was not reached, and on average at most half of it was used. They can only
 //!   lower it;
 //! - **experiments**: the limit is lowered briefly. If throughput holds, the withdrawn part was a queue, and
 //!   the limit is halved again. Once throughput falls, no queue is left, and requests in flight divided by
@@ -36,9 +36,9 @@
 //!
 //! - the limit is reached and is far too high by the estimate: it is decreased (`decrease.rs`). If throughput
 //!   holds, that was right; if it falls, work takes longer now;
-//! - the limit is reached and throughput is below that in calm: overload does not cause that, slow work does.
-//!   The limit is increased (`increase.rs`) at once to sustain the calm throughput. If throughput rises, that
-//!   was right.
+//! - the limit is reached and throughput is below that at light load: overload does not cause that, slow work
+//!   does. The limit is increased (`increase.rs`) at once to sustain the throughput at light load. If throughput
+//!   rises, that was right.
 //!
 //! Experiments that find no change are averaged, not minimised: the lowest of many measurements is mostly the
 //! luckiest. An unloaded time that is too long corrects itself: the resulting limit, lowered by an experiment,
@@ -48,7 +48,7 @@
 //! |---|---|
 //! | limit reached most of the time lately, and arrivals exceed completions; or they exceed them by more than chance | overload: the formula, or an experiment first |
 //! | limit reached now and then | plus the square root of the limit, up to 1.5 times the formula, or the start value |
-//! | calm | the unloaded time may be lowered; a limit far above its use decays towards it |
+//! | light load | the unloaded time may be lowered; a limit far above its use decays towards it |
 //! | more failures than usual | minus a tenth of the limit |
 //!
 //! Usual failures are a slow average: constant failures are not overload and must not close the gate.
@@ -106,9 +106,9 @@ const OVERLOAD_EXIT_SATURATION: f64 = 0.35;
 /// Minimum memory of the overload detector.
 const MIN_MEMORY: Duration = Duration::from_millis(300);
 /// Share of the time at the limit up to which no request was delayed.
-const CALM_SATURATION: f64 = 0.02;
-/// A decrease below this share of the limit requires an experiment, if there was none since the last calm
-/// period.
+const LIGHT_LOAD_SATURATION: f64 = 0.02;
+/// A decrease below this share of the limit requires an experiment, if there was none since the last light
+/// load.
 const DECREASE_THRESHOLD_RATIO: f64 = 0.85;
 /// A throughput below this share of the long-term one requires an experiment.
 const THROUGHPUT_DROP_RATIO: f64 = 0.7;
@@ -163,7 +163,7 @@ pub struct AutoConcurrency {
     failure_ratio: f64,
     /// Peak number of requests in flight, decaying.
     peak: f64,
-    /// Response times in calm periods that have not been evaluated yet.
+    /// Response times at light load that have not been evaluated yet.
     unloaded_samples: UnloadedSamples,
     experiment: Option<Experiment>,
     /// Decrease trial in progress.
@@ -172,9 +172,9 @@ pub struct AutoConcurrency {
     increase: Option<IncreaseTrial>,
     /// Set if an increase has not raised throughput.
     increase_failed: bool,
-    /// Recent throughput in calm; zero if there was no calm period.
-    calm_throughput: f64,
-    /// True if an experiment has found something since the last calm period.
+    /// Recent throughput at light load; zero if there was none.
+    light_load_throughput: f64,
+    /// True if an experiment has found something since the last light load.
     tested: bool,
     /// True if the last window was slower than usual.
     was_slower: bool,
@@ -230,7 +230,7 @@ impl AutoConcurrency {
             decrease: None,
             increase: None,
             increase_failed: false,
-            calm_throughput: 0.0,
+            light_load_throughput: 0.0,
             tested: false,
             was_slower: false,
             in_doubt: false,
@@ -288,10 +288,10 @@ impl AutoConcurrency {
             // A trial is in progress.
         } else if self.overload {
             self.adjust_in_overload(now, &window);
-        } else if window.saturation <= CALM_SATURATION && window.in_flight <= self.limit / 2.0 {
-            self.adjust_when_calm(now, &window);
+        } else if window.saturation <= LIGHT_LOAD_SATURATION && window.in_flight <= self.limit / 2.0 {
+            self.adjust_at_light_load(now, &window);
         } else {
-            self.adjust_when_short(&window);
+            self.adjust_at_limit(&window);
         }
         if failing {
             self.set_limit(self.limit * 0.9);
@@ -359,11 +359,11 @@ impl AutoConcurrency {
         self.set_limit(next);
     }
 
-    /// Calm: no request was delayed and half of the limit was free, so response times are unloaded times.
-    fn adjust_when_calm(&mut self, now: Timestamp, window: &Window) {
+    /// Light load: no request was delayed and half of the limit was free, so response times are unloaded times.
+    fn adjust_at_light_load(&mut self, now: Timestamp, window: &Window) {
         self.state = ConcurrencyState::Steady;
         self.unloaded_samples.add(window);
-        self.calm_throughput += (window.throughput - self.calm_throughput) * window.memory_weight(1.0);
+        self.light_load_throughput += (window.throughput - self.light_load_throughput) * window.memory_weight(1.0);
         self.unloaded_time = self.unloaded_samples.estimate(self.unloaded_time);
         self.tested = false;
         self.experiment_interval = MIN_EXPERIMENT_INTERVAL;
@@ -375,11 +375,11 @@ impl AutoConcurrency {
     }
 
     /// The limit was reached now and then: a higher one does no harm without overload.
-    fn adjust_when_short(&mut self, window: &Window) {
+    fn adjust_at_limit(&mut self, window: &Window) {
         self.state = ConcurrencyState::Steady;
         let formula = self.unloaded_time.map_or(0.0, |unloaded| 1.5 * self.limit_for(window.throughput, unloaded));
         let ceiling = formula.max(f64::from(self.spec.start));
-        if window.saturation > CALM_SATURATION && self.limit < ceiling {
+        if window.saturation > LIGHT_LOAD_SATURATION && self.limit < ceiling {
             self.set_limit((self.limit + self.limit.sqrt().max(1.0)).min(ceiling));
             self.state = ConcurrencyState::Growing;
         }

@@ -111,8 +111,8 @@ enum ThresholdState {
     Entering,
     /// The limit applies.
     Limited { since: Timestamp, ceiling: VariableRate, measured_at: Timestamp, min_capacity: f64 },
-    /// The limit rises; `calm_since` is the time since which no request was refused.
-    Recovering { since: Timestamp, ceiling: VariableRate, calm_since: Option<Timestamp> },
+    /// The limit rises; `satisfied_since` is the time since which the limit is not needed.
+    Recovering { since: Timestamp, ceiling: VariableRate, satisfied_since: Option<Timestamp> },
 }
 
 impl ThresholdLaw {
@@ -226,9 +226,9 @@ impl ThresholdLaw {
                 }
             }
             ThresholdState::Limited { since, ceiling, measured_at, min_capacity } => {
-                let held = now - since >= self.hold_time(now);
-                if held && over_for.is_some_and(|over| over >= self.rule.exit_after) {
-                    return ThresholdState::Recovering { since: now, ceiling, calm_since: None };
+                let hold_elapsed = now - since >= self.hold_time(now);
+                if hold_elapsed && over_for.is_some_and(|over| over >= self.rule.exit_after) {
+                    return ThresholdState::Recovering { since: now, ceiling, satisfied_since: None };
                 }
                 self.remeasure(now, throughput, ThresholdState::Limited { since, ceiling, measured_at, min_capacity })
             }
@@ -236,16 +236,16 @@ impl ThresholdLaw {
                 self.relapses = self.relapses.saturating_add(1);
                 self.start_limiting(now, throughput)
             }
-            ThresholdState::Recovering { since, ceiling, calm_since } => {
+            ThresholdState::Recovering { since, ceiling, satisfied_since } => {
                 let rate = self.recovered_rate(now, since, ceiling);
                 let well_above = rate_per_second(rate) >= WELL_ABOVE_RATIO * throughput.arrivals;
-                let is_calm = over_for.is_some() && (throughput.refusals <= 0.0 || well_above);
-                let calm_since = is_calm.then(|| calm_since.unwrap_or(now));
-                if calm_since.is_some_and(|since| now - since >= self.rule.exit_after) {
+                let is_satisfied = over_for.is_some() && (throughput.refusals <= 0.0 || well_above);
+                let satisfied_since = is_satisfied.then(|| satisfied_since.unwrap_or(now));
+                if satisfied_since.is_some_and(|since| now - since >= self.rule.exit_after) {
                     self.closed_at = Some(now);
                     return ThresholdState::Closed;
                 }
-                ThresholdState::Recovering { since, ceiling, calm_since }
+                ThresholdState::Recovering { since, ceiling, satisfied_since }
             }
         }
     }

@@ -68,8 +68,8 @@ const MIN_TARGET_SHARE: f64 = 0.5;
 const MIN_DRAIN_RATIO: f64 = 0.2;
 /// A backlog below this share of a second's rate is noise.
 const BACKLOG_NOISE: f64 = 0.2;
-/// Weight of one calm interval in the unloaded time.
-const CALM_WEIGHT: f64 = 0.1;
+/// Weight of one interval without a rate in the unloaded time.
+const UNLOADED_WEIGHT: f64 = 0.1;
 /// Margin below the target, and duration, after which the limit ends in any case.
 const EXIT_MARGIN: f64 = 0.15;
 const EXIT_DELAY: Duration = Duration::from_secs(2);
@@ -227,10 +227,10 @@ impl CpuLimiter {
         let Some(time) = throughput.average.filter(|_| signals.cpu.is_some_and(|cpu| cpu < self.rule.threshold)) else {
             return;
         };
-        let calm = self.unloaded_time.unwrap_or(time);
+        let unloaded = self.unloaded_time.unwrap_or(time);
         self.unloaded_time = Some(match self.state {
-            CpuLimiterState::Closed => calm + (time - calm) * CALM_WEIGHT,
-            CpuLimiterState::Limited { .. } => calm.min(time),
+            CpuLimiterState::Closed => unloaded + (time - unloaded) * UNLOADED_WEIGHT,
+            CpuLimiterState::Limited { .. } => unloaded.min(time),
         });
     }
 
@@ -246,7 +246,7 @@ impl CpuLimiter {
         let available = (target - estimate.other_cores).max(target * MIN_TARGET_SHARE);
         let per_second = available / estimate.cost * self.trim;
         let expected_in_flight = self.unloaded_time.map(|time| per_second * time);
-        let excess = expected_in_flight.map_or(0.0, |usual| (throughput.in_flight as f64 - usual) / per_second);
+        let excess = expected_in_flight.map_or(0.0, |expected| (throughput.in_flight as f64 - expected) / per_second);
         // With spare CPU, requests in flight wait for something else.
         let saturated = signals.cpu.is_some_and(|cpu| cpu > self.rule.threshold) || self.is_overrun(host, throughput);
         let backlog = if saturated && excess > BACKLOG_NOISE { excess } else { 0.0 };

@@ -1,6 +1,6 @@
 //! Host signals: load, CPU, memory, connections and network traffic.
 //!
-//! [`Machine::read`] reads all signals at once, so that all conditions of a tick see the same time. Files are
+//! [`HostSignals::read`] reads all signals at once, so that all conditions of a tick see the same time. Files are
 //! kept open, and reading all of them takes some tens of microseconds. There is one module per source; each
 //! parser is a pure function of the text, and returns `None` for invalid text.
 //!
@@ -20,11 +20,11 @@
 //! cgroup and all cgroups above it.
 //!
 //! ```
-//! use sluicegate_adaptive::signals::Machine;
+//! use sluicegate_adaptive::signals::HostSignals;
 //! use sluicegate_engine::{Timestamp, rule::Signal};
 //!
-//! let mut machine = Machine::new();
-//! let readings = machine.read(Timestamp::ZERO);
+//! let mut host = HostSignals::new();
+//! let readings = host.read(Timestamp::ZERO);
 //! assert_eq!(readings.get(Signal::Cpu), None); // needs two samples: not known yet
 //! ```
 
@@ -61,8 +61,8 @@ use rate::Rate;
 /// Interval at which limits are read again. They rarely change.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The host this process runs on, within its cgroup limits.
-pub struct Machine {
+/// Reader of the host signals, within the cgroup limits of this process.
+pub struct HostSignals {
     root: PathBuf,
     loadavg: ProcFile,
     stat: ProcFile,
@@ -83,7 +83,7 @@ pub struct Machine {
     buffer: Vec<u8>,
 }
 
-impl Machine {
+impl HostSignals {
     /// Reads this host.
     pub fn new() -> Self {
         Self::with_root("/")
@@ -244,14 +244,17 @@ impl Machine {
     }
 }
 
-impl Default for Machine {
+impl Default for HostSignals {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Machine {
+impl fmt::Debug for HostSignals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machine").field("root", &self.root).field("host_info", &self.host_info).finish_non_exhaustive()
+        f.debug_struct("HostSignals")
+            .field("root", &self.root)
+            .field("host_info", &self.host_info)
+            .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::rule::Signal;
 
 use super::cgroup::{self, path};
-use super::{Machine, cpu_list, loadavg, meminfo, net_dev, proc_stat, psi, self_stat, sockstat};
+use super::{HostSignals, cpu_list, loadavg, meminfo, net_dev, proc_stat, psi, self_stat, sockstat};
 
 fn parse_all(text: &str) {
     let _ = loadavg::parse(text);
@@ -75,9 +75,9 @@ proptest! {
 
 #[test]
 fn a_missing_proc_gives_unknown_signals() {
-    let mut machine = Machine::with_root("/no/such/directory").with_connections(|| 7);
+    let mut host = HostSignals::with_root("/no/such/directory").with_connections(|| 7);
     for tick in 0..3 {
-        let readings = machine.read(Timestamp::from_nanos(tick * 250_000_000));
+        let readings = host.read(Timestamp::from_nanos(tick * 250_000_000));
         for signal in Signal::ALL {
             let expected = match signal {
                 Signal::Connections => Some(7.0),
@@ -87,5 +87,5 @@ fn a_missing_proc_gives_unknown_signals() {
             assert_eq!(readings.get(signal), expected, "{}", signal.name());
         }
     }
-    assert_eq!((machine.cores(), machine.cpu_seconds()), (None, None));
+    assert_eq!((host.cores(), host.cpu_seconds()), (None, None));
 }

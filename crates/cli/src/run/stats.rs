@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sluicegate::Sluice;
 use sluicegate::adaptive::controller::{ControlLoop, ControlLoopHandle};
-use sluicegate::adaptive::signals::Machine;
+use sluicegate::adaptive::signals::HostSignals;
 use sluicegate_admin::{AccessLogStats, ConnectionStats, GatewayStats, LimitStats, ServerStats, UpstreamStats};
 use sluicegate_gateway::{GatewayMonitor, Health, UpstreamStatus};
 use sluicegate_server::LimitCounts;
@@ -24,8 +24,8 @@ pub(super) fn gateway_stats(monitor: GatewayMonitor) -> Arc<dyn Fn() -> GatewayS
 /// Starts the control loop of the adaptive rules, with the gateway's connection count as a signal.
 pub(super) fn start_controller(sluice: &Sluice, gateway: Option<GatewayMonitor>) -> io::Result<ControlLoopHandle> {
     let machine = match gateway {
-        Some(monitor) => Machine::new().with_connections(move || monitor.listener().counts().open),
-        None => Machine::new(),
+        Some(monitor) => HostSignals::new().with_connections(move || monitor.listener().counts().open),
+        None => HostSignals::new(),
     };
     ControlLoop::new(sluice, machine).spawn()
 }
