@@ -72,8 +72,8 @@ impl Middleware for ClientLimit {
             let ready = || std::future::ready(Ok::<(), Limited>(()));
             let (sent, ()) = self.acquire(&Call::from(&request), ready).await.map_err(Error::middleware)?;
             let response = next.run(request, extensions).await?;
-            let held = sent.on_response(response.status(), response.headers());
-            Ok(with_guard(response, held))
+            let guard = sent.on_response(response.status(), response.headers());
+            Ok(with_guard(response, guard))
         })
     }
 }
@@ -106,12 +106,12 @@ impl Middleware for ThrottleLayer {
 }
 
 /// The same response with a body that holds the call's permits until it has been read.
-fn with_guard(response: Response, held: ResponseGuard) -> Response {
+fn with_guard(response: Response, guard: ResponseGuard) -> Response {
     // reqwest stores the URL next to the response, and restores it from the extensions only.
     let url = response::Builder::new().url(response.url().clone()).body(());
     let (mut parts, body) = http::Response::<Body>::from(response).into_parts();
     if let Ok(url) = url {
         parts.extensions.extend(url.into_parts().0.extensions);
     }
-    http::Response::from_parts(parts, Body::wrap(OutgoingBody::new(body, held))).into()
+    http::Response::from_parts(parts, Body::wrap(OutgoingBody::new(body, guard))).into()
 }

@@ -17,7 +17,7 @@ pin_project! {
     pub struct OutgoingBody<B> {
         #[pin]
         inner: B,
-        held: Option<ResponseGuard>,
+        guard: Option<ResponseGuard>,
     }
 }
 
@@ -30,10 +30,10 @@ pub(crate) struct ResponseGuard {
 }
 
 impl<B: Body> OutgoingBody<B> {
-    pub(crate) fn new(inner: B, held: ResponseGuard) -> Self {
+    pub(crate) fn new(inner: B, guard: ResponseGuard) -> Self {
         // An empty body is never read.
-        let held = (!inner.is_end_stream()).then_some(held);
-        Self { inner, held }
+        let guard = (!inner.is_end_stream()).then_some(guard);
+        Self { inner, guard }
     }
 }
 
@@ -49,13 +49,13 @@ impl<B: Body> Body for OutgoingBody<B> {
         let polled = this.inner.as_mut().poll_frame(context);
         match &polled {
             Poll::Pending => {}
-            Poll::Ready(None | Some(Err(_))) => *this.held = None,
+            Poll::Ready(None | Some(Err(_))) => *this.guard = None,
             Poll::Ready(Some(Ok(frame))) => {
-                if let (Some(trailers), Some(held)) = (frame.trailers_ref(), &this.held) {
-                    held.limit.apply_trailers(&held.destination, trailers);
+                if let (Some(trailers), Some(guard)) = (frame.trailers_ref(), &this.guard) {
+                    guard.limit.apply_trailers(&guard.destination, trailers);
                 }
                 if this.inner.is_end_stream() {
-                    *this.held = None;
+                    *this.guard = None;
                 }
             }
         }

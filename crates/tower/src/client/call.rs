@@ -43,12 +43,12 @@ impl<'a> Call<'a> {
 
     /// Normalized host and port: identifies destinations without a service name.
     pub fn authority(&self) -> String {
-        let usual = match self.scheme {
+        let default_port = match self.scheme {
             Some("http") => Some(80),
             Some("https") => Some(443),
             _ => None,
         };
-        authority(self.host, self.port.or(usual))
+        authority(self.host, self.port.or(default_port))
     }
 
     /// The engine's view of the call; `path` is its normalized path.

@@ -38,7 +38,7 @@ pub(super) fn count(counter: &AtomicU64) {
 }
 
 impl ClientLimitCounters {
-    pub(super) fn read(&self, forgotten_early: u64) -> ClientLimitCounts {
+    pub(super) fn read(&self, evicted_early: u64) -> ClientLimitCounts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ClientLimitCounts {
             sent: of(&self.sent),
@@ -47,7 +47,7 @@ impl ClientLimitCounters {
             refused_by_rules: of(&self.refused_by_rules),
             refused_by_server: of(&self.refused_by_server),
             hold_responses: of(&self.hold_responses),
-            evicted_early: forgotten_early,
+            evicted_early,
         }
     }
 }

@@ -220,11 +220,11 @@ pub(super) struct InFlightCall {
 
 impl InFlightCall {
     /// Applies the hints of its response.
-    pub(super) fn on_response(mut self, advice: &ServerHints, jitter: Duration, now: Timestamp) -> Arc<Destination> {
+    pub(super) fn on_response(mut self, hints: &ServerHints, jitter: Duration, now: Timestamp) -> Arc<Destination> {
         if let Some(record) = self.record.take() {
             self.destination.update(|pacer| {
-                let held = advice.retry_after.is_some_and(|hold| pacer.hold(hold, jitter, now));
-                pacer.on_response(&record, advice.quota.as_ref(), now) | held
+                let paused = hints.retry_after.is_some_and(|hold| pacer.hold(hold, jitter, now));
+                pacer.on_response(&record, hints.quota.as_ref(), now) | paused
             });
         }
         Arc::clone(&self.destination)

@@ -89,7 +89,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_nanos(1_000_000_000);
 
-    fn held(destinations: &Destinations, name: &str, seconds: u64) {
+    fn hold(destinations: &Destinations, name: &str, seconds: u64) {
         destinations.get(name, NOW).hold(Duration::from_secs(seconds), Duration::ZERO, NOW);
     }
 
@@ -100,13 +100,13 @@ mod tests {
     #[test]
     fn recovered_destinations_are_evicted_first() {
         let destinations = Destinations::new(3, Pace::Budget, Duration::from_secs(3_600));
-        held(&destinations, "a", 10);
-        held(&destinations, "b", 5);
+        hold(&destinations, "a", 10);
+        hold(&destinations, "b", 5);
         destinations.get("free", NOW);
-        held(&destinations, "c", 20);
+        hold(&destinations, "c", 20);
         assert_eq!(names(&destinations), ["a", "b", "c"]);
         assert_eq!(destinations.evicted_early(), 0);
-        held(&destinations, "d", 30);
+        hold(&destinations, "d", 30);
         assert_eq!(names(&destinations), ["a", "c", "d"]);
         assert_eq!(destinations.evicted_early(), 1);
     }
@@ -131,7 +131,7 @@ mod tests {
             destination.hold(Duration::from_secs(seconds), Duration::ZERO, NOW);
         }
         drop(used);
-        held(&destinations, "f", 6);
+        hold(&destinations, "f", 6);
         assert_eq!(names(&destinations), ["e", "f"]);
         assert_eq!(destinations.evicted_early(), 4);
     }
@@ -140,7 +140,7 @@ mod tests {
     fn a_flood_of_names_is_bounded() {
         let destinations = Destinations::new(50, Pace::Budget, Duration::from_secs(3_600));
         for number in 0..5_000 {
-            held(&destinations, &format!("{number}.{}", "é".repeat(300)), 10);
+            hold(&destinations, &format!("{number}.{}", "é".repeat(300)), 10);
         }
         let names = names(&destinations);
         assert_eq!(names.len(), 50);

@@ -146,13 +146,13 @@ impl ClientLimit {
         let path = normalize_path(call.path);
         let ticket = destination.new_ticket();
         let mut left = self.0.max_wait;
-        let mut held = CountOnce::new(&counters.delayed);
+        let mut delayed = CountOnce::new(&counters.delayed);
         let mut queued = CountOnce::new(&counters.queued);
         loop {
             let began = self.now();
             let bounds = WaitBounds { deadline: began + left, max_waiting: self.0.max_waiting };
             let state = DestinationWait::new(&destination, sluice.clock(), ticket, bounds);
-            let claim = held.if_pending(state).await.inspect_err(|_| count(&counters.refused_by_server))?;
+            let claim = delayed.if_pending(state).await.inspect_err(|_| count(&counters.refused_by_server))?;
             left = left.saturating_sub(self.now() - began);
             let admission = {
                 let mut added = AttributeMap::new();
@@ -179,16 +179,16 @@ impl ClientLimit {
     }
 
     fn read_hints(&self, read: impl FnOnce(SystemTime) -> ServerHints, now: Timestamp) -> (ServerHints, Duration) {
-        let advice = read(UNIX_EPOCH + now.to_unix());
-        let Some(hold) = advice.retry_after else { return (advice, Duration::ZERO) };
+        let hints = read(UNIX_EPOCH + now.to_unix());
+        let Some(hold) = hints.retry_after else { return (hints, Duration::ZERO) };
         count(&self.0.counters.hold_responses);
-        (advice, self.0.jitter.extra(hold.min(self.0.max_hold)))
+        (hints, self.0.jitter.extra(hold.min(self.0.max_hold)))
     }
 
     fn apply_trailers(&self, destination: &Destination, trailers: &HeaderMap) {
         let now = self.now();
-        let (advice, jitter) = self.read_hints(|now| ServerHints::read_trailers(trailers, now), now);
-        if let Some(hold) = advice.retry_after {
+        let (hints, jitter) = self.read_hints(|now| ServerHints::read_trailers(trailers, now), now);
+        if let Some(hold) = hints.retry_after {
             destination.hold(hold, jitter, now);
         }
     }
@@ -221,11 +221,11 @@ pub(crate) struct SentCall {
 impl SentCall {
     /// Applies the response's hints. Returns the guard to hold until the body has been read.
     pub(crate) fn on_response(self, status: StatusCode, headers: &HeaderMap) -> ResponseGuard {
-        let Self { outcome, in_flight: flying, limit: outgoing } = self;
-        let now = outgoing.now();
-        let (advice, jitter) = outgoing.read_hints(|now| ServerHints::read(status, headers, now), now);
-        let destination = flying.on_response(&advice, jitter, now);
-        ResponseGuard { _permits: outcome, destination, limit: outgoing }
+        let Self { outcome, in_flight, limit } = self;
+        let now = limit.now();
+        let (hints, jitter) = limit.read_hints(|now| ServerHints::read(status, headers, now), now);
+        let destination = in_flight.on_response(&hints, jitter, now);
+        ResponseGuard { _permits: outcome, destination, limit }
     }
 }
 

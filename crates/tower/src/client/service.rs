@@ -65,8 +65,8 @@ where
             };
             let (sent, mut ready) = limit.acquire(&call, ready).await?;
             let response = ready.call(Request::from_parts(parts, body)).await.map_err(Into::into)?;
-            let held = sent.on_response(response.status(), response.headers());
-            Ok(response.map(|body| OutgoingBody::new(body, held)))
+            let guard = sent.on_response(response.status(), response.headers());
+            Ok(response.map(|body| OutgoingBody::new(body, guard)))
         })
     }
 }

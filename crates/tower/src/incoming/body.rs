@@ -27,7 +27,7 @@ pin_project! {
     pub struct LimitBody<B> {
         #[pin]
         kind: Kind<B>,
-        held: Option<Box<RequestGuard>>,
+        guard: Option<Box<RequestGuard>>,
     }
 }
 
@@ -45,25 +45,25 @@ pin_project! {
 impl<B> LimitBody<B> {
     /// The body of a refusal.
     pub(super) fn refusal(body: Bytes) -> Self {
-        Self { kind: Kind::Own { body: Some(body).filter(|body| !body.is_empty()) }, held: None }
+        Self { kind: Kind::Own { body: Some(body).filter(|body| !body.is_empty()) }, guard: None }
     }
 
     /// Wraps the service's response; the guard is kept until the body ends.
-    pub(super) fn response(response: Response<B>, held: Option<Box<RequestGuard>>) -> Response<Self> {
-        let Some(mut held) = held else {
-            return response.map(|body| Self { kind: Kind::Served { body }, held: None });
+    pub(super) fn response(response: Response<B>, guard: Option<Box<RequestGuard>>) -> Response<Self> {
+        let Some(mut guard) = guard else {
+            return response.map(|body| Self { kind: Kind::Served { body }, guard: None });
         };
-        held.record_response(response.status(), response.headers());
+        guard.record_response(response.status(), response.headers());
         if let Some(ActualCost(actual)) = response.extensions().get() {
-            held.report_cost(*actual);
+            guard.report_cost(*actual);
         }
-        let meters = held.meters();
+        let meters = guard.meters();
         response.map(|body| {
             let kind = match meters.is_empty() {
                 true => Kind::Served { body },
                 false => Kind::Paced { body: Box::pin(PacedBody::new(body, meters)) },
             };
-            Self { kind, held: Some(held) }
+            Self { kind, guard: Some(guard) }
         })
     }
 }
@@ -82,11 +82,11 @@ where
             KindProjection::Paced { body } => ready!(body.as_mut().poll_frame(context)),
             KindProjection::Own { body } => body.take().map(|body| Ok(Frame::data(body))),
         };
-        if let Some(held) = this.held {
+        if let Some(guard) = this.guard {
             match &frame {
-                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|data| held.record_data(data)),
+                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|data| guard.record_data(data)),
                 Some(Err(_)) => {}
-                None => *this.held = None,
+                None => *this.guard = None,
             }
         }
         Poll::Ready(frame)

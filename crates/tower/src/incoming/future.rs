@@ -73,9 +73,9 @@ where
             let WaitingCall { mut service, request, layer_state, .. } = *waiting;
             *this.state = if outcome.is_admitted() {
                 let fields = layer_state.renderer().fields(&outcome);
-                let held = outcome.holds_resources().then(|| guard(outcome, request.headers()));
+                let guard = outcome.holds_resources().then(|| guard(outcome, request.headers()));
                 this.inner.set(Some(service.call(request)));
-                RequestState::Serving(fields, held)
+                RequestState::Serving(fields, guard)
             } else {
                 RequestState::Refused(Box::new(layer_state.refuse(&request, &outcome)))
             };
@@ -83,11 +83,11 @@ where
         if let Some(response) = this.inner.as_pin_mut() {
             let response = ready!(response.poll(context));
             return Poll::Ready(match (response, mem::replace(this.state, RequestState::Done)) {
-                (Ok(response), RequestState::Serving(fields, held)) => Ok(with_headers(response, fields, held)),
+                (Ok(response), RequestState::Serving(fields, guard)) => Ok(with_headers(response, fields, guard)),
                 (Ok(response), _) => Ok(with_headers(response, RateLimitFields::default(), None)),
                 (Err(error), state) => {
-                    if let RequestState::Serving(_, Some(mut held)) = state {
-                        held.record(Completion::Failed);
+                    if let RequestState::Serving(_, Some(mut guard)) = state {
+                        guard.record(Completion::Failed);
                     }
                     Err(error)
                 }
@@ -105,10 +105,10 @@ where
 fn with_headers<R>(
     response: Response<R>,
     fields: RateLimitFields,
-    held: Option<Box<RequestGuard>>,
+    guard: Option<Box<RequestGuard>>,
 ) -> Response<LimitBody<R>> {
     // The service's actual cost is read before headers are added.
-    let mut response = LimitBody::response(response, held);
+    let mut response = LimitBody::response(response, guard);
     fields.write(response.headers_mut());
     response
 }

@@ -42,8 +42,8 @@ where
     #[inline(never)]
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         match self.state.decide(&request) {
-            LayerDecision::Admit(fields, held) => {
-                LimitFuture { inner: Some(self.inner.call(request)), state: RequestState::Serving(fields, held) }
+            LayerDecision::Admit(fields, guard) => {
+                LimitFuture { inner: Some(self.inner.call(request)), state: RequestState::Serving(fields, guard) }
             }
             LayerDecision::Refuse(response) => LimitFuture::refused(response),
             LayerDecision::Wait(admission) => {

@@ -103,11 +103,11 @@ impl LayerState {
         match admission.decided() {
             Some(outcome) if outcome.is_admitted() => {
                 let fields = self.renderer.fields(outcome);
-                let held = match outcome.holds_resources() {
+                let guard = match outcome.holds_resources() {
                     true => admission.take().map(|outcome| guard(outcome, request.headers())),
                     false => None,
                 };
-                LayerDecision::Admit(fields, held)
+                LayerDecision::Admit(fields, guard)
             }
             Some(outcome) => LayerDecision::Refuse(Box::new(self.refuse(request, outcome))),
             None => LayerDecision::Wait(Box::new(admission)),

@@ -134,7 +134,7 @@ impl Pacer {
     /// have changed.
     pub(super) fn on_response(&mut self, record: &SendRecord, budget: Option<&QuotaStatus>, now: Timestamp) -> bool {
         self.expire_quotas(now);
-        let outdated = self.assumed.take_if(|supposed| record.index > supposed.since);
+        let outdated = self.assumed.take_if(|assumed| record.index > assumed.since);
         let Some(budget) = budget else {
             self.silent += 1;
             return outdated.is_some();
@@ -148,13 +148,13 @@ impl Pacer {
         let window = budget.window.unwrap_or(reset).min(self.max_hold);
         self.quotas.on_response(record.index, budget.remaining);
         let max = self.sent.saturating_add(budget.remaining);
-        let told = ReportedQuota {
+        let reported = ReportedQuota {
             remaining: budget.remaining,
             last_index: self.last_index,
             max_total: max,
             counted: self.last_index,
         };
-        self.quotas.add(ServerQuota { total, until: now + reset, quota, window, reported: Some(told) });
+        self.quotas.add(ServerQuota { total, until: now + reset, quota, window, reported: Some(reported) });
         true
     }
 
@@ -214,24 +214,24 @@ impl Pacer {
 
     /// Time at which all hints have expired.
     pub(super) fn recovered_at(&self) -> Timestamp {
-        let assumed = self.assumed.iter().map(|supposed| supposed.quota.until);
+        let assumed = self.assumed.iter().map(|assumed| assumed.quota.until);
         self.quotas.iter().map(|quota| quota.until).chain(assumed).fold(self.not_before, Timestamp::max)
     }
 
     fn active_quotas(&self, now: Timestamp) -> impl Iterator<Item = &ServerQuota> {
-        let assumed = self.assumed.iter().map(|supposed| &supposed.quota);
+        let assumed = self.assumed.iter().map(|assumed| &assumed.quota);
         self.quotas.iter().chain(assumed).filter(move |quota| quota.until > now)
     }
 
     /// Drops expired quotas. The budget after the reset is not reported yet: it is assumed
     /// to be the quota, so that queued requests do not all go at once.
     fn expire_quotas(&mut self, now: Timestamp) {
-        let told = self.quotas.drop_expired(now);
-        let assumed = self.assumed.take_if(|supposed| supposed.quota.until <= now);
-        let Some(passed) = told.or(assumed.map(|supposed| supposed.quota)) else { return };
+        let reported = self.quotas.drop_expired(now);
+        let assumed = self.assumed.take_if(|assumed| assumed.quota.until <= now);
+        let Some(expired) = reported.or(assumed.map(|assumed| assumed.quota)) else { return };
         if self.quotas.is_empty() && self.assumed.is_none() {
-            let total = self.answered.saturating_add(self.silent).saturating_add(passed.quota);
-            let quota = ServerQuota { total, until: passed.reset_after(now), reported: None, ..passed };
+            let total = self.answered.saturating_add(self.silent).saturating_add(expired.quota);
+            let quota = ServerQuota { total, until: expired.reset_after(now), reported: None, ..expired };
             self.assumed = Some(AssumedQuota { quota, since: self.last_index });
         }
     }

@@ -41,9 +41,9 @@ impl ServerQuota {
 
     /// Caps the total by another quota that this one replaces and that must still hold.
     fn cap_by(&mut self, other: &Self) {
-        if let (Some(told), Some(other)) = (&mut self.reported, &other.reported) {
-            told.max_total = told.max_total.min(other.max_total);
-            told.counted = told.counted.max(other.counted);
+        if let (Some(reported), Some(other)) = (&mut self.reported, &other.reported) {
+            reported.max_total = reported.max_total.min(other.max_total);
+            reported.counted = reported.counted.max(other.counted);
         }
     }
 
@@ -92,11 +92,11 @@ impl ServerQuotas {
             return;
         }
         self.0.retain(|old| {
-            let kept = old.total < new.total || old.until > new.until;
-            if !kept {
+            let is_needed = old.total < new.total || old.until > new.until;
+            if !is_needed {
                 new.cap_by(old);
             }
-            kept
+            is_needed
         });
         let at = self.0.partition_point(|old| old.until < new.until);
         self.0.insert(at, new);
@@ -108,10 +108,10 @@ impl ServerQuotas {
     /// A request was answered. If it was in flight when a quota was reported, and reports a higher remainder,
     /// the server had counted it before that quota.
     pub(super) fn on_response(&mut self, number: u64, remaining: u64) {
-        for ServerQuota { total, reported: told, .. } in &mut self.0 {
-            if told
-                .is_some_and(|told| number <= told.last_index && remaining > told.remaining && *total < told.max_total)
-            {
+        for ServerQuota { total, reported, .. } in &mut self.0 {
+            if reported.is_some_and(|reported| {
+                number <= reported.last_index && remaining > reported.remaining && *total < reported.max_total
+            }) {
                 *total += 1;
             }
         }
@@ -119,10 +119,10 @@ impl ServerQuotas {
 
     /// A request was never sent: quotas that counted it lose one.
     pub(super) fn cancel_send(&mut self, number: u64) {
-        for ServerQuota { total, reported: told, .. } in &mut self.0 {
-            if let Some(told) = told.as_mut().filter(|told| number <= told.counted) {
-                told.max_total = told.max_total.saturating_sub(1);
-                *total = told.max_total.min(*total);
+        for ServerQuota { total, reported, .. } in &mut self.0 {
+            if let Some(reported) = reported.as_mut().filter(|reported| number <= reported.counted) {
+                reported.max_total = reported.max_total.saturating_sub(1);
+                *total = reported.max_total.min(*total);
             }
         }
     }
@@ -142,8 +142,8 @@ impl ServerQuotas {
             joined.until = later.until;
             joined.cap_by(&later);
             // It no longer belongs to one response that others could be compared with.
-            if let Some(told) = &mut joined.reported {
-                told.remaining = u64::MAX;
+            if let Some(reported) = &mut joined.reported {
+                reported.remaining = u64::MAX;
             }
         }
     }

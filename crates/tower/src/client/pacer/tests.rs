@@ -106,9 +106,9 @@ fn a_counted_request_is_not_counted_twice() {
 #[test]
 fn failed_requests_count_until_certainly_counted() {
     let mut pacer = pacer();
-    let (_lost, kept) = (pacer.send(at(0.0)).unwrap(), pacer.send(at(0.0)).unwrap());
+    let (_lost, received) = (pacer.send(at(0.0)).unwrap(), pacer.send(at(0.0)).unwrap());
     pacer.on_failure();
-    pacer.on_response(&kept, Some(&budget_of(5, 10.0)), at(0.1));
+    pacer.on_response(&received, Some(&budget_of(5, 10.0)), at(0.1));
     assert_eq!(pacer.remaining(at(0.1)).unwrap().0, 4, "the failed request may be counted after the completed one");
     let next = pacer.send(at(10.0)).unwrap();
     pacer.on_response(&next, Some(&budget_of(5, 10.0)), at(10.1));
@@ -188,7 +188,7 @@ fn the_number_of_quotas_is_bounded() {
     for number in 0..10_000_u32 {
         let now = at(f64::from(number) * 0.01);
         let record = match pacer.send(now) {
-            Ok(mark) => mark,
+            Ok(record) => record,
             Err((later, _)) => {
                 assert!(later <= now + secs(60.0), "held longer than the server requested");
                 continue;
@@ -220,54 +220,54 @@ fn event() -> impl Strategy<Value = PacerEvent> {
     ]
 }
 
-/// The promise: between a response and its reset, never more requests than it reported as remaining.
-fn check_promise(events: Vec<PacerEvent>, pace: Pace) -> Result<(), TestCaseError> {
+/// The guarantee: between a response and its reset, never more requests than it reported as remaining.
+fn check_guarantee(events: Vec<PacerEvent>, pace: Pace) -> Result<(), TestCaseError> {
     let mut pacer = Pacer::new(pace, MAX_HOLD);
     let mut now = at(0.0);
-    // With the number of promises at send time.
-    let mut flying: Vec<(SendRecord, usize)> = Vec::new();
-    // End of the promise, and the requests left.
-    let mut promises: Vec<(Timestamp, u64)> = Vec::new();
+    // With the number of guarantees at send time.
+    let mut in_flight: Vec<(SendRecord, usize)> = Vec::new();
+    // End of each guarantee, and the requests left.
+    let mut guarantees: Vec<(Timestamp, u64)> = Vec::new();
     for event in events {
         match event {
             PacerEvent::Advance(millis) => now = now + Duration::from_millis(millis),
             PacerEvent::Send => {
                 let expected = pacer.next_send_time(now, 0);
                 match pacer.send(now) {
-                    Ok(mark) => {
-                        flying.push((mark, promises.len()));
-                        for (_, left) in promises.iter_mut().filter(|(until, _)| *until > now) {
+                    Ok(record) => {
+                        in_flight.push((record, guarantees.len()));
+                        for (_, left) in guarantees.iter_mut().filter(|(until, _)| *until > now) {
                             prop_assert!(*left > 0, "more than remained");
                             *left -= 1;
                         }
                     }
-                    Err(held) => {
-                        prop_assert_eq!(held, expected);
-                        prop_assert!(held.0 > now);
+                    Err(blocked) => {
+                        prop_assert_eq!(blocked, expected);
+                        prop_assert!(blocked.0 > now);
                         // It cannot be sent a nanosecond before the returned time.
-                        let just_before = Timestamp::from_nanos(held.0.as_nanos() - 1);
+                        let just_before = Timestamp::from_nanos(blocked.0.as_nanos() - 1);
                         prop_assert!(pacer.clone().send(just_before).is_err());
                     }
                 }
             }
-            PacerEvent::Respond { which, remaining, reset } if !flying.is_empty() => {
-                let (record, _) = flying.swap_remove(which % flying.len());
+            PacerEvent::Respond { which, remaining, reset } if !in_flight.is_empty() => {
+                let (record, _) = in_flight.swap_remove(which % in_flight.len());
                 let budget = QuotaStatus { reset: Duration::from_millis(reset), ..budget_of(remaining, 1.0) };
                 pacer.on_response(&record, Some(&budget), now);
-                promises.push((now + budget.reset, remaining));
+                guarantees.push((now + budget.reset, remaining));
             }
-            PacerEvent::Fail(which) if !flying.is_empty() => {
-                flying.swap_remove(which % flying.len());
+            PacerEvent::Fail(which) if !in_flight.is_empty() => {
+                in_flight.swap_remove(which % in_flight.len());
                 pacer.on_failure();
             }
-            PacerEvent::Cancel if !flying.is_empty() => {
-                let (record, promised) = flying.pop().unwrap();
+            PacerEvent::Cancel if !in_flight.is_empty() => {
+                let (record, guaranteed) = in_flight.pop().unwrap();
                 pacer.cancel_send(&record);
-                promises[..promised].iter_mut().for_each(|(_, left)| *left += 1);
+                guarantees[..guaranteed].iter_mut().for_each(|(_, left)| *left += 1);
             }
             _ => {}
         }
-        prop_assert_eq!(pacer.in_flight(), flying.len() as u64);
+        prop_assert_eq!(pacer.in_flight(), in_flight.len() as u64);
         prop_assert!(pacer.quotas.iter().count() <= 8);
     }
     Ok(())
@@ -283,7 +283,7 @@ fn a_quota_never_rises_above_those_it_replaced() {
         vec![response(2_744_281_455_115_906_939, 3, 1), response(1_865_774_501_962_681_808, 5, 1), Send, Send],
         vec![response(0, 2, 2), response(0, 3, 1), Send],
     ];
-    check_promise(events.concat(), Pace::Budget).unwrap();
+    check_guarantee(events.concat(), Pace::Budget).unwrap();
 }
 
 /// Regression: a quota had risen by requests, one of them later cancelled.
@@ -296,7 +296,7 @@ fn a_cancelled_send_lowers_the_quota_it_raised() {
         vec![response(3_596_796_396_669_802_573, 5, 2), response(5_342_209_925_588_434, 6, 1), Send, Cancel, Send],
         vec![Fail(437_730_451_472_617), response(234_634_944_686_203_615, 3, 1), Cancel, Send, Send],
     ];
-    check_promise(events.concat(), Pace::Budget).unwrap();
+    check_guarantee(events.concat(), Pace::Budget).unwrap();
 }
 
 proptest! {
@@ -305,7 +305,7 @@ proptest! {
         events in prop::collection::vec(event(), 0..200),
         evenly in any::<bool>(),
     ) {
-        check_promise(events, if evenly { Pace::Evenly } else { Pace::Budget })?;
+        check_guarantee(events, if evenly { Pace::Evenly } else { Pace::Budget })?;
     }
 
     /// Once all responses are received, in any order, the remainder equals the server's exactly.
@@ -351,18 +351,18 @@ proptest! {
         pacer.on_response(&first, server.count(0).as_ref(), moment(0));
         for (elapsed, which, response) in steps {
             millis += elapsed % 120;
-            while elapsed % 3 == 0 && let Ok(mark) = pacer.send(moment(millis)) {
-                sent.push(mark);
+            while elapsed % 3 == 0 && let Ok(record) = pacer.send(moment(millis)) {
+                sent.push(record);
             }
             if elapsed % 5 < 3 && !sent.is_empty() {
-                let mark = sent.swap_remove(usize::from(which) % sent.len());
+                let record = sent.swap_remove(usize::from(which) % sent.len());
                 let budget = server.count(millis);
                 prop_assert!(budget.is_some(), "refused at {millis}");
-                counted.push((mark, budget));
+                counted.push((record, budget));
             }
             if elapsed % 7 < 4 && !counted.is_empty() {
-                let (mark, budget) = counted.swap_remove(usize::from(response) % counted.len());
-                pacer.on_response(&mark, budget.as_ref(), moment(millis));
+                let (record, budget) = counted.swap_remove(usize::from(response) % counted.len());
+                pacer.on_response(&record, budget.as_ref(), moment(millis));
             }
         }
     }
