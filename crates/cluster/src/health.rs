@@ -58,7 +58,7 @@ pub struct Leases {
     /// Unspent tokens of these slices.
     pub tokens: u64,
     /// Slices granted to a key without one.
-    pub taken: u64,
+    pub acquired: u64,
     /// Slices extended, with or without more tokens.
     pub renewed: u64,
     /// Slices returned unspent, in whole or in part.
@@ -139,13 +139,13 @@ impl Counters {
 
     fn leases(&self, state: StoreState) -> Leases {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let LeaseCounters { keys, tokens, taken, renewed, returned, expired } = &*self.leases;
+        let LeaseCounters { keys, tokens, acquired, renewed, returned, expired } = &*self.leases;
         // After close nothing updates these, and every slice has been returned.
         let now = |counter| if state == StoreState::Closed { 0 } else { read(counter) };
         Leases {
             keys: now(keys),
             tokens: now(tokens),
-            taken: read(taken),
+            acquired: read(acquired),
             renewed: read(renewed),
             returned: read(returned),
             expired: read(expired),

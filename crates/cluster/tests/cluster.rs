@@ -90,9 +90,9 @@ impl ClusterRun {
     fn assert_utilisation(&self, rate: u64, burst: u64) {
         // The burst is spent in the first second.
         let used = self.admitted_per_second(SECOND) / rate as f64;
-        let used_of_asked = self.utilisation_of_demand(rate, burst);
-        eprintln!("{:.2} % of the limit was used, {:.2} % of the demand", used * 100.0, used_of_asked * 100.0);
-        assert!(used_of_asked >= 0.98, "{used_of_asked}");
+        let utilisation = self.utilisation_of_demand(rate, burst);
+        eprintln!("{:.2} % of the limit was used, {:.2} % of the demand", used * 100.0, utilisation * 100.0);
+        assert!(utilisation >= 0.98, "{utilisation}");
     }
 
     /// The admitted amount relative to one shared bucket under the same demand: a machine

@@ -16,8 +16,8 @@ use support::{eventually, flush, options_at};
 
 const KEY: &str = "sluicegate:{rules}:versions";
 
-fn wait<T>(question: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(question)
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
 fn connected(options: &StoreOptions) -> (Arc<ClusterStore>, RuleRepository) {
@@ -134,12 +134,12 @@ fn long_texts_evict_old_versions_but_never_the_current_one() {
     publish(&repository, &long);
     // Both long texts fit; the short one before them does not.
     publish(&repository, &long);
-    let kept = |repository: &RuleRepository| {
-        wait(repository.versions()).unwrap().iter().map(|kept| kept.number).collect::<Vec<_>>()
+    let stored_versions = |repository: &RuleRepository| {
+        wait(repository.versions()).unwrap().iter().map(|version| version.number).collect::<Vec<_>>()
     };
-    assert_eq!(kept(&repository), [3, 2]);
+    assert_eq!(stored_versions(&repository), [3, 2]);
     publish(&repository, "short again");
-    assert_eq!(kept(&repository), [4, 3]);
+    assert_eq!(stored_versions(&repository), [4, 3]);
     assert_eq!(wait(repository.version(3)).unwrap().unwrap().text.len() as u64, MAX_RULES_BYTES);
     let refused = wait(repository.publish(&format!("{long}x"), "alice", "", None)).unwrap_err();
     assert_eq!(refused, RuleRepositoryError::TooLong { bytes: MAX_RULES_BYTES + 1, max: MAX_RULES_BYTES });
@@ -169,9 +169,9 @@ fn invalid_versions_change_nothing() {
         Err(RuleRepositoryError::Conflict { current: 1 })
     );
     for number in [0, 1_000_000_000_000_000, u64::MAX] {
-        let mut kept = current(&repository);
-        kept.version.number = number;
-        assert_eq!(wait(repository.restore(&kept)), Err(RuleRepositoryError::InvalidVersion { number }));
+        let mut stored = current(&repository);
+        stored.version.number = number;
+        assert_eq!(wait(repository.restore(&stored)), Err(RuleRepositoryError::InvalidVersion { number }));
     }
     assert_eq!(wait(repository.versions()).unwrap().len(), 1);
 }
@@ -315,8 +315,8 @@ fn a_restarted_process_finds_the_rules() {
     drop((store, repository));
     let (_store, repository) = at(&server);
     assert_eq!(current(&repository).text, "text");
-    let other_fleet = StoreOptions { key_prefix: "other".into(), ..options_at(server.address()) };
-    assert_eq!(wait(connected(&other_fleet).1.current_version()), Ok(None));
+    let other_cluster = StoreOptions { key_prefix: "other".into(), ..options_at(server.address()) };
+    assert_eq!(wait(connected(&other_cluster).1.current_version()), Ok(None));
 }
 
 #[test]

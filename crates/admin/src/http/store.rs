@@ -69,8 +69,8 @@ pub(crate) enum StateName {
 
 impl From<Leases> for LeasesView {
     fn from(leases: Leases) -> Self {
-        let Leases { keys, tokens, taken, renewed, returned, expired, .. } = leases;
-        Self { keys, tokens, acquired: taken, renewed, returned, expired }
+        let Leases { keys, tokens, acquired, renewed, returned, expired, .. } = leases;
+        Self { keys, tokens, acquired, renewed, returned, expired }
     }
 }
 

@@ -226,7 +226,7 @@ fn store_metrics(health: &Health, metrics: &mut MetricSet) {
     let leases = &health.leases;
     metrics.add_single(&i::LEASES, MetricValue::Integer(leases.keys));
     metrics.add_single(&i::LEASE_TOKENS, MetricValue::Integer(leases.tokens));
-    metrics.add_single(&i::LEASES_ACQUIRED, MetricValue::Integer(leases.taken));
+    metrics.add_single(&i::LEASES_ACQUIRED, MetricValue::Integer(leases.acquired));
     metrics.add_single(&i::LEASES_RENEWED, MetricValue::Integer(leases.renewed));
     metrics.add_single(&i::LEASES_RETURNED, MetricValue::Integer(leases.returned));
     metrics.add_single(&i::LEASES_EXPIRED, MetricValue::Integer(leases.expired));

@@ -101,11 +101,11 @@ impl ClusterConnection {
     pub(super) async fn call(&self, invocation: &Invocation, until: Instant) -> Result<Value, StoreError> {
         let shared = &self.state;
         let slot = invocation.keys.first().map_or(0, |key| slot_of(key));
-        let mut elsewhere: Option<(Arc<Address>, bool)> = None;
+        let mut redirect: Option<(Arc<Address>, bool)> = None;
         let mut last = StoreError::new(StoreErrorKind::Moved, format!("slot {slot}"));
         for _ in 0..MAX_REDIRECTS {
-            let (target, pending) = match elsewhere.take() {
-                Some(elsewhere) => elsewhere,
+            let (target, pending) = match redirect.take() {
+                Some(redirect) => redirect,
                 None => (shared.owner(slot).await?, false),
             };
             let connection = match shared.connection(&target).await {
@@ -124,9 +124,9 @@ impl ClusterConnection {
                     let owner = redirect_target(&error, &target)?;
                     shared.slots.lock().set_owner(slot, owner.clone());
                     shared.refresh_soon();
-                    elsewhere = Some((owner, false));
+                    redirect = Some((owner, false));
                 }
-                ErrorKind::Server(ServerErrorKind::Ask) => elsewhere = Some((redirect_target(&error, &target)?, true)),
+                ErrorKind::Server(ServerErrorKind::Ask) => redirect = Some((redirect_target(&error, &target)?, true)),
                 ErrorKind::Server(
                     ServerErrorKind::ReadOnly | ServerErrorKind::ClusterDown | ServerErrorKind::MasterDown,
                 ) => {

@@ -65,9 +65,9 @@ impl LimitBalance {
     /// Grants `amount`.
     pub(super) fn grant(&mut self, bound: &LeaseLimit, amount: u64) {
         if let (Self::Debt(debt), LeaseLimit::Bucket { interval, burst }) = (self, bound) {
-            let owed = (*debt + token_ticks(*interval, *burst, amount)).min(max_debt(*interval, *burst));
+            let new_debt = (*debt + token_ticks(*interval, *burst, amount)).min(max_debt(*interval, *burst));
             // Debt from other parameters of the same rule may be higher, and is kept.
-            *debt = owed.max(*debt);
+            *debt = new_debt.max(*debt);
         }
     }
 
@@ -78,7 +78,7 @@ impl LimitBalance {
         }
     }
 
-    /// Books an outstanding `amount` as spent, no later than `now`.
+    /// Records an outstanding `amount` as spent, no later than `now`.
     pub(super) fn spend(&mut self, bound: &LeaseLimit, now: u64, amount: u64) {
         if let (Self::Cells(counts), LeaseLimit::Window { limit, cell, .. }) = (self, bound)
             && amount > 0

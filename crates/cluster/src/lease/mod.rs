@@ -32,7 +32,7 @@
 //!    (U + G - R) intervals - T <= debt at the end <= B intervals.
 //! 3. *Windows.* A grant of k needs used + outstanding + k <= L, with used the spending in the current
 //!    cells. Let U, G, R be as before for a span of one window that ends now. At most U + G - R is spent in
-//!    it, and all of that is now either outstanding or was booked within the span, so in a current cell:
+//!    it, and all of that is now either outstanding or was recorded as spent within the span, so in a current cell:
 //!    U + G - R <= used + outstanding <= L.
 //! 4. *Loss.* Before it, the spending in a span and the tokens unspent at the loss keep the bound
 //!    together. After it, the store grants again and keeps the bound by itself. Both bursts overlap only while

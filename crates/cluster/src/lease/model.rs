@@ -145,24 +145,24 @@ impl LeaseModel {
         }
     }
 
-    /// Books a node's spending, takes back tokens it no longer holds, and returns the amount it may keep.
+    /// Records the spending of a node, takes back tokens it no longer holds, and returns the amount it may keep.
     fn settle_account(&mut self, params: &LeaseParams, at: usize, account: &Account) -> u64 {
         let (now, record) = (self.last, &mut self.records[at]);
         let newly = account.spent.wrapping_sub(record.spent) % SPENT_MODULUS;
         let covered = newly.min(record.outstanding);
-        let rest = record.outstanding - covered;
-        let kept = rest.min(account.holding);
-        (record.sequence, record.spent, record.outstanding) = (account.sequence, account.spent, kept);
+        let unspent = record.outstanding - covered;
+        let retained = unspent.min(account.holding);
+        (record.sequence, record.spent, record.outstanding) = (account.sequence, account.spent, retained);
         self.for_each_limit(params, |balance, bound| {
-            balance.return_unspent(bound, rest - kept);
+            balance.return_unspent(bound, unspent - retained);
             balance.spend(bound, now, newly);
             // A node has spent ungranted tokens only after the store lost its data.
             balance.grant(bound, newly - covered);
         });
         // A node holds tokens that are not outstanding only after a data loss or after its lease expired.
-        let adopted = (account.holding - kept).min(self.available(params));
+        let adopted = (account.holding - retained).min(self.available(params));
         self.lease_out(params, at, adopted);
-        kept + adopted
+        retained + adopted
     }
 
     fn lease_out(&mut self, params: &LeaseParams, at: usize, amount: u64) {

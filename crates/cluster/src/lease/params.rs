@@ -105,20 +105,14 @@ impl LeaseParams {
         let bounds: SmallVec<[LeaseLimit; 2]> = limits.iter().map(LeaseLimit::from_limit).collect::<Option<_>>()?;
         let capacity = bounds.iter().map(LeaseLimit::capacity).min()?;
         let fill = bounds.iter().map(LeaseLimit::fill_nanos).min()?;
-        let rest = Duration::from_nanos(fill / 16).min(MAX_PREFETCH_PAUSE);
+        let pause = Duration::from_nanos(fill / 16).min(MAX_PREFETCH_PAUSE);
         let trickles = bounds
             .iter()
             .any(|bound| matches!(bound, LeaseLimit::Bucket { interval, .. } if *interval < SLOW_INTERVAL_TICKS));
-        let hold = if trickles { rest } else { Duration::ZERO };
-        let slice_lasts =
+        let hold = if trickles { pause } else { Duration::ZERO };
+        let slice_duration =
             bounds.iter().filter_map(LeaseLimit::cell).map(|cell| cell / 8).fold(SLICE_DURATION, Duration::min);
-        Some(Self {
-            limits: bounds,
-            capacity,
-            prefetch_pause: rest,
-            min_refusal_time: hold,
-            slice_duration: slice_lasts,
-        })
+        Some(Self { limits: bounds, capacity, prefetch_pause: pause, min_refusal_time: hold, slice_duration })
     }
 
     /// The limits, in the given order.

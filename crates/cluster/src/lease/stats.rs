@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeaseStats {
     /// Granted to a key without a slice.
-    pub(crate) taken: u32,
+    pub(crate) acquired: u32,
     /// Extended, with or without more tokens.
     pub(crate) renewed: u32,
     /// Returned unspent, in whole or in part.
@@ -22,7 +22,7 @@ pub(crate) struct LeaseStats {
 impl AddAssign for LeaseStats {
     fn add_assign(&mut self, other: Self) {
         for (own, more) in [
-            (&mut self.taken, other.taken),
+            (&mut self.acquired, other.acquired),
             (&mut self.renewed, other.renewed),
             (&mut self.returned, other.returned),
             (&mut self.expired, other.expired),
@@ -53,7 +53,7 @@ impl AddAssign for LeaseHoldings {
 pub(crate) struct LeaseCounters {
     pub(crate) keys: AtomicU64,
     pub(crate) tokens: AtomicU64,
-    pub(crate) taken: AtomicU64,
+    pub(crate) acquired: AtomicU64,
     pub(crate) renewed: AtomicU64,
     pub(crate) returned: AtomicU64,
     pub(crate) expired: AtomicU64,
@@ -63,7 +63,7 @@ impl LeaseCounters {
     /// Adds slice events.
     pub(crate) fn add(&self, stats: LeaseStats) {
         for (counter, count) in [
-            (&self.taken, stats.taken),
+            (&self.acquired, stats.acquired),
             (&self.renewed, stats.renewed),
             (&self.returned, stats.returned),
             (&self.expired, stats.expired),

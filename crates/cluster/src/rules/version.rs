@@ -118,8 +118,8 @@ mod tests {
         {
             assert_eq!(StoredVersion::decode("7", lines), None, "{lines:?}");
         }
-        let far = format!("{}\n2\nalice\n", u64::MAX);
-        assert!(StoredVersion::decode("7", &far).is_some(), "a time far in the future is accepted");
+        let far_future = format!("{}\n2\nalice\n", u64::MAX);
+        assert!(StoredVersion::decode("7", &far_future).is_some(), "a time far in the future is accepted");
     }
 
     #[test]

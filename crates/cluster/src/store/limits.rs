@@ -123,10 +123,10 @@ impl StoreLimits for ClusterLimits {
         }
     }
 
-    fn settle(&self, key: u64, taken: u64, actual: u64, mark: LeaseToken) {
+    fn settle(&self, key: u64, taken: u64, actual: u64, token: LeaseToken) {
         // Refunds only: estimates are settled with their key.
         if let (Some(leases), Some(unused)) = (&self.leases, taken.checked_sub(actual)) {
-            leases.return_tokens(key, LeaseReceipt::from_token(mark.0, unused));
+            leases.return_tokens(key, LeaseReceipt::from_token(token.0, unused));
         }
     }
 }

@@ -97,8 +97,8 @@ impl RuleRepository {
 
     /// Restores a version that the store has lost, with its number, unless the store has the same or a
     /// later one by now.
-    pub async fn restore(&self, kept: &StoredRules) -> Result<(), RuleRepositoryError> {
-        self.query_number(RuleQuery::Restore(kept), TEXT_TIMEOUT).await.map(drop)
+    pub async fn restore(&self, stored: &StoredRules) -> Result<(), RuleRepositoryError> {
+        self.query_number(RuleQuery::Restore(stored), TEXT_TIMEOUT).await.map(drop)
     }
 
     async fn rules(&self, number: Option<u64>) -> Result<Option<StoredRules>, RuleRepositoryError> {

@@ -65,8 +65,8 @@ pub(super) struct AddItem {
 
 static COUNT: LazyLock<Script> = LazyLock::new(|| {
     let source = "local sums = {}\n\
-                  for nth, key in ipairs(KEYS) do\n\
-                    sums[nth] = redis.call('INCRBY', key, ARGV[nth])\n\
+                  for index, key in ipairs(KEYS) do\n\
+                    sums[index] = redis.call('INCRBY', key, ARGV[index])\n\
                     redis.call('PEXPIRE', key, 60000)\n\
                   end\n\
                   return sums";

@@ -179,14 +179,14 @@ fn decision_tuple(decision: &Decision) -> DecisionTuple {
 /// True if equal, to the nanosecond for a hundred days ahead and nearly so beyond. That far ahead, the waits of
 /// two limits may be indistinguishable.
 fn same_decision(found: DecisionTuple, expected: DecisionTuple) -> bool {
-    let far = |a: u64, b: u64| a.min(b) >= 1 << 53 && a.abs_diff(b) <= a.max(b) >> 50;
+    let equal_up_to_rounding = |a: u64, b: u64| a.min(b) >= 1 << 53 && a.abs_diff(b) <= a.max(b) >> 50;
     let (a, b) = (found.2, expected.2);
     let same_limit = found.1 == expected.1
         && (a.limit, a.remaining) == (b.limit, b.remaining)
-        && (a.reset == b.reset || far(a.reset, b.reset));
+        && (a.reset == b.reset || equal_up_to_rounding(a.reset, b.reset));
     match (found.0, expected.0) {
         (Check::After(a), Check::After(b)) | (Check::NotBefore(a), Check::NotBefore(b)) => {
-            far(a, b) || (a == b && same_limit)
+            equal_up_to_rounding(a, b) || (a == b && same_limit)
         }
         (a, b) => a == b && same_limit,
     }

@@ -7,9 +7,9 @@
 //!
 //! - this file: callers
 //! - [`reply`]: the store's replies
-//! - [`maintenance`]: periodic work
+//! - [`renewal`]: lease renewal and maintenance
 
-mod maintenance;
+mod renewal;
 mod reply;
 
 use std::collections::VecDeque;
@@ -55,7 +55,7 @@ pub(crate) enum LeaseOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseReceipt {
     epoch: u64,
-    /// The round it was taken in; `None` if the store decided and has booked it as spent.
+    /// The round it was taken in; `None` if the store decided and has recorded it as spent.
     round: Option<u64>,
     pub(crate) cost: u64,
 }

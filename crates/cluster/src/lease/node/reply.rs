@@ -63,7 +63,7 @@ impl<W: Waiter> LeaseHolder<W> {
         let had_slice = self.slice > 0;
         self.slice = self.slice.saturating_add(grant.granted).saturating_sub(revoked);
         if self.slice > 0 {
-            let counter = if had_slice { &mut self.stats.renewed } else { &mut self.stats.taken };
+            let counter = if had_slice { &mut self.stats.renewed } else { &mut self.stats.acquired };
             *counter += 1;
         }
         self.expires_at = until;

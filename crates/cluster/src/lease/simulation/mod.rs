@@ -318,8 +318,8 @@ impl Simulation {
     }
 
     fn latency(&mut self) -> u64 {
-        let (shortest, max) = self.latency;
-        let delay = shortest + self.rng.below(max - shortest + 1);
+        let (min, max) = self.latency;
+        let delay = min + self.rng.below(max - min + 1);
         if self.rng.happens(self.faults.delayed) { delay + self.rng.below(3_000_000) } else { delay }
     }
 

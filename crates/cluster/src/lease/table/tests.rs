@@ -59,10 +59,10 @@ impl Fixture {
         delivered
     }
 
-    /// Slice statistics: taken, renewed, returned, expired.
+    /// Slice statistics: acquired, renewed, returned, expired.
     fn stats(&self) -> [u64; 4] {
-        let LeaseCounters { taken, renewed, returned, expired, .. } = &*self.counters;
-        [taken, renewed, returned, expired].map(|counter| counter.load(Ordering::Relaxed))
+        let LeaseCounters { acquired, renewed, returned, expired, .. } = &*self.counters;
+        [acquired, renewed, returned, expired].map(|counter| counter.load(Ordering::Relaxed))
     }
 
     /// Takes one token at a time until there is a slice.
@@ -200,8 +200,8 @@ fn holdings_are_counted() {
     assert_eq!(held.keys, 1);
     // Spending is reported later: until then it is outstanding.
     assert!(held.tokens > 0 && held.tokens <= fixture.model.outstanding(), "{held:?} {}", fixture.model.outstanding());
-    let [taken, _, returned, expired] = fixture.stats();
-    assert!(taken > 0 && returned <= taken && expired == 0, "{:?}", fixture.stats());
+    let [acquired, _, returned, expired] = fixture.stats();
+    assert!(acquired > 0 && returned <= acquired && expired == 0, "{:?}", fixture.stats());
     let LocalResult::Acquired(..) = fixture.take(7, 1) else { panic!("not from the slice") };
     assert_eq!(fixture.table.tick().tokens, held.tokens - 1);
 
@@ -218,7 +218,7 @@ fn extended_slices_count_as_renewed_and_ended_ones_as_expired() {
     fixture.warm_up();
     fixture.deliver();
     fixture.table.tick();
-    let [taken, renewed, returned, _] = fixture.stats();
+    let [acquired, renewed, returned, _] = fixture.stats();
     // Under steady use a slice is topped up before it is used up.
     for _ in 0..40 {
         fixture.clock.advance(Duration::from_millis(1));
@@ -233,7 +233,7 @@ fn extended_slices_count_as_renewed_and_ended_ones_as_expired() {
     fixture.clock.advance(Duration::from_secs(3));
     assert_eq!(fixture.table.tick(), LeaseHoldings::default());
     assert_eq!(fixture.stats()[3], 1);
-    assert!(fixture.stats()[0] >= taken && fixture.stats()[2] >= returned);
+    assert!(fixture.stats()[0] >= acquired && fixture.stats()[2] >= returned);
 }
 
 /// Evicted and closed holders return their slices, and that is counted although they left the table.

@@ -1,4 +1,4 @@
-//! Periodic maintenance of a holder, and its close.
+//! Lease renewal and maintenance: renews an expiring lease, returns unneeded tokens, and closes the holder.
 
 use sluicegate_engine::Timestamp;
 
