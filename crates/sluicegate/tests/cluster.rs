@@ -39,7 +39,7 @@ fn wait_until_connected(sluice: &Sluice) {
 
 fn count_admitted(sluices: &[Sluice], path: &str, times: usize) -> usize {
     let request = Request::new("GET", path);
-    (0..times).filter(|nth| sluices[nth % sluices.len()].decide(&request).is_admitted()).count()
+    (0..times).filter(|index| sluices[index % sluices.len()].decide(&request).is_admitted()).count()
 }
 
 /// `store` and `scope: cluster` are all there is to write.

@@ -42,8 +42,8 @@ fn history(seed: u64, limit: Limit, with_cost: bool, with_caller: bool) -> Vec<A
     let clock = ManualClock::new();
     let limiter = Limiter::builder().limit(limit).clock(clock.clone()).build().unwrap();
     let count = 40 + dice.below(300) as usize;
-    let paced = |nth| {
-        let source = intermittent_source(seed * STREAMS as u64 + nth, count);
+    let paced = |index| {
+        let source = intermittent_source(seed * STREAMS as u64 + index, count);
         match with_cost {
             true => source.rate_limit_by_cost(&limiter, |cost| *cost).map(|item| item.expect("small enough")).boxed(),
             false => source.rate_limit(&limiter).map(|_| 1).boxed(),

@@ -10,7 +10,7 @@ use futures_core::stream::FusedStream;
 use pin_project_lite::pin_project;
 use sluicegate_engine::{Limiter, Permit};
 
-use super::held_item::HeldItem;
+use super::buffered_item::BufferedItem;
 use super::source::SourceStream;
 
 pin_project! {
@@ -19,7 +19,7 @@ pin_project! {
     pub struct LimitInFlight<S: Stream> {
         #[pin]
         source: SourceStream<S>,
-        held: HeldItem<S::Item>,
+        buffered: BufferedItem<S::Item>,
         limiter: Limiter,
     }
 }
@@ -74,12 +74,12 @@ impl<T> DerefMut for InFlight<T> {
 
 impl<S: Stream> LimitInFlight<S> {
     pub(super) fn new(source: S, limiter: &Limiter) -> Self {
-        Self { source: SourceStream::new(source), held: HeldItem::empty(), limiter: limiter.clone() }
+        Self { source: SourceStream::new(source), buffered: BufferedItem::empty(), limiter: limiter.clone() }
     }
 
     /// Returns the source, and the item that was waiting.
     pub fn into_parts(self) -> (S, Option<S::Item>) {
-        (self.source.into_stream(), self.held.into_item())
+        (self.source.into_stream(), self.buffered.into_item())
     }
 }
 
@@ -90,30 +90,30 @@ impl<S: Stream> Stream for LimitInFlight<S> {
         let mut this = self.project();
         loop {
             // A cost of one fits every limit, so the permit is always granted eventually.
-            if let Some((item, permit)) = ready!(this.held.poll(context)) {
+            if let Some((item, permit)) = ready!(this.buffered.poll(context)) {
                 return Poll::Ready(Some(InFlight { item, permit: InFlightPermit(permit.ok()) }));
             }
             match ready!(this.source.as_mut().poll_next(context)) {
-                Some(item) => this.held.hold(item, this.limiter.acquire()),
+                Some(item) => this.buffered.hold(item, this.limiter.acquire()),
                 None => return Poll::Ready(None),
             }
         }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.source.size_hint(self.held.count())
+        self.source.size_hint(self.buffered.count())
     }
 }
 
 impl<S: Stream> FusedStream for LimitInFlight<S> {
     fn is_terminated(&self) -> bool {
-        self.source.is_ended() && self.held.count() == 0
+        self.source.is_ended() && self.buffered.count() == 0
     }
 }
 
 impl<S: Stream + fmt::Debug> fmt::Debug for LimitInFlight<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = self.held.count() > 0;
+        let waiting = self.buffered.count() > 0;
         f.debug_struct("LimitInFlight")
             .field("source", self.source.stream())
             .field("limiter", &self.limiter)

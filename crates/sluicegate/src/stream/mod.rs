@@ -1,7 +1,7 @@
 //! Rate and concurrency limits for streams.
 //!
 //! [`StreamRateLimitExt`] adds its methods to every [`Stream`]. An item is taken from the source and then waits in the
-//! queue of the limiter, first in, first out with all other waiters. At most one item is held; the source is not
+//! queue of the limiter, first in, first out with all other waiters. At most one item is buffered; the source is not
 //! polled again before that item is yielded. Without an item, no token is consumed.
 //!
 //! ```
@@ -28,10 +28,10 @@
 //! | [`rate_limit_by_cost`](StreamRateLimitExt::rate_limit_by_cost) | `Result<Item, TooLarge<Item>>` | the limiter admits the item's cost |
 //! | [`limit_in_flight`](StreamRateLimitExt::limit_in_flight) | [`InFlight<Item>`](InFlight) | fewer items than the maximum are in flight |
 //!
-//! Dropping a stream leaves the queue and drops the held item. [`RateLimited::into_parts`] and its equivalents return
-//! the source and the held item instead.
+//! Dropping a stream leaves the queue and drops the buffered item. [`RateLimited::into_parts`] and its equivalents return
+//! the source and the buffered item instead.
 
-mod held_item;
+mod buffered_item;
 mod in_flight;
 mod rate_limited;
 mod rate_limited_by_cost;

@@ -9,7 +9,7 @@ use futures_core::stream::FusedStream;
 use pin_project_lite::pin_project;
 use sluicegate_engine::{Limiter, TokenBatch};
 
-use super::held_item::HeldItem;
+use super::buffered_item::BufferedItem;
 use super::source::SourceStream;
 
 pin_project! {
@@ -19,7 +19,7 @@ pin_project! {
         #[pin]
         source: SourceStream<S>,
         batch: TokenBatch,
-        held: HeldItem<S::Item>,
+        buffered: BufferedItem<S::Item>,
         limiter: Limiter,
     }
 }
@@ -29,14 +29,14 @@ impl<S: Stream> RateLimited<S> {
         Self {
             source: SourceStream::new(source),
             batch: limiter.batch(),
-            held: HeldItem::empty(),
+            buffered: BufferedItem::empty(),
             limiter: limiter.clone(),
         }
     }
 
     /// Returns the source, and the item that was waiting.
     pub fn into_parts(self) -> (S, Option<S::Item>) {
-        (self.source.into_stream(), self.held.into_item())
+        (self.source.into_stream(), self.buffered.into_item())
     }
 }
 
@@ -46,16 +46,16 @@ impl<S: Stream> Stream for RateLimited<S> {
     #[inline]
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let this = self.project();
-        if this.held.count() > 0 {
-            return this.held.poll_out(context);
+        if this.buffered.count() > 0 {
+            return this.buffered.poll_out(context);
         }
         match this.source.poll_next(context) {
             Poll::Ready(Some(item)) => {
                 if this.batch.take(1) {
                     return Poll::Ready(Some(item));
                 }
-                this.held.hold(item, this.limiter.acquire());
-                this.held.poll_out(context)
+                this.buffered.hold(item, this.limiter.acquire());
+                this.buffered.poll_out(context)
             }
             other => {
                 this.batch.give_back();
@@ -65,19 +65,19 @@ impl<S: Stream> Stream for RateLimited<S> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.source.size_hint(self.held.count())
+        self.source.size_hint(self.buffered.count())
     }
 }
 
 impl<S: Stream> FusedStream for RateLimited<S> {
     fn is_terminated(&self) -> bool {
-        self.source.is_ended() && self.held.count() == 0
+        self.source.is_ended() && self.buffered.count() == 0
     }
 }
 
 impl<S: Stream + fmt::Debug> fmt::Debug for RateLimited<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = self.held.count() > 0;
+        let waiting = self.buffered.count() > 0;
         f.debug_struct("RateLimited")
             .field("source", self.source.stream())
             .field("limiter", &self.limiter)

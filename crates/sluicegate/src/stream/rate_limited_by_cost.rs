@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use sluicegate_engine::{Limiter, TokenBatch};
 use thiserror::Error;
 
-use super::held_item::HeldItem;
+use super::buffered_item::BufferedItem;
 use super::source::SourceStream;
 
 pin_project! {
@@ -21,7 +21,7 @@ pin_project! {
         source: SourceStream<S>,
         batch: TokenBatch,
         cost: F,
-        held: HeldItem<(S::Item, u64)>,
+        buffered: BufferedItem<(S::Item, u64)>,
         limiter: Limiter,
     }
 }
@@ -40,12 +40,12 @@ pub struct TooLarge<T> {
 impl<S: Stream, F> RateLimitedByCost<S, F> {
     pub(super) fn new(source: S, limiter: &Limiter, cost: F) -> Self {
         let (batch, limiter) = (limiter.batch(), limiter.clone());
-        Self { source: SourceStream::new(source), batch, cost, held: HeldItem::empty(), limiter }
+        Self { source: SourceStream::new(source), batch, cost, buffered: BufferedItem::empty(), limiter }
     }
 
     /// Returns the source, and the item that was waiting.
     pub fn into_parts(self) -> (S, Option<S::Item>) {
-        (self.source.into_stream(), self.held.into_item().map(|(item, _)| item))
+        (self.source.into_stream(), self.buffered.into_item().map(|(item, _)| item))
     }
 }
 
@@ -55,7 +55,7 @@ impl<S: Stream, F: FnMut(&S::Item) -> u64> Stream for RateLimitedByCost<S, F> {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
         loop {
-            if let Some(((item, cost), permit)) = ready!(this.held.poll(context)) {
+            if let Some(((item, cost), permit)) = ready!(this.buffered.poll(context)) {
                 return Poll::Ready(Some(match permit {
                     Ok(_permit) => Ok(item),
                     Err(_never) => Err(TooLarge { item, cost }),
@@ -69,24 +69,24 @@ impl<S: Stream, F: FnMut(&S::Item) -> u64> Stream for RateLimitedByCost<S, F> {
             if this.batch.take(cost) {
                 return Poll::Ready(Some(Ok(item)));
             }
-            this.held.hold((item, cost), this.limiter.acquire().cost(cost));
+            this.buffered.hold((item, cost), this.limiter.acquire().cost(cost));
         }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.source.size_hint(self.held.count())
+        self.source.size_hint(self.buffered.count())
     }
 }
 
 impl<S: Stream, F: FnMut(&S::Item) -> u64> FusedStream for RateLimitedByCost<S, F> {
     fn is_terminated(&self) -> bool {
-        self.source.is_ended() && self.held.count() == 0
+        self.source.is_ended() && self.buffered.count() == 0
     }
 }
 
 impl<S: Stream + fmt::Debug, F> fmt::Debug for RateLimitedByCost<S, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = self.held.count() > 0;
+        let waiting = self.buffered.count() > 0;
         f.debug_struct("RateLimitedByCost")
             .field("source", self.source.stream())
             .field("limiter", &self.limiter)

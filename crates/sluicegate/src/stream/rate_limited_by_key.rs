@@ -10,7 +10,7 @@ use futures_core::stream::FusedStream;
 use pin_project_lite::pin_project;
 use sluicegate_engine::KeyedLimiter;
 
-use super::held_item::HeldItem;
+use super::buffered_item::BufferedItem;
 use super::source::SourceStream;
 
 pin_project! {
@@ -20,19 +20,19 @@ pin_project! {
         #[pin]
         source: SourceStream<S>,
         key: F,
-        held: HeldItem<S::Item>,
+        buffered: BufferedItem<S::Item>,
         limiter: KeyedLimiter<K>,
     }
 }
 
 impl<S: Stream, K: ?Sized, F> RateLimitedByKey<S, K, F> {
     pub(super) fn new(source: S, limiter: &KeyedLimiter<K>, key: F) -> Self {
-        Self { source: SourceStream::new(source), key, held: HeldItem::empty(), limiter: limiter.clone() }
+        Self { source: SourceStream::new(source), key, buffered: BufferedItem::empty(), limiter: limiter.clone() }
     }
 
     /// Returns the source, and the item that was waiting.
     pub fn into_parts(self) -> (S, Option<S::Item>) {
-        (self.source.into_stream(), self.held.into_item())
+        (self.source.into_stream(), self.buffered.into_item())
     }
 }
 
@@ -48,13 +48,13 @@ where
         let mut this = self.project();
         loop {
             // A cost of one fits every limit, so the item is always admitted eventually.
-            if let Some((item, _permit)) = ready!(this.held.poll(context)) {
+            if let Some((item, _permit)) = ready!(this.buffered.poll(context)) {
                 return Poll::Ready(Some(item));
             }
             match ready!(this.source.as_mut().poll_next(context)) {
                 Some(item) => {
                     let acquire = this.limiter.acquire((this.key)(&item));
-                    this.held.hold(item, acquire);
+                    this.buffered.hold(item, acquire);
                 }
                 None => return Poll::Ready(None),
             }
@@ -62,7 +62,7 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.source.size_hint(self.held.count())
+        self.source.size_hint(self.buffered.count())
     }
 }
 
@@ -73,13 +73,13 @@ where
     F: FnMut(&S::Item) -> &K,
 {
     fn is_terminated(&self) -> bool {
-        self.source.is_ended() && self.held.count() == 0
+        self.source.is_ended() && self.buffered.count() == 0
     }
 }
 
 impl<S: Stream + fmt::Debug, K: ?Sized, F> fmt::Debug for RateLimitedByKey<S, K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = self.held.count() > 0;
+        let waiting = self.buffered.count() > 0;
         f.debug_struct("RateLimitedByKey")
             .field("source", self.source.stream())
             .field("limiter", &self.limiter)

@@ -33,10 +33,10 @@ impl<S: Stream> SourceStream<S> {
         polled
     }
 
-    /// Size hint of the source, plus the number of held items.
-    pub(super) fn size_hint(&self, held: usize) -> (usize, Option<usize>) {
+    /// Size hint of the source, plus the number of buffered items.
+    pub(super) fn size_hint(&self, buffered: usize) -> (usize, Option<usize>) {
         let (min, max) = if self.ended { (0, Some(0)) } else { self.stream.size_hint() };
-        (min.saturating_add(held), max.and_then(|max| max.checked_add(held)))
+        (min.saturating_add(buffered), max.and_then(|max| max.checked_add(buffered)))
     }
 
     pub(super) const fn is_ended(&self) -> bool {

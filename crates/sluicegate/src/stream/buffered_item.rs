@@ -8,19 +8,19 @@ use sluicegate_engine::limiter::AcquireFuture;
 use sluicegate_engine::{Acquire, AcquireError, Permit};
 
 /// A waiting item with its acquire future, or nothing.
-pub(super) struct HeldItem<I>(Option<WaitingItem<I>>);
+pub(super) struct BufferedItem<I>(Option<WaitingItem<I>>);
 
 struct WaitingItem<I> {
     item: I,
     acquire: AcquireFuture,
 }
 
-impl<I> HeldItem<I> {
+impl<I> BufferedItem<I> {
     pub(super) const fn empty() -> Self {
         Self(None)
     }
 
-    /// Number of held items: 0 or 1.
+    /// Number of buffered items: 0 or 1.
     pub(super) const fn count(&self) -> usize {
         self.0.is_some() as usize
     }
