@@ -1,4 +1,4 @@
-//! Refused envoyproxy/ratelimit files and folders, and their messages.
+//! Refused envoyproxy/ratelimit files and directories, and their messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap()
 }
 
-/// Creates an empty folder for this test.
-fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("envoy_ratelimit").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+/// Creates an empty directory for this test.
+fn directory(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("envoy_ratelimit").join(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    directory
 }
 
 fn parse(files: &[(&str, &str)]) -> Result<Domains, Report> {
@@ -69,14 +69,14 @@ fn many_errors_are_counted_and_not_all_retained() {
 }
 
 #[test]
-fn a_path_that_is_not_a_folder_is_reported() {
-    let folder = folder("none");
-    assert_eq!(only_error(Domains::load(&folder)), "the folder contains no .yaml or .yml file");
-    assert_eq!(only_error(Domains::load(&folder.join("absent"))), "folder not found");
-    fs::write(folder.join("a.yaml"), VALID).unwrap();
-    assert_eq!(only_error(Domains::load(&folder.join("a.yaml"))), "not a folder, but a file");
-    fs::write(folder.join("b.yaml"), b"domain: gr\xfc\xdfe").unwrap();
-    assert_eq!(only_error(Domains::load(&folder)), "the file is not valid UTF-8 at byte 10");
+fn a_path_that_is_not_a_directory_is_reported() {
+    let directory = directory("none");
+    assert_eq!(only_error(Domains::load(&directory)), "the directory contains no .yaml or .yml file");
+    assert_eq!(only_error(Domains::load(&directory.join("absent"))), "directory not found");
+    fs::write(directory.join("a.yaml"), VALID).unwrap();
+    assert_eq!(only_error(Domains::load(&directory.join("a.yaml"))), "not a directory, but a file");
+    fs::write(directory.join("b.yaml"), b"domain: gr\xfc\xdfe").unwrap();
+    assert_eq!(only_error(Domains::load(&directory)), "the file is not valid UTF-8 at byte 10");
 }
 
 #[cfg(unix)]
@@ -84,60 +84,60 @@ fn a_path_that_is_not_a_folder_is_reported() {
 fn dangling_links_are_reported() {
     use std::os::unix::fs::symlink;
 
-    let folder = folder("dangling");
-    symlink(folder.join("nowhere"), folder.join("link")).unwrap();
-    assert_eq!(only_error(Domains::load(&folder.join("link"))), "dangling link: the folder does not exist");
-    symlink(folder.join("nowhere.yaml"), folder.join("b.yaml")).unwrap();
-    fs::write(folder.join("a.yaml"), VALID).unwrap();
-    assert_eq!(only_error(Domains::load(&folder)), "the path is a symbolic link to a file that does not exist");
+    let directory = directory("dangling");
+    symlink(directory.join("nowhere"), directory.join("link")).unwrap();
+    assert_eq!(only_error(Domains::load(&directory.join("link"))), "dangling link: the directory does not exist");
+    symlink(directory.join("nowhere.yaml"), directory.join("b.yaml")).unwrap();
+    fs::write(directory.join("a.yaml"), VALID).unwrap();
+    assert_eq!(only_error(Domains::load(&directory)), "the path is a symbolic link to a file that does not exist");
 }
 
 #[cfg(unix)]
 #[test]
 fn pipes_are_not_opened() {
-    let folder = folder("socket");
-    let _socket = std::os::unix::net::UnixListener::bind(folder.join("a.yaml")).unwrap();
-    assert_eq!(only_error(Domains::load(&folder)), "not a regular file");
+    let directory = directory("socket");
+    let _socket = std::os::unix::net::UnixListener::bind(directory.join("a.yaml")).unwrap();
+    assert_eq!(only_error(Domains::load(&directory)), "not a regular file");
 }
 
-/// A ConfigMap is mounted as a hidden folder of files, a link `..data` to it, and links through that to each
+/// A ConfigMap is mounted as a hidden directory of files, a link `..data` to it, and links through that to each
 /// file.
 #[cfg(unix)]
 #[test]
 fn a_mounted_configmap_is_read_once() {
     use std::os::unix::fs::symlink;
 
-    let folder = folder("configmap");
-    let hidden = folder.join("..2026_01_01");
+    let directory = directory("configmap");
+    let hidden = directory.join("..2026_01_01");
     fs::create_dir(&hidden).unwrap();
     fs::write(hidden.join("shop.yaml"), VALID).unwrap();
-    symlink("..2026_01_01", folder.join("..data")).unwrap();
-    symlink("..data/shop.yaml", folder.join("shop.yaml")).unwrap();
-    assert!(load(&folder).contains("shop"));
-    symlink(&folder, folder.join("again")).unwrap();
-    assert!(load(&folder).contains("shop"));
+    symlink("..2026_01_01", directory.join("..data")).unwrap();
+    symlink("..data/shop.yaml", directory.join("shop.yaml")).unwrap();
+    assert!(load(&directory).contains("shop"));
+    symlink(&directory, directory.join("again")).unwrap();
+    assert!(load(&directory).contains("shop"));
 }
 
-fn load(folder: &Path) -> Domains {
-    Domains::load(folder).unwrap_or_else(|report| panic!("{report}"))
+fn load(directory: &Path) -> Domains {
+    Domains::load(directory).unwrap_or_else(|report| panic!("{report}"))
 }
 
 #[test]
-fn subfolders_are_read_and_other_files_ignored() {
-    let folder = folder("below");
-    fs::create_dir_all(folder.join("config/team")).unwrap();
-    fs::create_dir_all(folder.join(".git")).unwrap();
-    fs::write(folder.join("config/a.yaml"), VALID).unwrap();
-    fs::write(folder.join("config/team/b.yml"), "domain: bank\n").unwrap();
+fn subdirectories_are_read_and_other_files_ignored() {
+    let directory = directory("below");
+    fs::create_dir_all(directory.join("config/team")).unwrap();
+    fs::create_dir_all(directory.join(".git")).unwrap();
+    fs::write(directory.join("config/a.yaml"), VALID).unwrap();
+    fs::write(directory.join("config/team/b.yml"), "domain: bank\n").unwrap();
     for other in ["README.md", ".hidden.yaml", ".git/x.yaml", "config/c.yaml~"] {
-        fs::write(folder.join(other), "not a ratelimit file").unwrap();
+        fs::write(directory.join(other), "not a ratelimit file").unwrap();
     }
-    let domains = load(&folder);
+    let domains = load(&directory);
     assert!(domains.contains("shop") && domains.contains("bank"));
     assert_eq!(domains.rules().len(), 1);
 
-    fs::write(folder.join("config/team/c.yaml"), VALID).unwrap();
-    let report = Domains::load(&folder).unwrap_err();
+    fs::write(directory.join("config/team/c.yaml"), VALID).unwrap();
+    let report = Domains::load(&directory).unwrap_err();
     assert_eq!(report.len(), 1);
     let diagnostic = &report.diagnostics()[0];
     assert!(diagnostic.file.ends_with("config/team/c.yaml"), "{diagnostic}");
@@ -146,24 +146,27 @@ fn subfolders_are_read_and_other_files_ignored() {
 }
 
 #[test]
-fn folder_depth_is_limited() {
-    let folder = folder("deep");
-    fs::create_dir_all(folder.join("a/".repeat(20))).unwrap();
-    assert_eq!(only_error(Domains::load(&folder)), "folders are nested deeper than 16 levels");
+fn directory_depth_is_limited() {
+    let directory = directory("deep");
+    fs::create_dir_all(directory.join("a/".repeat(20))).unwrap();
+    assert_eq!(only_error(Domains::load(&directory)), "directories are nested deeper than 16 levels");
 }
 
 #[test]
-fn oversized_folders_are_refused() {
-    let folder = folder("large");
-    fs::File::create(folder.join("a.yaml")).unwrap().set_len(100 << 20).unwrap();
+fn oversized_directories_are_refused() {
+    let directory = directory("large");
+    fs::File::create(directory.join("a.yaml")).unwrap().set_len(100 << 20).unwrap();
     let start = cpu_time();
-    assert_eq!(only_error(Domains::load(&folder)), "the file is larger than 16 MiB, the maximum size of a rule file");
-    fs::remove_file(folder.join("a.yaml")).unwrap();
+    assert_eq!(
+        only_error(Domains::load(&directory)),
+        "the file is larger than 16 MiB, the maximum size of a rule file"
+    );
+    fs::remove_file(directory.join("a.yaml")).unwrap();
     for n in 0..5 {
-        fs::File::create(folder.join(format!("{n}.yaml"))).unwrap().set_len(MAX_FILE_BYTES).unwrap();
+        fs::File::create(directory.join(format!("{n}.yaml"))).unwrap().set_len(MAX_FILE_BYTES).unwrap();
     }
-    assert_eq!(only_error(Domains::load(&folder)), "the files exceed 64 MiB in total");
-    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(only_error(Domains::load(&directory)), "the files exceed 64 MiB in total");
+    fs::remove_dir_all(&directory).unwrap();
 
     let long = "a".repeat(1_025);
     assert_eq!(only_error(parse(&[("a", &format!("domain: {long}"))])), "the domain name is longer than 1024 bytes");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sluicegate_config::{LoadedConfig, parse};
 use sluicegate_import::nginx::{ImportedConfig, convert, import};
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
@@ -24,7 +24,7 @@ fn render(imported: &ImportedConfig) -> String {
         writeln!(text, "{note}").unwrap();
     }
     writeln!(text, "{}", parse_imported(imported).warnings).unwrap();
-    text.replace(&format!("{}/", folder().display()), "")
+    text.replace(&format!("{}/", directory().display()), "")
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn syntax_errors_name_file_and_line() {
         let error = convert("nginx.conf", text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
-    let missing = import(folder().join("nginx/no-such.conf")).unwrap_err().to_string();
+    let missing = import(directory().join("nginx/no-such.conf")).unwrap_err().to_string();
     assert!(missing.starts_with("cannot read ") && missing.contains("no-such.conf: "), "{missing}");
 }
 
 #[test]
 fn a_file_that_includes_itself_is_refused() {
-    let error = import(folder().join("nginx/loop/loop.conf")).unwrap_err().to_string();
+    let error = import(directory().join("nginx/loop/loop.conf")).unwrap_err().to_string();
     assert!(error.contains("check for an include cycle"), "{error}");
 }
 

@@ -1,4 +1,4 @@
-//! Reads envoyproxy/ratelimit configurations unchanged: a folder of files, each with a domain and nested
+//! Reads envoyproxy/ratelimit configurations unchanged: a directory of files, each with a domain and nested
 //! descriptors. Matches descriptors sent by a proxy to limits.
 //!
 //! Each counting limit becomes an engine [rule](Domains::rules). [`Domains::find`] returns the limit of a
@@ -32,7 +32,7 @@
 //! confuses, because it joins key and value with `_`, are distinct.
 
 mod descriptors;
-mod folder;
+mod directory;
 mod grammar;
 mod key;
 mod lenient_yaml;
@@ -59,10 +59,10 @@ pub use matching::DescriptorMatch;
 pub use unit::RateLimitUnit;
 
 use descriptors::{ParsedDomain, RulesBuilder};
-use folder::FileText;
+use directory::FileText;
 use matching::DescriptorLevel;
 
-/// All domains of a folder.
+/// All domains of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Domains {
     domains: RapidHashMap<Box<str>, DescriptorLevel>,
@@ -70,12 +70,12 @@ pub struct Domains {
 }
 
 impl Domains {
-    /// Loads a folder. An error in one file refuses all; the report covers every file.
-    pub fn load(folder: &Path) -> Result<Self, Report> {
-        match folder::read(folder) {
+    /// Loads a directory. An error in one file refuses all; the report covers every file.
+    pub fn load(directory: &Path) -> Result<Self, Report> {
+        match directory::read(directory) {
             Ok(files) => build(files),
             Err(error) => {
-                let source = Arc::new(SourceText::new(folder.to_string_lossy(), ""));
+                let source = Arc::new(SourceText::new(directory.to_string_lossy(), ""));
                 Err(DiagnosticSink::from(DiagnosticBuilder::from(error)).into_report(source))
             }
         }

@@ -19,14 +19,14 @@ const MAX_FILES: usize = 1_000;
 
 /// Reads a file and all its includes.
 pub(super) fn read(main: &Path, notes: &mut Notes) -> Result<Vec<Directive>, ImportError> {
-    let folder = main.parent().unwrap_or(Path::new("")).to_owned();
-    let mut reader = IncludeReader { folder, remaining_bytes: MAX_FILE_BYTES, files: 0, notes };
+    let directory = main.parent().unwrap_or(Path::new("")).to_owned();
+    let mut reader = IncludeReader { directory, remaining_bytes: MAX_FILE_BYTES, files: 0, notes };
     reader.file(main, 0)
 }
 
 struct IncludeReader<'a> {
     /// Directory of the main file, the base of relative names.
-    folder: PathBuf,
+    directory: PathBuf,
     /// Bytes that may still be read.
     remaining_bytes: u64,
     files: usize,
@@ -83,9 +83,9 @@ impl IncludeReader<'_> {
     /// The files of an `include`.
     fn included(&mut self, directive: &Directive, parent: &Path) -> Vec<PathBuf> {
         let pattern = directive.first_arg();
-        let sibling_folder = parent.parent().unwrap_or(Path::new("")).to_owned();
-        for folder in [&self.folder, &sibling_folder] {
-            let found = glob(&folder.join(pattern));
+        let sibling_directory = parent.parent().unwrap_or(Path::new("")).to_owned();
+        for directory in [&self.directory, &sibling_directory] {
+            let found = glob(&directory.join(pattern));
             if !found.is_empty() {
                 return found;
             }
@@ -114,14 +114,14 @@ fn glob(pattern: &Path) -> Vec<PathBuf> {
         }
         let pattern: Vec<char> = text.chars().collect();
         let mut next = Vec::new();
-        for folder in found {
-            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+        for directory in found {
+            let here = if directory.as_os_str().is_empty() { Path::new(".") } else { &directory };
             let entries = fs::read_dir(here).into_iter().flatten().flatten();
             let matching = entries.filter(|entry| {
                 let name: Vec<char> = entry.file_name().to_string_lossy().chars().collect();
                 (name.first() != Some(&'.') || pattern.first() == Some(&'.')) && glob_matches(&pattern, &name)
             });
-            next.extend(matching.map(|entry| folder.join(entry.file_name())).take(MAX_FILES + 1));
+            next.extend(matching.map(|entry| directory.join(entry.file_name())).take(MAX_FILES + 1));
         }
         next.sort();
         found = next;
