@@ -17,9 +17,9 @@ pub const DEFAULT_KEY: &str = "once";
 
 /// Invalid name of a buyer, key or order.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{what} must have 1 to {MAX_NAME_LEN} letters, digits, `-` or `_`")]
+#[error("{field} must have 1 to {MAX_NAME_LEN} letters, digits, `-` or `_`")]
 pub struct InvalidName {
-    what: &'static str,
+    field: &'static str,
 }
 
 /// Validated purchase request.
@@ -74,17 +74,17 @@ impl Purchase {
 
     /// Parses an order id.
     pub fn from_order_id(id: &str) -> Result<Self, InvalidName> {
-        let (buyer, key) = id.split_once('.').ok_or(InvalidName { what: "each half of an order id" })?;
+        let (buyer, key) = id.split_once('.').ok_or(InvalidName { field: "each half of an order id" })?;
         Self::new(buyer, key)
     }
 }
 
-fn check(name: &str, what: &'static str) -> Result<(), InvalidName> {
-    let is_valid = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+fn check(name: &str, field: &'static str) -> Result<(), InvalidName> {
+    let is_valid = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
     if (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(is_valid) {
         Ok(())
     } else {
-        Err(InvalidName { what })
+        Err(InvalidName { field })
     }
 }
 
