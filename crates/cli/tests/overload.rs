@@ -103,10 +103,10 @@ fn send_request(address: SocketAddr, class: &str) -> (u16, String) {
 /// Sends requests on schedule (open loop); every `vip_of`th has the highest class.
 fn load(address: SocketAddr, per_second: f64, seconds: f64, vip_of: usize) -> Vec<(bool, TimedResponse)> {
     let start = Instant::now();
-    let sending = (0..(per_second * seconds) as usize).map(|nth| {
-        let sent = Duration::from_secs_f64(nth as f64 / per_second);
+    let sending = (0..(per_second * seconds) as usize).map(|index| {
+        let sent = Duration::from_secs_f64(index as f64 / per_second);
         thread::sleep(sent.saturating_sub(start.elapsed()));
-        let is_vip = nth % vip_of == 0;
+        let is_vip = index % vip_of == 0;
         thread::spawn(move || {
             let (status, text) = send_request(address, if is_vip { "vip" } else { "other" });
             (is_vip, TimedResponse { sent, took: start.elapsed() - sent, status, text })

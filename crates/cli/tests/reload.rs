@@ -146,9 +146,9 @@ fn descriptors_change_with_the_rules() {
 /// A thousand reloads under load: no request fails, no limit is reset, and memory does not grow.
 #[test]
 fn a_thousand_reloads_lose_no_request() {
-    let rules = |nth: usize| {
+    let rules = |index: usize| {
         let further: String = (0..50)
-            .map(|rule| format!("  - {{ name: r{rule}, match: GET /r{rule}, limits: [{}/1m] }}\n", 100 + nth % 3))
+            .map(|rule| format!("  - {{ name: r{rule}, match: GET /r{rule}, limits: [{}/1m] }}\n", 100 + index % 3))
             .collect();
         file(&format!(
             "rules:\n  - {{ name: limited, match: GET /limited, key: client.ip, limits: [300/1h] }}\n{further}"
@@ -158,12 +158,12 @@ fn a_thousand_reloads_lose_no_request() {
     let (address, stop) = (gateway(&program), Arc::new(AtomicBool::new(false)));
     let (passed, sent) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let clients: Vec<_> = (0..4)
-        .map(|nth| {
+        .map(|index| {
             let (stop, passed, sent) = (Arc::clone(&stop), Arc::clone(&passed), Arc::clone(&sent));
             thread::spawn(move || {
                 let mut client = HttpClient::connect(address);
                 while !stop.load(Ordering::Relaxed) {
-                    match nth {
+                    match index {
                         0 => match client.send("GET", "/limited", "").0 {
                             200 => drop(passed.fetch_add(1, Ordering::Relaxed)),
                             status => assert_eq!(status, 429),
@@ -175,8 +175,8 @@ fn a_thousand_reloads_lose_no_request() {
             })
         })
         .collect();
-    let reload = |nth| {
-        fs::write(program.folder.join("rules.yaml"), rules(nth)).unwrap();
+    let reload = |index| {
+        fs::write(program.folder.join("rules.yaml"), rules(index)).unwrap();
         let (status, text) = HttpClient::connect(admin(&program)).send("POST", "/v1/reload", "");
         assert_eq!(status, 200, "{text}");
     };

@@ -148,7 +148,7 @@ proptest! {
     ) {
         let clock = ManualClock::new();
         let rule = |limit| if keyed { per_ip("a", [limit]) } else { Rule::new("a", [limit]) };
-        let with_neighbours = |limit| {
+        let with_other_rules = |limit| {
             let mut rules: Vec<Rule> = (0..others).map(|n| per_ip(&format!("other{n}"), [hour(3)])).collect();
             rules.insert(if first { 0 } else { others }, rule(limit));
             rules
@@ -161,8 +161,8 @@ proptest! {
             clock.advance(ms(pause));
             held.extend(all.each_ref().map(|sluice| sluice.rule("a").unwrap().decide(&from(1))));
         }
-        replace(changed, with_neighbours(new));
-        replace(unchanged, with_neighbours(old));
+        replace(changed, with_other_rules(new));
+        replace(unchanged, with_other_rules(old));
         let left = |sluice: &Sluice| {
             let state = if keyed { sluice.peek("a", &["203.0.113.1"]) } else { sluice.peek("a", &[]) };
             state.unwrap().limits[0].remaining

@@ -343,7 +343,7 @@ fn an_estimate_is_settled_and_anything_can_be_given_back() {
 #[test]
 fn an_estimated_request_cost_is_settled_per_rule() {
     let clock = ManualClock::new();
-    let estimated = Rule { cost: Cost::estimate(100), ..rule("told", [bucket("1/s", 1_000)]) };
+    let estimated = Rule { cost: Cost::estimate(100), ..rule("reported", [bucket("1/s", 1_000)]) };
     let read = Cost::Estimate { reserve: 70, actual: CostSource::ResponseBytes };
     let sizes = Cost::Attribute(Attribute::custom("size"));
     let rules = [

@@ -98,11 +98,11 @@ fn least_in_flight_fills_servers_evenly() {
     let mut clients: Vec<Client> = Vec::new();
     let mut fetch = |count: usize| {
         for _ in 0..count {
-            let under_way = request_count(&one) + request_count(&two) + request_count(&three);
+            let sent = request_count(&one) + request_count(&two) + request_count(&three);
             let mut client = Client::connect(gateway.at);
             client.send("GET / HTTP/1.1\r\nHost: shop\r\n\r\n");
             wait_until("a server has the request", || {
-                request_count(&one) + request_count(&two) + request_count(&three) == under_way + 1
+                request_count(&one) + request_count(&two) + request_count(&three) == sent + 1
             });
             clients.push(client);
         }

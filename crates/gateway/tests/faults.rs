@@ -181,7 +181,7 @@ fn an_aborted_response_never_looks_complete() {
 
 #[test]
 fn an_invalid_response_is_a_502() {
-    for said in [
+    for response_text in [
         "garbage\r\n\r\n",
         "HTTP/1.1 abc OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
@@ -190,13 +190,13 @@ fn an_invalid_response_is_a_502() {
     ] {
         let server = ScriptedServer::new(move |connection| {
             connection.request();
-            connection.send(said);
+            connection.send(response_text);
             connection.wait_for_end();
         });
         let gateway = TestGateway::from_yaml(&file(&[server.at], "retries: 0"));
         let mut client = Client::connect(gateway.at);
         let response = client.get("/");
-        assert_eq!(response.status, 502, "{said:?}: {response:?}");
+        assert_eq!(response.status, 502, "{response_text:?}: {response:?}");
         wait_until("the connection leaked", || server.open() == 0);
         assert_all_permits_released(&gateway);
     }
@@ -335,13 +335,14 @@ fn health_checks_remove_and_restore_servers() {
     };
     is_well.store(false, Ordering::SeqCst);
     pass([true, true]);
-    let asked = |path: &str| [&one, &two].map(|it| it.requests().iter().filter(|line| line.contains(path)).count());
-    let before = asked("GET / ");
+    let count_requests =
+        |path: &str| [&one, &two].map(|it| it.requests().iter().filter(|line| line.contains(path)).count());
+    let before = count_requests("GET / ");
     let mut client = Client::connect(gateway.at);
     let response = client.get("/");
     assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
     assert!(response.text().contains("no healthy server of shop"), "{}", response.text());
-    assert_eq!(asked("GET / "), before, "an unhealthy server gets no requests");
+    assert_eq!(count_requests("GET / "), before, "an unhealthy server gets no requests");
     is_well.store(true, Ordering::SeqCst);
     pass([false, false]);
     assert_eq!(Client::connect(gateway.at).get("/").status, 200);

@@ -365,9 +365,9 @@ fn stalled_request_bodies() {
     assert_eq!(client.stream_result(1), StreamResult::Status(408));
     ticking.join().unwrap();
     assert_permit_released(&gateway);
-    let under_way: u64 =
+    let in_flight: u64 =
         gateway.running().stats().upstreams().iter().flat_map(|it| &it.servers).map(|it| it.in_flight).sum();
-    assert_eq!(under_way, 0);
+    assert_eq!(in_flight, 0);
 }
 
 fn nothing_to_read(stream: &TcpStream) -> bool {

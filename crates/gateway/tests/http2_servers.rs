@@ -34,14 +34,14 @@ fn assert_all_permits_released(gateway: &TestGateway) {
     });
 }
 
-/// Waits for the nth request of a connection.
+/// Waits for the index request of a connection.
 fn request(connection: &mut ScriptedConnection, index: usize) -> bool {
     connection.read_until(|received| count_requests(received) >= index)
 }
 
 /// A server that responds to the first request of each connection, reads the second and closes. Counts
 /// requests.
-fn once_each() -> (ScriptedServer, Arc<AtomicUsize>) {
+fn one_request_per_connection() -> (ScriptedServer, Arc<AtomicUsize>) {
     let requests: Arc<AtomicUsize> = Arc::default();
     let count = Arc::clone(&requests);
     let server = ScriptedServer::new(move |connection| {
@@ -79,7 +79,7 @@ fn requests_waiting_for_one_connection_fail_together() {
 /// As over HTTP/1: the end of a reused connection is not a failure.
 #[test]
 fn idempotent_requests_are_retried_when_a_reused_connection_ends() {
-    let (server, requests) = once_each();
+    let (server, requests) = one_request_per_connection();
     let gateway = serve("http", server.at, "", ClockHandle::system());
     let mut client = Client::connect(gateway.at);
     for number in 0..20 {
@@ -93,7 +93,7 @@ fn idempotent_requests_are_retried_when_a_reused_connection_ends() {
 
 #[test]
 fn non_idempotent_requests_are_not_retried_over_http2() {
-    let (server, requests) = once_each();
+    let (server, requests) = one_request_per_connection();
     let gateway = serve("http", server.at, "", ClockHandle::system());
     let mut client = Client::connect(gateway.at);
     for (body, status) in [("1", 200), ("2", 502), ("3", 200), ("4", 502)] {

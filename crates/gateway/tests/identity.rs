@@ -275,13 +275,13 @@ fn each_upstream_gets_the_configured_host() {
     let upstream = Upstream::returning("hello");
     let at = upstream.at;
     let fields = format!(
-        "upstreams: {{ asked: {{ servers: \"http://{at}\" }}, own: {{ servers: \"http://{at}\", host: server }}, fixed: {{ servers: \"http://{at}\", host: api.internal }} }}\n\
-         routes: [{{ path: /asked, upstream: asked }}, {{ path: /own, upstream: own }}, {{ path: /fixed, upstream: fixed }}]"
+        "upstreams: {{ client: {{ servers: \"http://{at}\" }}, own: {{ servers: \"http://{at}\", host: server }}, fixed: {{ servers: \"http://{at}\", host: api.internal }} }}\n\
+         routes: [{{ path: /client, upstream: client }}, {{ path: /own, upstream: own }}, {{ path: /fixed, upstream: fixed }}]"
     );
     let gateway = TestGateway::from_yaml(&gateway_yaml(&fields, ""));
     let mut client = Client::connect(gateway.at);
     for (path, host, forwarded_host) in [
-        ("/asked", "shop.example", None),
+        ("/client", "shop.example", None),
         ("/own", at.to_string().as_str(), Some("shop.example")),
         ("/fixed", "api.internal", Some("shop.example")),
     ] {

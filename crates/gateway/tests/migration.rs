@@ -58,20 +58,16 @@ fn a_connection_migrates_with_its_client_between_cores() {
                 let response = client.get("/");
                 left -= 1;
                 // The limit is shared by all workers.
-                let told = response.header("ratelimit").unwrap();
-                assert!(told.starts_with(&format!("\"all\";r={left};")), "{told}");
+                let header = response.header("ratelimit").unwrap();
+                assert!(header.starts_with(&format!("\"all\";r={left};")), "{header}");
                 assert_eq!(response.text(), "hello");
             }
         }
         let stats = gateway.running().stats();
         assert_eq!(stats.listener().counts().open, clients.len());
         // One or both of them may have been there from the start.
-        let least = round * clients.len();
-        assert!(
-            stats.migrated_connections() >= least as u64,
-            "{} moved by round {round}",
-            stats.migrated_connections()
-        );
+        let min = round * clients.len();
+        assert!(stats.migrated_connections() >= min as u64, "{} moved by round {round}", stats.migrated_connections());
     }
     assert_eq!(upstream.requests(), 4 * REQUESTS * clients.len());
     drop(clients);

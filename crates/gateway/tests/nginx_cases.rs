@@ -201,9 +201,9 @@ fn an_imported_file_behaves_like_nginx() {
            location /trial/ {{ limit_req zone=plain; limit_req_dry_run on; proxy_pass http://shop; }}
            location = /exact {{ return 204; }}
            location /gone {{ return 410; }}
-           location /told {{ return 200 'as you were told'; }}
+           location /text {{ return 200 'fixed text'; }}
            location /moved {{ return 301 https://elsewhere.example/x; }}
-           location /found {{ return 302 /told; }}
+           location /found {{ return 302 /text; }}
          }}
          server {{ listen LISTEN; server_name bank.example; location / {{ return 403; }} }}",
         servers[0].at, servers[1].at
@@ -238,11 +238,11 @@ fn an_imported_file_behaves_like_nginx() {
         (1, "/trial/a", "shop.example", ""),
         (1, "/exact", "shop.example", ""),
         (1, "/gone", "shop.example", ""),
-        (1, "/told", "shop.example", ""),
+        (1, "/text", "shop.example", ""),
         (1, "/moved", "shop.example", ""),
         (1, "/found", "shop.example", ""),
         (1, "/geo/a", "bank.example", ""),
-        (1, "/told", "BANK.example", ""),
+        (1, "/text", "BANK.example", ""),
     ] {
         let theirs = send(nginx.at, last, path, host, line);
         let mut ours = send(gateway.at, last, path, host, line);

@@ -73,8 +73,8 @@ fn send_request(client: &mut Client, method: &str, path: &str, lines: &str, body
 
 /// The remaining quota reported by the response.
 fn remaining(response: &RawResponse) -> u64 {
-    let told = response.header("ratelimit").unwrap_or_else(|| panic!("{response:?}"));
-    told.split(";r=").nth(1).unwrap().split(';').next().unwrap().parse().unwrap()
+    let header = response.header("ratelimit").unwrap_or_else(|| panic!("{response:?}"));
+    header.split(";r=").nth(1).unwrap().split(';').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -414,9 +414,9 @@ fn lists_come_before_rules() {
     let lists = "lists: { allow: [\"header['x-who'] == 'friend'\"], deny: [\"header['x-who'] in ['foe', 'friend']\"] }";
     let bench = Fixture::with(&format!("{lists}\nrules: [{{ name: one, limits: [1/1h] }}]"));
     let mut client = bench.client();
-    let mut as_who = |who: &str| send_request(&mut client, "GET", "/", &format!("X-Who: {who}\r\n"), "").status;
-    assert_eq!([as_who("friend"), as_who("friend"), as_who("foe")], [200, 200, 403]);
-    assert_eq!([as_who("any"), as_who("any"), as_who("friend")], [200, 429, 200]);
+    let mut status_for = |who: &str| send_request(&mut client, "GET", "/", &format!("X-Who: {who}\r\n"), "").status;
+    assert_eq!([status_for("friend"), status_for("friend"), status_for("foe")], [200, 200, 403]);
+    assert_eq!([status_for("any"), status_for("any"), status_for("friend")], [200, 429, 200]);
 }
 
 #[test]

@@ -102,15 +102,15 @@ fn good_requests(at: SocketAddr, index: u32, is_slow: &AtomicBool) -> u32 {
 /// Opens all connections, sends one request on each, waits, and sends another one.
 fn idle(at: SocketAddr) {
     let mut clients: Vec<Client> = (0..IDLE).map(|_| Client::connect(at)).collect();
-    let mut ask_all = || {
+    let mut send_all = || {
         for client in &mut clients {
             assert_eq!(client.get("/idle").status, 200);
         }
     };
-    ask_all();
+    send_all();
     report("all are idle");
     drop(std::io::stdin().read_to_end(&mut Vec::new()));
-    ask_all();
+    send_all();
     report("all got a response");
 }
 

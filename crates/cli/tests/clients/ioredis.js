@@ -28,7 +28,7 @@ async function converse() {
     await assert.rejects(client.get("js"), /unknown command/);
 
     const pipeline = client.pipeline();
-    for (let nth = 0; nth < 1000; nth += 1) {
+    for (let index = 0; index < 1000; index += 1) {
         pipeline.call("CL.THROTTLE", "js:many", 999, 1, 3600);
     }
     const replies = await pipeline.exec();

@@ -24,9 +24,9 @@ fn numbers_and_plots_follow_the_load() {
     // No traffic yet: no band is drawn.
     assert_eq!(browser.run(DRAWN, &[json!("admitted")]), false);
 
-    for nth in 0..8 {
+    for index in 0..8 {
         let status = dashboard.request("203.0.113.9", "/");
-        assert_eq!(status, if nth < 5 { 200 } else { 429 });
+        assert_eq!(status, if index < 5 { 200 } else { 429 });
     }
     for kind in ["admitted", "refused"] {
         browser.until(&format!("a band of {kind} requests"), DRAWN, &[json!(kind)]);
@@ -78,8 +78,8 @@ const BAND: &str = "return document.querySelector(`.total .band.${arguments[0]}`
 #[test]
 fn many_rules_are_filtered_and_not_all_drawn() {
     let mut rules = String::from("rules:\n");
-    for nth in 0..120 {
-        rules.push_str(&format!("  - {{ name: tenant-{nth:03}, match: /t/{nth}/**, limits: [2/1h] }}\n"));
+    for index in 0..120 {
+        rules.push_str(&format!("  - {{ name: tenant-{index:03}, match: /t/{index}/**, limits: [2/1h] }}\n"));
     }
     let dashboard = Dashboard::start(&rules);
     let browser = dashboard.open_dashboard(Viewport::WIDE);

@@ -74,10 +74,10 @@ fn server_hanging_after(responses: usize) -> (String, Arc<AtomicUsize>) {
     let counted = Arc::clone(&connections);
     thread::spawn(move || {
         let mut open_streams = Vec::new();
-        for (nth, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+        for (index, stream) in listener.incoming().map_while(Result::ok).enumerate() {
             counted.fetch_add(1, Ordering::Relaxed);
             open_streams.push(stream);
-            if nth < responses {
+            if index < responses {
                 let mut stream = open_streams.pop().unwrap();
                 drop(stream.read(&mut [0; 4096]));
                 drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"));

@@ -59,9 +59,9 @@ struct OutputDir(PathBuf);
 
 impl OutputDir {
     fn new() -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let nth = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("sluicegate-probe-{}-{nth}", std::process::id()));
+        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+        let index = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("sluicegate-probe-{}-{index}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }

@@ -20,8 +20,8 @@ pub(crate) type ScriptedResponse = (Instant, u16);
 pub(crate) struct ServerStats {
     pub(crate) connections: AtomicU64,
     pub(crate) requests: AtomicU64,
-    under_way: AtomicU64,
-    pub(crate) most_under_way: AtomicU64,
+    in_flight: AtomicU64,
+    pub(crate) max_in_flight: AtomicU64,
     /// Head and body of the first request.
     pub(crate) first: Mutex<Option<String>>,
 }
@@ -123,11 +123,11 @@ async fn serve(
         let Some(request) = read_request(&mut stream, &mut received).await? else { return Ok(()) };
         seen.requests.fetch_add(1, Ordering::Relaxed);
         seen.first.lock().get_or_insert(request);
-        let under_way = seen.under_way.fetch_add(1, Ordering::Relaxed) + 1;
-        seen.most_under_way.fetch_max(under_way, Ordering::Relaxed);
+        let in_flight = seen.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+        seen.max_in_flight.fetch_max(in_flight, Ordering::Relaxed);
         let (at, status) = (respond.lock())(Instant::now());
         tokio::time::sleep_until(at.into()).await;
-        seen.under_way.fetch_sub(1, Ordering::Relaxed);
+        seen.in_flight.fetch_sub(1, Ordering::Relaxed);
         let text = format!("HTTP/1.1 {status} x\r\ncontent-length: 2\r\nlocation: http://192.0.2.1/\r\n\r\nok");
         stream.write_all(text.as_bytes()).await?;
     }

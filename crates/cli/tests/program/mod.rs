@@ -39,8 +39,8 @@ impl Program {
     /// Starts the program with this rule file and the files that `prepare` writes.
     pub fn start_with(rules: &str, prepare: impl FnOnce(&Path)) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
-        let (id, nth) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(format!("sluicegate-clients-{id}-{nth}"));
+        let (id, index) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("sluicegate-clients-{id}-{index}"));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("secret"), SECRET).unwrap();
         fs::write(folder.join("rules.yaml"), rules).unwrap();

@@ -29,10 +29,10 @@ impl Load {
             let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
             thread::spawn(move || {
                 let mut failed = Vec::new();
-                let mut kept: Option<RawHttp> = None;
+                let mut reused: Option<RawHttp> = None;
                 while !stop.load(Ordering::SeqCst) {
-                    let mut talk = match kept.take() {
-                        Some(talk) => talk,
+                    let mut connection = match reused.take() {
+                        Some(connection) => connection,
                         None => match TcpStream::connect(at) {
                             Ok(stream) => RawHttp::over(stream),
                             Err(error) => {
@@ -43,9 +43,9 @@ impl Load {
                     };
                     let keep = number.is_multiple_of(2);
                     let close = if keep { "" } else { "Connection: close\r\n" };
-                    talk.send(format!("{}\r\n{close}\r\n", head(number)));
-                    match talk.read_response() {
-                        Some((200, goes_on)) => kept = (keep && goes_on).then_some(talk),
+                    connection.send(format!("{}\r\n{close}\r\n", head(number)));
+                    match connection.read_response() {
+                        Some((200, goes_on)) => reused = (keep && goes_on).then_some(connection),
                         other => failed.push(format!("client {number}: {other:?}")),
                     }
                     done.fetch_add(1, Ordering::SeqCst);

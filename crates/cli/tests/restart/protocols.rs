@@ -49,9 +49,12 @@ enum Sender {
 }
 
 impl Sender {
-    async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: HttpTransport) -> hyper::Result<Self> {
+    async fn over(
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        transport: HttpTransport,
+    ) -> hyper::Result<Self> {
         let io = TokioIo::new(io);
-        if way.is_http2() {
+        if transport.is_http2() {
             let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
             tokio::spawn(connection);
             return Ok(Self::Http2(sender));
@@ -61,16 +64,20 @@ impl Sender {
         Ok(Self::Http1(sender))
     }
 
-    async fn connect(at: SocketAddr, way: HttpTransport, trust: &Option<Arc<ClientConfig>>) -> Result<Self, String> {
+    async fn connect(
+        at: SocketAddr,
+        transport: HttpTransport,
+        trust: &Option<Arc<ClientConfig>>,
+    ) -> Result<Self, String> {
         let stream = TcpStream::connect(at).await.map_err(|error| format!("not connected: {error}"))?;
         let Some(trust) = trust else {
-            return Self::over(stream, way).await.map_err(|error| format!("no handshake: {error}"));
+            return Self::over(stream, transport).await.map_err(|error| format!("no handshake: {error}"));
         };
         let mut trust = ClientConfig::clone(trust);
-        trust.alpn_protocols = vec![if way.is_http2() { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+        trust.alpn_protocols = vec![if transport.is_http2() { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
         let name = ServerName::try_from("localhost").unwrap();
         let tls = TlsConnector::from(Arc::new(trust)).connect(name, stream).await;
-        Self::over(tls.map_err(|error| format!("no TLS: {error}"))?, way)
+        Self::over(tls.map_err(|error| format!("no TLS: {error}"))?, transport)
             .await
             .map_err(|error| format!("no handshake: {error}"))
     }
@@ -102,19 +109,22 @@ pub(crate) struct HyperLoad {
 
 impl HyperLoad {
     /// Starts one client per transport.
-    pub(crate) fn on(program: &Program, ways: &[HttpTransport]) -> Self {
-        let trust = ways.iter().any(|way| *way != HttpTransport::Http2).then(|| Arc::new(client_config(program)));
+    pub(crate) fn on(program: &Program, transports: &[HttpTransport]) -> Self {
+        let trust = transports
+            .iter()
+            .any(|transport| *transport != HttpTransport::Http2)
+            .then(|| Arc::new(client_config(program)));
         let stop: Arc<AtomicBool> = Arc::default();
-        let done: Vec<Arc<AtomicUsize>> = ways.iter().map(|_| Arc::default()).collect();
-        let client = |(way, done): (&HttpTransport, &Arc<AtomicUsize>)| {
-            let (way, at, trust) = (*way, program.at, trust.clone());
+        let done: Vec<Arc<AtomicUsize>> = transports.iter().map(|_| Arc::default()).collect();
+        let client = |(transport, done): (&HttpTransport, &Arc<AtomicUsize>)| {
+            let (transport, at, trust) = (*transport, program.at, trust.clone());
             let (stop, done) = (Arc::clone(&stop), Arc::clone(done));
             thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                runtime.block_on(post_on(at, way, trust, &stop, &done))
+                runtime.block_on(post_on(at, transport, trust, &stop, &done))
             })
         };
-        let clients = ways.iter().zip(&done).map(client).collect();
+        let clients = transports.iter().zip(&done).map(client).collect();
         Self { stop, done, clients }
     }
 
@@ -147,25 +157,25 @@ fn client_config(program: &Program) -> ClientConfig {
 
 async fn post_on(
     at: SocketAddr,
-    way: HttpTransport,
+    transport: HttpTransport,
     trust: Option<Arc<ClientConfig>>,
     stop: &AtomicBool,
     done: &AtomicUsize,
 ) -> Vec<String> {
-    let trust = trust.filter(|_| way != HttpTransport::Http2);
+    let trust = trust.filter(|_| transport != HttpTransport::Http2);
     let mut failed = Vec::new();
-    let mut kept: Option<Sender> = None;
+    let mut reused: Option<Sender> = None;
     let mut number = 0_usize;
     while !stop.load(Ordering::SeqCst) {
         number += 1;
         // Some bodies are longer than one read.
-        let body = Bytes::from(format!("{way:?} {number} ").repeat(1 + (number % 7) * 1_000));
-        match with_test_timeout(post(at, way, &trust, &mut kept, &body)).await {
+        let body = Bytes::from(format!("{transport:?} {number} ").repeat(1 + (number % 7) * 1_000));
+        match with_test_timeout(post(at, transport, &trust, &mut reused, &body)).await {
             Ok(echoed) if echoed == body => {}
             Ok(echoed) => {
-                failed.push(format!("{way:?} {number}: sent {} bytes, received {}", body.len(), echoed.len()));
+                failed.push(format!("{transport:?} {number}: sent {} bytes, received {}", body.len(), echoed.len()));
             }
-            Err(error) => failed.push(format!("{way:?} {number}: {error}")),
+            Err(error) => failed.push(format!("{transport:?} {number}: {error}")),
         }
         done.fetch_add(1, Ordering::SeqCst);
         // Limits the load next to the other tests on a busy machine.
@@ -181,20 +191,20 @@ async fn with_test_timeout<T>(work: impl Future<Output = Result<T, String>>) -> 
 /// POSTs once; returns the response. Nothing is sent on a connection that the server is closing.
 async fn post(
     at: SocketAddr,
-    way: HttpTransport,
+    transport: HttpTransport,
     trust: &Option<Arc<ClientConfig>>,
-    kept: &mut Option<Sender>,
+    reused: &mut Option<Sender>,
     body: &Bytes,
 ) -> Result<Bytes, String> {
-    let uri = if way.is_http2() { "https://localhost/echo" } else { "/echo" };
+    let uri = if transport.is_http2() { "https://localhost/echo" } else { "/echo" };
     let mut request = Request::post(uri)
         .header("host", "localhost")
         .body(Full::new(body.clone()))
         .map_err(|error| error.to_string())?;
     loop {
-        let mut sender = match kept.take() {
+        let mut sender = match reused.take() {
             Some(sender) => sender,
-            None => Sender::connect(at, way, trust).await?,
+            None => Sender::connect(at, transport, trust).await?,
         };
         if !sender.is_ready().await {
             // The server announced the end of this connection.
@@ -213,8 +223,8 @@ async fn post(
         };
         let status = response.status();
         let echoed = response.into_body().collect().await.map_err(|error| format!("aborted: {error}"))?.to_bytes();
-        if way != HttpTransport::Http1TlsOnce {
-            *kept = Some(sender);
+        if transport != HttpTransport::Http1TlsOnce {
+            *reused = Some(sender);
         }
         return if status == 200 { Ok(echoed) } else { Err(format!("{status}: {echoed:?}")) };
     }

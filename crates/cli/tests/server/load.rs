@@ -65,10 +65,10 @@ impl Load {
 
 /// A call that the server did not process before GOAWAY is retried on another connection, as gRPC clients do.
 async fn run_rls(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>) -> Vec<String> {
-    let (mut failed, mut kept): (_, Option<TestRlsClient>) = (Vec::new(), None);
+    let (mut failed, mut reused): (_, Option<TestRlsClient>) = (Vec::new(), None);
     loop {
-        let was_kept = kept.is_some();
-        let mut rls = match kept.take() {
+        let was_reused = reused.is_some();
+        let mut rls = match reused.take() {
             Some(rls) => rls,
             None => match TestRlsClient::connect(&endpoint).await {
                 Ok(rls) => rls,
@@ -79,8 +79,8 @@ async fn run_rls(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>)
             },
         };
         match rls.check("edge", &[("account", "load")]).await {
-            Ok(_) => kept = keeps.then_some(rls),
-            Err(RlsError(None, _)) if was_kept => continue,
+            Ok(_) => reused = keeps.then_some(rls),
+            Err(RlsError(None, _)) if was_reused => continue,
             Err(error) => failed.push(format!("rls: {error:?}")),
         }
         if !control.should_continue().await {
@@ -90,9 +90,9 @@ async fn run_rls(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>)
 }
 
 async fn run_http(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>) -> Vec<String> {
-    let (mut failed, mut kept): (_, Option<TestHttpClient>) = (Vec::new(), None);
+    let (mut failed, mut reused): (_, Option<TestHttpClient>) = (Vec::new(), None);
     loop {
-        let mut web = match kept.take() {
+        let mut web = match reused.take() {
             Some(web) => web,
             None => match TestHttpClient::connect(&endpoint).await {
                 Ok(web) => web,
@@ -103,7 +103,7 @@ async fn run_http(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>
             },
         };
         match web.post("/v1/check", r#"{"rule":"load","attributes":{"account":"http"}}"#).await {
-            Ok(response) if response.status == 200 => kept = (keeps && !response.closes_connection()).then_some(web),
+            Ok(response) if response.status == 200 => reused = (keeps && !response.closes_connection()).then_some(web),
             other => failed.push(format!("http: {other:?}")),
         }
         if !control.should_continue().await {
@@ -115,10 +115,10 @@ async fn run_http(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>
 /// A connection that ends before a reply has begun is reopened, as Redis clients do: the protocol cannot announce
 /// the end.
 async fn run_resp(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>) -> Vec<String> {
-    let (mut failed, mut kept): (_, Option<TestRespClient>) = (Vec::new(), None);
+    let (mut failed, mut reused): (_, Option<TestRespClient>) = (Vec::new(), None);
     loop {
-        let was_kept = kept.is_some();
-        let mut resp = match kept.take() {
+        let was_reused = reused.is_some();
+        let mut resp = match reused.take() {
             Some(resp) => resp,
             None => match TestRespClient::connect(&endpoint).await {
                 Ok(resp) => resp,
@@ -129,8 +129,8 @@ async fn run_resp(endpoint: TestEndpoint, keeps: bool, control: Arc<LoadControl>
             },
         };
         match resp.check("load", "resp").await {
-            Ok(_) => kept = keeps.then_some(resp),
-            Err(_) if was_kept && resp.0.buffer().is_empty() => continue,
+            Ok(_) => reused = keeps.then_some(resp),
+            Err(_) if was_reused && resp.0.buffer().is_empty() => continue,
             Err(error) => failed.push(format!("resp: {error}")),
         }
         if !control.should_continue().await {

@@ -44,10 +44,10 @@ async fn closed_connections_leak_no_file_descriptors() {
     let [http, resp] = ["HTTP", "RESP"].map(|protocol| program.address(protocol));
     TestHttpClient::connect(&http).await.unwrap().get("/healthz").await.unwrap();
     let before = program.open_files();
-    for nth in 0..200 {
+    for index in 0..200 {
         let mut web = TestHttpClient::connect(&http).await.unwrap();
         let mut client = TestRespClient::connect(&resp).await.unwrap();
-        if nth % 2 == 0 {
+        if index % 2 == 0 {
             web.get("/healthz").await.unwrap();
             client.call(&["PING"]).await.unwrap();
         }

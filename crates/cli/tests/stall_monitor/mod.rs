@@ -27,8 +27,8 @@ struct StallMonitor {
 
 impl StallMonitor {
     fn start() -> Self {
-        let (longest_ms, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (seen, end) = (longest_ms.clone(), is_over.clone());
+        let (max_stall_ms, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (seen, end) = (max_stall_ms.clone(), is_over.clone());
         let thread = thread::spawn(move || {
             while !end.load(Ordering::Relaxed) {
                 let start = Instant::now();
@@ -36,7 +36,7 @@ impl StallMonitor {
                 seen.fetch_max(start.elapsed().as_millis() as u64, Ordering::Relaxed);
             }
         });
-        Self { max_stall_ms: longest_ms, is_over, thread }
+        Self { max_stall_ms, is_over, thread }
     }
 
     /// Longest sleep that was measured.
@@ -49,14 +49,14 @@ impl StallMonitor {
 
 /// Runs a test; repeats it if it fails after a stall.
 pub(crate) fn retry_on_stall(test: impl Fn()) {
-    for nth in 1..=MAX_TRIES {
-        let witness = StallMonitor::start();
-        let made = catch_unwind(AssertUnwindSafe(&test));
-        let still = witness.stop();
-        match made {
+    for attempt in 1..=MAX_TRIES {
+        let monitor = StallMonitor::start();
+        let result = catch_unwind(AssertUnwindSafe(&test));
+        let stall = monitor.stop();
+        match result {
             Ok(()) => return,
-            Err(failure) if still < STALL_THRESHOLD || nth == MAX_TRIES => resume_unwind(failure),
-            Err(_) => println!("try {nth} does not count: the machine stood still for {still:?}"),
+            Err(failure) if stall < STALL_THRESHOLD || attempt == MAX_TRIES => resume_unwind(failure),
+            Err(_) => println!("attempt {attempt} does not count: the machine stalled for {stall:?}"),
         }
     }
 }

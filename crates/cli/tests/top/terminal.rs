@@ -53,9 +53,9 @@ pub(crate) struct TerminalDir {
 }
 
 pub(crate) fn new_dir() -> TerminalDir {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let nth = MADE.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("sluicegate-top-{}-{nth}", std::process::id()));
+    static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+    let index = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("sluicegate-top-{}-{index}", std::process::id()));
     fs::create_dir_all(&path).unwrap();
     TerminalDir { path }
 }

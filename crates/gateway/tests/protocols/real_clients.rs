@@ -46,8 +46,9 @@ fn curl_sends_large_bodies_after_100_continue() {
             if coding.starts_with('T') && version != "--http1.1" {
                 continue;
             }
-            let said = curl(&[version, "-H", "Expect: 100-continue", "-H", coding, "--data-binary", "@-", &url], &body);
-            assert_eq!(said, body.len().to_string(), "{version} {coding}");
+            let output =
+                curl(&[version, "-H", "Expect: 100-continue", "-H", coding, "--data-binary", "@-", &url], &body);
+            assert_eq!(output, body.len().to_string(), "{version} {coding}");
         }
     }
     assert!(upstream.seen.lock().iter().all(|it| !it.headers().contains_key("expect")));
@@ -57,8 +58,8 @@ fn curl_sends_large_bodies_after_100_continue() {
 fn curl_h2c_upgrades_are_served_over_http1() {
     let upstream = measuring();
     let gateway = TestGateway::from_yaml(&proxy_yaml(&[upstream.at], ""));
-    let said = curl(&["--http2", "-w", " %{http_version} %{http_code}", &format!("http://{}/", gateway.at)], b"");
-    assert_eq!(said, "0 1.1 200");
+    let output = curl(&["--http2", "-w", " %{http_version} %{http_code}", &format!("http://{}/", gateway.at)], b"");
+    assert_eq!(output, "0 1.1 200");
 }
 
 #[test]
@@ -69,13 +70,13 @@ fn curl_negotiates_the_protocol_over_tls() {
     let gateway = TestGateway::in_dir(folder.path(), &yaml, ClockHandle::system());
     let (url, ca) = (format!("https://{}/x", gateway.at), folder.authority());
     let body = vec![b'x'; 5 << 20];
-    for (asked, spoken) in [("--http2", "2"), ("--http1.1", "1.1")] {
+    for (option, spoken) in [("--http2", "2"), ("--http1.1", "1.1")] {
         for version in ["1.2", "1.3"] {
-            let said = curl(
-                &[asked, "--cacert", &ca, "--tls-max", version, "-w", " %{http_version}", "--data-binary", "@-", &url],
+            let output = curl(
+                &[option, "--cacert", &ca, "--tls-max", version, "-w", " %{http_version}", "--data-binary", "@-", &url],
                 &body,
             );
-            assert_eq!(said, format!("{} {spoken}", body.len()));
+            assert_eq!(output, format!("{} {spoken}", body.len()));
         }
     }
     let seen = upstream.seen.lock();
@@ -95,9 +96,9 @@ fn h2load_gets_every_response() {
     for arguments in ["-n 3000 -c 10 -m 10", "-n 3000 -c 10 --h1"] {
         let output = Command::new("h2load").args(arguments.split(' ')).arg(format!("http://{}/", gateway.at)).output();
         let Ok(output) = output else { panic!("h2load is missing: run scripts/setup test") };
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.contains("3000 succeeded, 0 failed, 0 errored, 0 timeout"), "{said}");
-        assert!(said.contains("status codes: 3000 2xx"), "{said}");
+        let output = String::from_utf8(output.stdout).unwrap();
+        assert!(output.contains("3000 succeeded, 0 failed, 0 errored, 0 timeout"), "{output}");
+        assert!(output.contains("status codes: 3000 2xx"), "{output}");
     }
 }
 
@@ -121,8 +122,8 @@ fn proxy_protocol_sets_the_client_address() {
             assert_eq!(upstream.seen.lock().last().unwrap().headers()["x-forwarded-for"], client);
         }
     }
-    let said = curl(&["--haproxy-protocol", "-w", " %{http_code}", &format!("http://{}/", gateway.at)], b"");
-    assert_eq!(said, "0 200");
+    let output = curl(&["--haproxy-protocol", "-w", " %{http_code}", &format!("http://{}/", gateway.at)], b"");
+    assert_eq!(output, "0 200");
     // Without a PROXY header, or with an invalid one, there is no service.
     let before = upstream.requests();
     for line in ["", "PROXY TCP4 192.0.2.7\r\n", "PROXY TCP4 192.0.2.7 127.0.0.1 1000 80 more\r\n"] {

@@ -101,12 +101,12 @@ fn a_large_download_is_streamed_with_back_pressure() {
 
 /// A server that sends an event for each message, and ends when the sender is dropped.
 fn events(events: Receiver<&'static str>) -> RawServer {
-    let told = Mutex::new(events);
+    let receiver = Mutex::new(events);
     RawServer::new(move |mut stream| {
         read_head(&mut stream).unwrap();
         let response = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
         stream.write_all(response.as_bytes()).unwrap();
-        for event in told.lock().iter() {
+        for event in receiver.lock().iter() {
             stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).unwrap();
         }
         stream.write_all(b"0\r\n\r\n").unwrap();
@@ -115,33 +115,33 @@ fn events(events: Receiver<&'static str>) -> RawServer {
 
 #[test]
 fn events_arrive_as_they_are_sent() {
-    let (tell, told) = channel();
-    let server = events(told);
+    let (sender, receiver) = channel();
+    let server = events(receiver);
     let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], ""));
     let mut client = Client::connect(gateway.at);
     client.send("GET /events HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n");
     assert_eq!(client.line().unwrap(), "HTTP/1.1 200 OK");
     while !client.line().unwrap().is_empty() {}
     for event in ["data: 1\n\n", "data: two\n\n"] {
-        tell.send(event).unwrap();
+        sender.send(event).unwrap();
         assert_eq!(client.line().unwrap(), format!("{:X}", event.len()));
         assert_eq!(client.exactly(event.len()).unwrap(), event.as_bytes());
         assert_eq!(client.line().unwrap(), "");
     }
-    drop(tell);
+    drop(sender);
     assert_eq!((client.line().unwrap(), client.line().unwrap()), ("0".to_owned(), String::new()));
 }
 
 #[test]
 fn events_arrive_as_they_are_sent_over_http2() {
-    let (tell, told) = channel();
-    let server = events(told);
+    let (sender, receiver) = channel();
+    let server = events(receiver);
     let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], ""));
     let mut client = Http2::connect(gateway.at);
     client.send(frames::get(1, "/events"));
     assert_eq!(client.stream_result(1), StreamResult::Status(200));
     for event in ["data: 1\n\n", "data: two\n\n"] {
-        tell.send(event).unwrap();
+        sender.send(event).unwrap();
         let frame = loop {
             let frame = client.next().unwrap();
             if frame.kind == DATA {
@@ -150,7 +150,7 @@ fn events_arrive_as_they_are_sent_over_http2() {
         };
         assert_eq!(frame.payload, event.as_bytes());
     }
-    drop(tell);
+    drop(sender);
     assert_eq!(client.body(1), b"");
 }
 

@@ -114,9 +114,13 @@ fn trailers_pass_in_both_directions() {
             // Only announced trailers are sent to an HTTP/1 server.
             let sum = if version == Version::HTTP_2 && protocol == "http1" { "none" } else { "5" };
             // An HTTP/2 server announces none, and an HTTP/1 client is sent none.
-            let told = version == Version::HTTP_2 || protocol == "http1";
+            let has_trailers = version == Version::HTTP_2 || protocol == "http1";
             assert_eq!(body.to_bytes(), "hello", "{name}");
-            assert_eq!(trailers.get("grpc-status").map(|it| it.to_str().unwrap()), told.then_some(sum), "{name}");
+            assert_eq!(
+                trailers.get("grpc-status").map(|it| it.to_str().unwrap()),
+                has_trailers.then_some(sum),
+                "{name}"
+            );
         }
         runtime.block_on(async { tokio::task::yield_now().await });
     }

@@ -61,8 +61,8 @@ fn write_until_full(client: &mut Client) -> (usize, Vec<u8>) {
 #[test]
 fn a_blocked_upload_loses_nothing_when_the_response_starts() {
     let (begin, may_begin) = channel::<()>();
-    let (told, arrived) = channel();
-    let (may_begin, told) = (Mutex::new(may_begin), Mutex::new(told));
+    let (body_sender, arrived) = channel();
+    let (may_begin, body_sender) = (Mutex::new(may_begin), Mutex::new(body_sender));
     let server = RawServer::new(move |mut stream| {
         read_head(&mut stream).unwrap();
         may_begin.lock().recv().unwrap();
@@ -73,7 +73,7 @@ fn a_blocked_upload_loses_nothing_when_the_response_starts() {
             assert!(count > 0, "it ends after {} bytes", body.len());
             body.extend_from_slice(&part[..count]);
         }
-        told.lock().send(body).unwrap();
+        body_sender.lock().send(body).unwrap();
         stream.write_all(b"hello").unwrap();
     });
     let gateway = TestGateway::from_yaml(&proxy_yaml(&[server.at], ""));
@@ -100,7 +100,7 @@ fn a_blocked_upload_loses_nothing_when_the_response_starts() {
 /// An HTTP/2 server that responds immediately with `response`, if any, and keeps the received bodies.
 fn http2_server(
     response: Option<&'static str>,
-    kept: Arc<Mutex<Vec<Incoming>>>,
+    bodies: Arc<Mutex<Vec<Incoming>>>,
 ) -> (tokio::runtime::Runtime, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -108,9 +108,9 @@ fn http2_server(
     runtime.spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let kept = Arc::clone(&kept);
+            let bodies = Arc::clone(&bodies);
             let service = service_fn(move |request: Request<Incoming>| {
-                kept.lock().push(request.into_body());
+                bodies.lock().push(request.into_body());
                 async move {
                     match response {
                         Some(text) => {
@@ -131,8 +131,8 @@ fn http2_server(
 /// request's body for the remainder of its own.
 #[test]
 fn pipelined_requests_are_never_read_as_a_body() {
-    let kept = Arc::default();
-    let (runtime, at) = http2_server(Some("early"), Arc::clone(&kept));
+    let bodies = Arc::default();
+    let (runtime, at) = http2_server(Some("early"), Arc::clone(&bodies));
     let gateway = TestGateway::from_yaml(&proxy_yaml(&[at], "").replace("servers:", "protocol: http2, servers:"));
     for framing in ["Content-Length: 100000", "Transfer-Encoding: chunked"] {
         let mut client = Client::connect(gateway.at);
@@ -143,7 +143,7 @@ fn pipelined_requests_are_never_read_as_a_body() {
         drop(client.stream.write_all(b"POST /two HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecret"));
         assert!(client.read_response().is_none());
     }
-    let bodies: Vec<Incoming> = std::mem::take(&mut *kept.lock());
+    let bodies: Vec<Incoming> = std::mem::take(&mut *bodies.lock());
     assert_eq!(bodies.len(), 2);
     for body in bodies {
         let body = runtime.block_on(body.collect()).map_or(Bytes::new(), |body| body.to_bytes());
@@ -157,10 +157,10 @@ fn pipelined_requests_are_never_read_as_a_body() {
 fn a_client_disconnect_releases_its_permits() {
     const RULE: &str = "rules: [{ name: few, limits: [{ concurrency: 1 }] }]";
     for protocol in ["http1", "http2"] {
-        let kept = Arc::default();
-        let (runtime, at) = http2_server(None, Arc::clone(&kept));
-        let asked = Arc::new(AtomicUsize::new(0));
-        let seen = Arc::clone(&asked);
+        let bodies = Arc::default();
+        let (runtime, at) = http2_server(None, Arc::clone(&bodies));
+        let received = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&received);
         let silent = RawServer::new(move |mut stream| {
             if read_head(&mut stream).is_some() {
                 seen.fetch_add(1, Ordering::SeqCst);
@@ -180,12 +180,12 @@ fn a_client_disconnect_releases_its_permits() {
             let mut first = [0; 12];
             other.stream.read(&mut first).is_ok_and(|count| &first[..count] == b"HTTP/1.1 429")
         };
-        wait_until("the request was forwarded", || asked.load(Ordering::SeqCst) + kept.lock().len() == 1);
+        wait_until("the request was forwarded", || received.load(Ordering::SeqCst) + bodies.lock().len() == 1);
         assert!(is_refused(), "it holds the only permit");
         client.send("hello");
         if protocol == "http2" {
             // The whole body has arrived and is in the hands of the forwarding task.
-            let body = kept.lock().pop().unwrap();
+            let body = bodies.lock().pop().unwrap();
             assert_eq!(runtime.block_on(body.collect()).unwrap().to_bytes(), "hello");
         }
         drop(client);

@@ -134,7 +134,7 @@ async fn a_stalled_listener_misses_ticks_and_is_disconnected() {
     let clock = ManualClock::new();
     let subject = TestServer::with_clock(clock.clone().into(), Some(TOKENS), |_| {});
     // Ticks of several megabytes: two of them exceed the socket buffers.
-    let rule = |nth: usize| Rule::new(format!("{nth:01000}"), ["10/1m".parse().unwrap()]);
+    let rule = |index: usize| Rule::new(format!("{index:01000}"), ["10/1m".parse().unwrap()]);
     subject.fixture.sluice.replace((0..5_000).map(rule).collect(), Default::default()).unwrap();
     let (mut slow, mut quick) = (SlowListener::start(&subject).await, SlowListener::start(&subject).await);
     let mut sent = vec![quick.tick().await.unwrap()];

@@ -126,8 +126,8 @@ async fn labels_never_contain_keys() {
 #[test]
 fn series_are_bounded_with_many_rules() {
     let fixture = RulesFixture::new(Default::default());
-    let rule = |nth: usize| {
-        let mut rule = Rule::new(format!("rule-{nth}"), ["10/1m".parse().unwrap()]);
+    let rule = |index: usize| {
+        let mut rule = Rule::new(format!("rule-{index}"), ["10/1m".parse().unwrap()]);
         rule.key = vec![Attribute::custom("account").into()];
         rule.max_keys = Some(1);
         rule
@@ -227,8 +227,8 @@ fn readable_and_unreadable_signals_are_reported() {
     fixture.sluice.replace(vec![guard], Default::default()).unwrap();
     drop(fixture.sluice.decide(&Request::new("GET", "/")));
     let mut readings = Readings::UNKNOWN;
-    for (nth, signal) in Signal::ALL.into_iter().enumerate().filter(|(_, signal)| !signal.is_per_rule()) {
-        readings.set(signal, Some(nth as f64));
+    for (index, signal) in Signal::ALL.into_iter().enumerate().filter(|(_, signal)| !signal.is_per_rule()) {
+        readings.set(signal, Some(index as f64));
     }
     readings.set(Signal::Traffic, None);
     readings.record(Signal::CpuPressure, Reading::Unreadable);

@@ -59,8 +59,8 @@ struct RulesFixture {
 impl RulesFixture {
     fn new(clock: ClockHandle) -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(0);
-        let nth = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("sluicegate-admin-{}-{nth}", std::process::id()));
+        let index = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("sluicegate-admin-{}-{index}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("rules.yaml");
         fs::write(&path, RULES).unwrap();

@@ -63,21 +63,20 @@ async fn is_pending(mut future: Pin<&mut impl Future>) -> bool {
 
 #[tokio::test]
 async fn a_stalled_body_times_out() {
-    let still = ManualClockApi::new(Some(super::TOKENS));
+    let api = ManualClockApi::new(Some(super::TOKENS));
     let request = call("POST", "/v1/explain", Some(WRITE), Some("")).map(|_| EndlessBody(true));
-    let mut response = pin!(still.send(request, "127.0.0.1:1"));
+    let mut response = pin!(api.send(request, "127.0.0.1:1"));
     assert!(is_pending(response.as_mut()).await);
-    still.clock.advance(Duration::from_secs(9));
+    api.clock.advance(Duration::from_secs(9));
     assert!(is_pending(response.as_mut()).await);
-    still.clock.advance(Duration::from_secs(1));
+    api.clock.advance(Duration::from_secs(1));
     response.await.assert_problem(400, "unreadable", "timeout");
 }
 
 #[tokio::test]
 async fn list_entries_expire() {
-    let still = ManualClockApi::new(Some(super::TOKENS));
-    let add =
-        async |body: &str| still.send(call("POST", "/v1/lists/deny", Some(WRITE), Some(body)), "127.0.0.1:1").await;
+    let api = ManualClockApi::new(Some(super::TOKENS));
+    let add = async |body: &str| api.send(call("POST", "/v1/lists/deny", Some(WRITE), Some(body)), "127.0.0.1:1").await;
     assert_eq!(add(r#"{"condition":"account == 'a'","for":"10s"}"#).await.status, 201);
     assert_eq!(add(r#"{"condition":"account == 'b'","for":"20s"}"#).await.status, 201);
     assert_eq!(add(r#"{"condition":"account == 'c'"}"#).await.status, 201);
@@ -85,44 +84,44 @@ async fn list_entries_expire() {
     assert_eq!(add(r#"{"condition":"account == 'a'","for":"30s"}"#).await.status, 201);
     let mut left = Vec::new();
     for _ in 0..4 {
-        still.api.expire();
-        left.push(still.fixture.sluice.lists().1.deny.len());
-        still.clock.advance(Duration::from_secs(10));
+        api.api.expire();
+        left.push(api.fixture.sluice.lists().1.deny.len());
+        api.clock.advance(Duration::from_secs(10));
     }
     assert_eq!(left, [3, 3, 2, 1]);
 }
 
 #[tokio::test]
 async fn remote_callers_are_forbidden_without_tokens() {
-    let still = ManualClockApi::new(None);
-    let ask = async |path: &str, peer: &str| {
+    let api = ManualClockApi::new(None);
+    let send = async |path: &str, peer: &str| {
         let request = Request::get(path).header("host", "localhost").body(Full::<Bytes>::default()).unwrap();
-        still.send(request, peer).await
+        api.send(request, peer).await
     };
     for peer in ["192.0.2.1:1", "10.0.0.1:1", "[2001:db8::1]:1", "[::ffff:192.0.2.1]:1"] {
-        ask("/v1/status", peer).await.assert_problem(403, "forbidden", "remote access needs a token");
-        ask("/metrics", peer).await.assert_problem(403, "forbidden", "set `admin.token_file`");
-        assert_eq!(ask("/healthz", peer).await.status, 200);
+        send("/v1/status", peer).await.assert_problem(403, "forbidden", "remote access needs a token");
+        send("/metrics", peer).await.assert_problem(403, "forbidden", "set `admin.token_file`");
+        assert_eq!(send("/healthz", peer).await.status, 200);
     }
     for peer in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
-        assert_eq!(ask("/v1/status", peer).await.status, 200, "{peer}");
+        assert_eq!(send("/v1/status", peer).await.status, 200, "{peer}");
     }
 }
 
 #[tokio::test]
 async fn tokens_are_replaced_at_runtime() {
-    let still = ManualClockApi::new(Some(super::TOKENS));
-    let ask = async |token: &str| still.send(call("GET", "/v1/status", Some(token), None), "127.0.0.1:1").await.status;
-    assert_eq!((ask(WRITE).await.as_u16(), ask("carol-carol-carol").await.as_u16()), (200, 401));
-    std::fs::write(still.fixture.folder.join("tokens"), "carol carol-carol-carol").unwrap();
-    still.api.set_tokens(Tokens::read(&still.fixture.folder.join("tokens")).unwrap());
-    assert_eq!((ask(WRITE).await.as_u16(), ask("carol-carol-carol").await.as_u16()), (401, 200));
+    let api = ManualClockApi::new(Some(super::TOKENS));
+    let send = async |token: &str| api.send(call("GET", "/v1/status", Some(token), None), "127.0.0.1:1").await.status;
+    assert_eq!((send(WRITE).await.as_u16(), send("carol-carol-carol").await.as_u16()), (200, 401));
+    std::fs::write(api.fixture.folder.join("tokens"), "carol carol-carol-carol").unwrap();
+    api.api.set_tokens(Tokens::read(&api.fixture.folder.join("tokens")).unwrap());
+    assert_eq!((send(WRITE).await.as_u16(), send("carol-carol-carol").await.as_u16()), (401, 200));
 }
 
 #[tokio::test]
 async fn a_draining_process_is_not_ready() {
-    let still = ManualClockApi::new(None);
-    still.api.drain();
-    let response = still.send(call("GET", "/readyz", None, None), "192.0.2.1:1").await;
+    let api = ManualClockApi::new(None);
+    api.api.drain();
+    let response = api.send(call("GET", "/readyz", None, None), "192.0.2.1:1").await;
     response.assert_problem(503, "unavailable", "shutting down");
 }

@@ -26,8 +26,8 @@ struct ManagerFixture {
 impl ManagerFixture {
     fn new(text: &str) -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(0);
-        let nth = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("sluicegate-reload-{}-{nth}", std::process::id()));
+        let index = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("sluicegate-reload-{}-{index}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("rules.yaml");
         fs::write(&path, text).unwrap();

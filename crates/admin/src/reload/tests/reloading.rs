@@ -84,8 +84,8 @@ async fn reloads_under_load_never_exceed_the_limit() {
         }
         admitted
     });
-    for nth in 0..1_000 {
-        let more = if nth % 2 == 0 { "" } else { "  - { name: other, match: GET /other, limits: [5/s] }\n" };
+    for index in 0..1_000 {
+        let more = if index % 2 == 0 { "" } else { "  - { name: other, match: GET /other, limits: [5/s] }\n" };
         fixture.write(&format!("rules:\n  - {{ name: total, limits: [500/1h] }}\n{more}"));
         manager.reload().await.unwrap();
     }

@@ -20,7 +20,7 @@ fn path_request() -> RateLimitRequest {
 }
 
 /// Waits until this many tasks sleep on the clock.
-async fn wait_for_sleepers(served: &RlsTestServer, count: usize) {
+async fn wait_for_timers(served: &RlsTestServer, count: usize) {
     let sleeping = async {
         while served.clock.pending_timers() < count {
             tokio::task::yield_now().await;
@@ -41,7 +41,7 @@ async fn a_response_is_delayed() {
     assert_eq!(served.call(path_request()).await.overall_code(), Code::Ok);
     let mut client = served.client.clone();
     let second = tokio::spawn(async move { client.should_rate_limit(path_request()).await });
-    wait_for_sleepers(&served, 1).await;
+    wait_for_timers(&served, 1).await;
     served.clock.advance(Duration::from_millis(9_999));
     tokio::task::yield_now().await;
     assert!(!second.is_finished());
@@ -64,7 +64,7 @@ async fn a_short_deadline_is_refused_at_once_and_takes_no_slot() {
     // The first queue slot is still free.
     let mut client = served.client.clone();
     let next = tokio::spawn(async move { client.should_rate_limit(path_request()).await });
-    wait_for_sleepers(&served, 1).await;
+    wait_for_timers(&served, 1).await;
     served.clock.advance(Duration::from_secs(10));
     assert!(timeout(TEST_TIMEOUT, next).await.unwrap().unwrap().is_ok());
 }
@@ -76,7 +76,7 @@ async fn a_disconnected_client_frees_its_queue_slot() {
     for _ in 0..8 {
         let mut client = served.client.clone();
         let waiting = tokio::spawn(async move { client.should_rate_limit(path_request()).await });
-        wait_for_sleepers(&served, 1).await;
+        wait_for_timers(&served, 1).await;
         waiting.abort();
         let released = async {
             while served.clock.pending_timers() > 0 {
@@ -87,7 +87,7 @@ async fn a_disconnected_client_frees_its_queue_slot() {
     }
     let mut client = served.client.clone();
     let next = tokio::spawn(async move { client.should_rate_limit(path_request()).await });
-    wait_for_sleepers(&served, 1).await;
+    wait_for_timers(&served, 1).await;
     served.clock.advance(Duration::from_secs(10));
     let response = timeout(TEST_TIMEOUT, next).await.unwrap().unwrap().unwrap().into_inner();
     assert_eq!(response.overall_code(), Code::Ok);
