@@ -213,8 +213,8 @@ fn chinese_screens_have_no_english_text() {
         ("path=/i".to_owned(), "内存"),
         ("path=/l&ip=203.0.113.9".to_owned(), "由存储计数"),
         ("path=/zz".to_owned(), "没有适用的规则"),
-        ("path=/a/x&ip=10.1.0.1".to_owned(), "命中允许名单"),
-        ("path=/a/x&ip=198.51.100.1".to_owned(), "命中拒绝名单"),
+        ("path=/a/x&ip=10.1.0.1".to_owned(), "命中白名单"),
+        ("path=/a/x&ip=198.51.100.1".to_owned(), "命中黑名单"),
         ("direction=outbound&service=zz&path=/".to_owned(), "zz-out"),
         ("direction=descriptor&descriptor=k=v".to_owned(), "zz-descriptor"),
     ] {
