@@ -1,4 +1,4 @@
-//! Renders decisions as HTTP headers and replies. No other module does.
+//! Renders refusals and rate limit headers: decisions as HTTP responses. No other module does.
 
 use bytes::Bytes;
 use http::Response;

@@ -65,8 +65,8 @@ impl Drop for Session {
 impl Session {
     pub(crate) fn begin() -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(0);
-        let (id, nth) = (std::process::id(), NEXT_ID.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(format!("sluicegate-pages-{id}-{nth}"));
+        let (id, index) = (std::process::id(), NEXT_ID.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("sluicegate-pages-{id}-{index}"));
         let ports = DOCUMENTED_PORTS.map(|named| (named, free_port()));
         let session = Self { folder, ports: ports.to_vec(), background: Vec::new(), started: 0, ids: Vec::new() };
         session.copy(&root().join("examples"), &session.folder.join("examples"));
@@ -268,8 +268,8 @@ impl BackgroundProgram {
 fn free_port() -> u16 {
     static NEXT_PORT: AtomicU32 = AtomicU32::new(0);
     loop {
-        let nth = std::process::id().wrapping_mul(61).wrapping_add(NEXT_PORT.fetch_add(1, Ordering::Relaxed));
-        let port = 11_000 + u16::try_from(nth % 21_000).unwrap();
+        let index = std::process::id().wrapping_mul(61).wrapping_add(NEXT_PORT.fetch_add(1, Ordering::Relaxed));
+        let port = 11_000 + u16::try_from(index % 21_000).unwrap();
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }

@@ -14,7 +14,7 @@
 //! # Selection
 //!
 //! - Round robin rotates over the servers. Least in flight picks the server with the fewest requests, and
-//!   rotates among equals. Unavailable servers are left out, so their neighbours get no double share.
+//!   rotates among equals. Unavailable servers are left out, so the servers next to them get no double share.
 //! - **Outlier ejection**: after three consecutive failures a server gets no requests for a second; then one
 //!   request at a time probes it. Each failed probe doubles the ejection time, up to 30 s. Any response ends
 //!   the ejection. A failure is a connection that could not be made or was reset, or a timeout; a status of 500
