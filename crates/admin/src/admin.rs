@@ -15,13 +15,11 @@ use hyper::service::Service;
 use parking_lot::Mutex;
 use sluicegate_config::settings;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http_adapter::identity::TrustedProxies;
-use sluicegate_listener::{
-    AcceptedIo, Connection, ConnectionLimits, ConnectionServer, LimitedListener, ListenerError, RejectMode,
-};
 use sluicegate_net::{
-    Acceptor, AcceptorError, CertificateError, ConnectionTasks, DrainReport, IdleStrategy, ListenError, OperatorLog,
-    Process, Shutdown, Socket, WorkerThreads, assign_sockets, reload_certificates, serve_until, watch_certificates,
+    AcceptedIo, Acceptor, AcceptorError, CertificateError, Connection, ConnectionLimits, ConnectionServer,
+    ConnectionTasks, DrainReport, IdleStrategy, LimitedListener, ListenError, ListenerError, OperatorLog, Process,
+    RejectMode, Shutdown, Socket, TlsFiles, WorkerThreads, assign_sockets, reload_certificates, serve_until,
+    watch_certificates,
 };
 use thiserror::Error;
 use tokio::sync::watch;
@@ -115,9 +113,9 @@ impl Admin {
         let token_file = settings.token_file.as_ref().map(|file| base.join(file));
         let tokens = token_file.as_deref().map(Tokens::read).transpose()?;
         let exporter = settings.otlp.as_ref().map(OtlpExporter::new).transpose()?;
-        let listener =
-            settings::Listener { address: settings.listen, tls: settings.tls.clone(), proxy_protocol: false };
-        let acceptor = Arc::new(Acceptor::new(&listener, &TrustedProxies::none(), base)?);
+        let tls = settings.tls.as_ref();
+        let tls = tls.map(|it| TlsFiles::new(base, &it.certificate, &it.key, it.client_ca.as_deref()));
+        let acceptor = Arc::new(Acceptor::new(settings.listen, tls.as_ref())?);
         let sockets = process.listen(&[settings.listen], NonZeroUsize::MIN)?.into_iter().flatten().collect();
         let service = AdminService { api: Api::new(providers, tokens), acceptor, token_file, exporter, clock };
         Ok(Self { service: Arc::new(service), limits, sockets })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sluicegate::Sluice;
 use sluicegate::adaptive::readings::Readings;
 use sluicegate_config::settings::{RedisStore, Topology};
-use sluicegate_listener::ListenerHandle;
+use sluicegate_net::ListenerHandle;
 
 use crate::reload::RuleManager;
 

@@ -8,7 +8,7 @@ use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http_adapter::Renderer;
 use sluicegate_http_adapter::attributes::AttributeSources;
 use sluicegate_http_adapter::identity::Forwarding;
-use sluicegate_listener::InFlightLimit;
+use sluicegate_net::InFlightLimit;
 
 use crate::affinity::WorkerRegistry;
 use crate::counters::CounterRegistry;

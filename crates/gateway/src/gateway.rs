@@ -12,10 +12,11 @@ use sluicegate_config::settings::{self, Settings};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http_adapter::Renderer;
-use sluicegate_listener::{ConnectionLimits, LimitedListener, ListenerError, ListenerHandle};
+use sluicegate_http_adapter::identity::TrustedProxies;
 use sluicegate_net::{
-    Acceptor, AcceptorError, CertificateError, DrainReport, IdleStrategy, ListenError, OperatorLog, Process, Shutdown,
-    Socket, WorkerThreads, assign_sockets, default_threads, reload_certificates, watch_certificates,
+    Acceptor, AcceptorError, CertificateError, ConnectionLimits, DrainReport, IdleStrategy, LimitedListener,
+    ListenError, ListenerError, ListenerHandle, OperatorLog, Process, Shutdown, Socket, TlsFiles, WorkerThreads,
+    assign_sockets, default_threads, reload_certificates, watch_certificates,
 };
 use thiserror::Error;
 
@@ -54,9 +55,15 @@ pub enum GatewayError {
     /// An address that cannot be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// An invalid TLS or PROXY protocol setting.
+    /// An invalid TLS setting.
     #[error(transparent)]
     Acceptor(#[from] AcceptorError),
+    /// PROXY protocol is enabled, but no proxy is trusted.
+    #[error("{address}: proxy_protocol is on, but trusted_proxies is empty; list the proxies in trusted_proxies")]
+    NoTrustedProxies {
+        /// Listener address.
+        address: SocketAddr,
+    },
     /// An access log that cannot be written.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -88,7 +95,7 @@ impl Gateway {
         let limits = connection_limits(gateway, &clock)?;
         let upstreams = Upstreams::new(&gateway.upstreams, base, &clock)?;
         let forwarding = identity::forwarding(gateway);
-        let acceptors = gateway.listen.iter().map(|it| Acceptor::new(it, forwarding.trusted(), base).map(Arc::new));
+        let acceptors = gateway.listen.iter().map(|it| open_acceptor(it, forwarding.trusted(), base).map(Arc::new));
         let acceptors = acceptors.collect::<Result<Vec<_>, _>>()?;
         let threads =
             gateway.threads.and_then(|threads| NonZeroUsize::new(threads as usize)).unwrap_or_else(default_threads);
@@ -247,6 +254,26 @@ impl GatewayHandle {
     }
 }
 
+/// Creates the acceptor of a listener and reads its certificate, if any. File names are relative to `base`.
+fn open_acceptor(
+    listener: &settings::Listener,
+    trusted: &TrustedProxies,
+    base: &Path,
+) -> Result<Acceptor, GatewayError> {
+    let address = listener.address;
+    if listener.proxy_protocol && trusted.is_empty() {
+        return Err(GatewayError::NoTrustedProxies { address });
+    }
+    let tls = listener.tls.as_ref();
+    let tls = tls.map(|it| TlsFiles::new(base, &it.certificate, &it.key, it.client_ca.as_deref()));
+    let acceptor = Acceptor::new(address, tls.as_ref())?;
+    if !listener.proxy_protocol {
+        return Ok(acceptor);
+    }
+    let trusted = trusted.clone();
+    Ok(acceptor.with_proxy_protocol(move |peer| trusted.contains(peer)))
+}
+
 fn connection_limits(gateway: &settings::Gateway, clock: &ClockHandle) -> Result<ConnectionLimits, ListenerError> {
     let settings::Connections { max, queue, per_client } = gateway.connections;
     let timeouts = gateway.timeouts;
@@ -267,4 +294,19 @@ fn connection_limits(gateway: &settings::Gateway, clock: &ClockHandle) -> Result
         listener = listener.in_flight(in_flight as usize);
     }
     listener.build_limits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxy_protocol_without_trusted_proxies_is_refused() {
+        let address = ([127, 0, 0, 1], 0).into();
+        let listener = settings::Listener { address, tls: None, proxy_protocol: true };
+        let open = |trusted: &TrustedProxies| open_acceptor(&listener, trusted, Path::new("")).map(drop);
+        let error = open(&TrustedProxies::none()).unwrap_err().to_string();
+        assert!(error.contains("list the proxies in trusted_proxies"), "{error}");
+        assert!(open(&TrustedProxies::loopback()).is_ok());
+    }
 }

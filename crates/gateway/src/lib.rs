@@ -6,7 +6,7 @@
 //! # Path of a request
 //!
 //! ```text
-//!  listener ──> acceptor (TLS, PROXY protocol)                       sluicegate-listener, sluicegate-net
+//!  listener ──> acceptor (TLS, PROXY protocol)                       sluicegate-net
 //!                   │
 //!  worker ──────────┴──> downstream::Http1Connection ──┐             one task per HTTP/1 connection
 //!                   └──> client_context::Http2Service ─┤             HTTP/2, served by hyper

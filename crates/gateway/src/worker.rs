@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_listener::{Connection, ConnectionServer, LimitedListener, TimeoutKind};
-use sluicegate_net::{Acceptor, ConnectionTasks, DrainReport, MaybeTlsStream, Shutdown, serve_until};
+use sluicegate_net::{
+    Acceptor, Connection, ConnectionServer, ConnectionTasks, DrainReport, LimitedListener, MaybeTlsStream, Shutdown,
+    TimeoutKind, serve_until,
+};
 use tokio::sync::watch;
 
 use crate::affinity::WorkerHandle;

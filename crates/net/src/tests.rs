@@ -5,21 +5,17 @@
 use std::env;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sluicegate_config::settings;
-use sluicegate_http_adapter::identity::TrustedProxies;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::inherited::Inherited;
-use crate::sockets;
-use crate::stream::MaybeTlsStream;
+use crate::process::{Inherited, open_sockets};
 use crate::tls::test_certs::TestCerts;
 
 /// Guards against hanging tests.
@@ -34,7 +30,7 @@ pub(super) fn open(
     threads: usize,
     mut inherited: Inherited,
 ) -> Result<Vec<Vec<TcpListener>>, ListenError> {
-    let opened = sockets::open(addresses, NonZeroUsize::new(threads).unwrap(), 128, &mut inherited)?;
+    let opened = open_sockets(addresses, NonZeroUsize::new(threads).unwrap(), 128, &mut inherited)?;
     let tcp = |socket| match socket {
         Socket::Tcp(socket) => socket,
         Socket::Unix(_) => panic!("of the network"),
@@ -276,17 +272,13 @@ fn invalid_inherited_sockets_are_reported() {
     assert!(lines.starts_with("file descriptor 4 in LISTEN_FDS is not a listening socket"), "{lines}");
 }
 
-fn listener(tls: Option<settings::Certificate>, proxy_protocol: bool) -> settings::Listener {
-    settings::Listener { address: any_port(), tls, proxy_protocol }
-}
-
 fn peer(address: &str) -> SocketAddr {
     address.parse().unwrap()
 }
 
 #[tokio::test]
 async fn a_plain_acceptor_accepts_immediately() {
-    let acceptor = Acceptor::new(&listener(None, false), &TrustedProxies::none(), "".as_ref()).unwrap();
+    let acceptor = Acceptor::new(any_port(), None).unwrap();
     assert!(acceptor.is_plain());
     let assert_send = |acceptor: &Acceptor, io: tokio::net::TcpStream| {
         fn is_send(_: impl Send) {}
@@ -302,8 +294,8 @@ async fn a_plain_acceptor_accepts_immediately() {
 
 #[tokio::test]
 async fn proxy_headers_are_accepted_from_trusted_proxies_only() {
-    let trusted = TrustedProxies::parse(["10.0.0.0/8"]).unwrap();
-    let acceptor = Acceptor::new(&listener(None, true), &trusted, "".as_ref()).unwrap();
+    let is_trusted = |peer| matches!(peer, IpAddr::V4(peer) if peer.octets()[0] == 10);
+    let acceptor = Acceptor::plain().with_proxy_protocol(is_trusted);
     assert!(!acceptor.is_plain());
     let accept_from = async |from: &str, bytes: &[u8]| {
         let (server_io, mut client_io) = tokio::io::duplex(256);
@@ -335,13 +327,9 @@ async fn proxy_headers_are_accepted_from_trusted_proxies_only() {
 }
 
 #[test]
-fn an_acceptor_without_trusted_proxies_is_refused() {
-    let error = Acceptor::new(&listener(None, true), &TrustedProxies::none(), "".as_ref()).map(drop).unwrap_err();
-    assert!(error.to_string().contains("list the proxies in trusted_proxies"), "{error}");
-    let files =
-        settings::Certificate { certificate: "none.pem".to_owned(), key: "none.key".to_owned(), client_ca: None };
-    let error = Acceptor::new(&listener(Some(files), false), &TrustedProxies::none(), "/nowhere".as_ref());
-    let error = error.map(drop).unwrap_err().to_string();
+fn an_acceptor_without_its_certificate_is_refused() {
+    let files = TlsFiles::new("/nowhere".as_ref(), "none.pem", "none.key", None);
+    let error = Acceptor::new(any_port(), Some(&files)).map(drop).unwrap_err().to_string();
     assert!(error.starts_with("127.0.0.1:0: cannot read /nowhere/none.pem: "), "{error}");
 }
 
@@ -363,8 +351,8 @@ async fn serve_one(
 #[tokio::test]
 async fn real_clients_connect_with_proxy_protocol_and_tls() {
     let certs = TestCerts::new(&["a"]);
-    let acceptor = Acceptor::new(&listener(Some(certs.files("a")), true), &TrustedProxies::loopback(), certs.folder());
-    let acceptor = acceptor.unwrap();
+    let acceptor = Acceptor::new(any_port(), Some(&certs.files("a"))).unwrap();
+    let acceptor = acceptor.with_proxy_protocol(|peer| peer.is_loopback());
     let socket = tokio::net::TcpListener::bind(any_port()).await.unwrap();
     let address = socket.local_addr().unwrap();
 
@@ -409,7 +397,7 @@ async fn real_clients_connect_with_proxy_protocol_and_tls() {
 #[tokio::test]
 async fn plaintext_clients_are_rejected_by_tls() {
     let certs = TestCerts::new(&["a"]);
-    let acceptor = Acceptor::new(&listener(Some(certs.files("a")), false), &TrustedProxies::none(), certs.folder());
+    let acceptor = Acceptor::new(any_port(), Some(&certs.files("a")));
     let (server_io, mut client_io) = tokio::io::duplex(4_096);
     client_io.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let error = acceptor.unwrap().accept(server_io, peer("192.0.2.1:5")).await.map(drop).unwrap_err();

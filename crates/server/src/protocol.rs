@@ -19,8 +19,7 @@ use sluicegate_config::settings::{self, Settings};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::adhoc::AdHoc;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_listener::{AcceptedIo, Connection, ConnectionServer};
-use sluicegate_net::{Acceptor, ConnectionTasks, MaybeTlsStream};
+use sluicegate_net::{AcceptedIo, Acceptor, Connection, ConnectionServer, ConnectionTasks, MaybeTlsStream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 

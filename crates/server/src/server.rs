@@ -14,12 +14,10 @@ use sluicegate_config::settings::{self, Settings};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::adhoc::AdHocError;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_http_adapter::identity::TrustedProxies;
-use sluicegate_listener::{ConnectionLimits, LimitedListener, ListenerError, ListenerHandle, RejectMode};
 use sluicegate_net::{
-    Acceptor, AcceptorError, CertificateError, ConnectionTasks, DrainReport, IdleStrategy, ListenError, OperatorLog,
-    Process, Shutdown, Socket, WorkerThreads, assign_sockets, default_threads, reload_certificates, serve_until,
-    watch_certificates,
+    Acceptor, AcceptorError, CertificateError, ConnectionLimits, ConnectionTasks, DrainReport, IdleStrategy,
+    LimitedListener, ListenError, ListenerError, ListenerHandle, OperatorLog, Process, RejectMode, Shutdown, Socket,
+    TlsFiles, WorkerThreads, assign_sockets, default_threads, reload_certificates, serve_until, watch_certificates,
 };
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -104,8 +102,9 @@ impl Server {
         let mut listeners = Vec::new();
         for (service, protocol) in ServerProtocol::services(server) {
             if let Some(address) = service.address {
-                let listener = settings::Listener { address, tls: service.tls.clone(), proxy_protocol: false };
-                let acceptor = Arc::new(Acceptor::new(&listener, &TrustedProxies::none(), base)?);
+                let tls = service.tls.as_ref();
+                let tls = tls.map(|it| TlsFiles::new(base, &it.certificate, &it.key, it.client_ca.as_deref()));
+                let acceptor = Arc::new(Acceptor::new(address, tls.as_ref())?);
                 let sockets = process.listen(&[address], threads)?.into_iter().flatten().collect();
                 listeners.push((sockets, SocketHandler { acceptor, protocol }));
             }

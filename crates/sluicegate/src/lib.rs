@@ -167,6 +167,8 @@ pub mod bulkhead;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 mod global;
+#[cfg(feature = "listener")]
+pub mod listener;
 #[cfg(feature = "config")]
 mod load;
 
@@ -205,10 +207,6 @@ pub use sluicegate_http_adapter as http;
 /// Layers for tower (axum, tonic, hyper), and a middleware for reqwest.
 #[cfg(feature = "tower")]
 pub use sluicegate_tower as tower;
-
-/// Limited listener for hyper and axum servers: connection limits, accept queue, in-flight limit and timeouts.
-#[cfg(feature = "listener")]
-pub use sluicegate_listener as listener;
 
 pub use sluicegate_engine::{
     Acquire, AcquireError, Builder, Decision, KeyedLimiter, Limit, LimitError, Limiter, LocalTokens, MAX_LIMITS,

@@ -8,6 +8,7 @@ use sluicegate_admin::reload::{InitialRules, RuleManager, RulesOrigin};
 use sluicegate_admin::{Admin, Providers, store_display_name};
 use sluicegate_config::Settings;
 use sluicegate_config::settings::{RulesFrom, Store};
+use sluicegate_engine::sluice::SavedRules;
 use sluicegate_gateway::Gateway;
 use sluicegate_net::{CertificateError, DrainReport, Process, Shutdown};
 use sluicegate_server::{ActiveDomains, Server};
@@ -39,7 +40,8 @@ impl Services {
             ));
         }
         let failed = |error: &dyn std::fmt::Display| CommandOutput::failed(&error.to_string());
-        let saved = process.take_saved_rules();
+        // Unreadable state is ignored: the rules start fresh.
+        let saved = process.take_inherited_state().and_then(|state| SavedRules::from_bytes(&state).ok());
         let sluice = sluicegate::resume(settings.clone(), saved).map_err(|error| failed(&error))?;
         let domains = ActiveDomains::new(domains);
         let (origin, text) = origin(&file_settings, file, text).map_err(|error| failed(&error))?;

@@ -60,10 +60,13 @@ impl Signals {
                         let _ = services.rule_manager().reload().await;
                         process.notify(ServiceNotice::Ready);
                     }
-                    _ = restart.recv() => match process.restart(services.sluice()).await {
-                        Ok(process) => return StopReason::Successor(process),
-                        Err(error) => error!("{error}"),
-                    },
+                    _ = restart.recv() => {
+                        let sluice = services.sluice();
+                        match process.restart(&sluice.save().to_bytes(), sluice.clock()).await {
+                            Ok(process) => return StopReason::Successor(process),
+                            Err(error) => error!("{error}"),
+                        }
+                    }
                 }
             };
             if let Some(server) = services.draining() {

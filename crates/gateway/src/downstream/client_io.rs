@@ -7,8 +7,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use parking_lot::Mutex;
 use sluicegate_http1::{Decoded, Decoder, Framing, ParseError};
-use sluicegate_listener::{Connection, ParkedSocket};
-use sluicegate_net::MaybeTlsStream;
+use sluicegate_net::{Connection, MaybeTlsStream, ParkedSocket};
 
 use crate::buffered_io::BufferedIo;
 

@@ -12,8 +12,7 @@ use http::{Method, Version};
 use parking_lot::Mutex;
 use sluicegate_engine::Timestamp;
 use sluicegate_http1::{ParseError, ReadRequest, read_request};
-use sluicegate_listener::{Connection, ConnectionServer, ParkedGuard, TimeoutKind};
-use sluicegate_net::MaybeTlsStream;
+use sluicegate_net::{Connection, ConnectionServer, MaybeTlsStream, ParkedGuard, TimeoutKind};
 use tokio::sync::watch;
 
 use super::client_io::{ClientIo, SharedBody, SharedIo};
@@ -126,7 +125,7 @@ impl Http1Connection {
         let ParkedConnection { connection, address, since, idle_guard } = parked;
         let client = worker.client_context(SocketAddr::new(address, 0), false);
         let server = Arc::clone(idle_guard.server());
-        let stream = MaybeTlsStream::Plain(connection.resume()?);
+        let stream = MaybeTlsStream::Plain(Connection::resume(connection)?);
         let mut connection = Self::new(stream, client, server, worker.tasks.shutdown_signal(), since);
         connection.timeouts.enter_at(Phase::Idle, since);
         Ok(connection)

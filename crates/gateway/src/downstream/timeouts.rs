@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use sluicegate_engine::Timestamp;
-use sluicegate_listener::{TimeoutKind, Timeouts};
+use sluicegate_net::{TimeoutKind, Timeouts};
 
 use crate::timer::LazyTimer;
 

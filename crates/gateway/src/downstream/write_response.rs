@@ -11,8 +11,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TRA
 use http_body::{Body, Frame};
 use sluicegate_http_adapter::reply::RawRefusal;
 use sluicegate_http1::{filter_trailers, write_chunk, write_field, write_last_chunk, write_status_line};
-use sluicegate_listener::{Connection, TimeoutKind};
-use sluicegate_net::MaybeTlsStream;
+use sluicegate_net::{Connection, MaybeTlsStream, TimeoutKind};
 
 use super::client_io::ClientIo;
 use super::connection::{Http1Connection, RequestTraits};

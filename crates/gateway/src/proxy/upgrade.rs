@@ -16,8 +16,7 @@ use bytes::{Buf, BytesMut};
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue};
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_listener::Connection;
-use sluicegate_net::MaybeTlsStream;
+use sluicegate_net::{Connection, MaybeTlsStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
 use crate::body::ResponseGuard;

@@ -3,16 +3,16 @@
 mod authorities;
 mod certificate;
 mod key_pair;
+mod stream;
 
 #[cfg(test)]
 pub(crate) mod test_certs;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sluicegate_config::settings;
 use sluicegate_engine::clock::ClockHandle;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
@@ -25,6 +25,7 @@ pub use certificate::CertReload;
 use certificate::{ReloadMode, ReloadingCert};
 pub use key_pair::CertificateError;
 use key_pair::KeyPairFiles;
+pub use stream::MaybeTlsStream;
 
 /// ALPN protocols, the preferred one first.
 const ALPN_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -33,6 +34,28 @@ const ALPN_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 pub(super) struct Tls {
     acceptor: TlsAcceptor,
     certificate: Arc<ReloadingCert>,
+}
+
+/// Certificate and key files of a listener, in PEM; reloaded on changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificate chain.
+    pub certificate: PathBuf,
+    /// Private key.
+    pub key: PathBuf,
+    /// CA certificates for client authentication. `None`: no client certificate is required.
+    pub client_ca: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// Files with names relative to `base`.
+    pub fn new(base: &Path, certificate: &str, key: &str, client_ca: Option<&str>) -> Self {
+        Self {
+            certificate: base.join(certificate),
+            key: base.join(key),
+            client_ca: client_ca.map(|file| base.join(file)),
+        }
+    }
 }
 
 /// Error setting up TLS.
@@ -47,13 +70,13 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads the certificate files, with names relative to `base`.
-    pub(super) fn new(files: &settings::Certificate, base: &Path) -> Result<Self, TlsError> {
+    /// Reads the certificate files.
+    pub(super) fn new(files: &TlsFiles) -> Result<Self, TlsError> {
         let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-        let pair = KeyPairFiles::new(base.join(&files.certificate), base.join(&files.key));
+        let pair = KeyPairFiles::new(files.certificate.clone(), files.key.clone());
         let certificate = Arc::new(ReloadingCert::new(pair, Arc::clone(&provider))?);
-        let authorities = files.client_ca.as_ref().map(|file| base.join(file));
-        let clients = authorities.map(|file| authorities::verifier(file, Arc::clone(&provider))).transpose()?;
+        let clients = files.client_ca.clone().map(|file| authorities::verifier(file, Arc::clone(&provider)));
+        let clients = clients.transpose()?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(rustls::ALL_VERSIONS)?
             .with_client_cert_verifier(clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth))

@@ -5,9 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sluicegate_config::settings;
-
-use crate::restart::PrivateDir;
+use super::TlsFiles;
+use crate::process::PrivateDir;
 
 /// A directory with `NAME.pem` and `NAME.key` pairs, self-signed for `localhost` and `127.0.0.1`.
 pub(crate) struct TestCerts(PrivateDir);
@@ -42,9 +41,9 @@ impl TestCerts {
         self.folder().join(name)
     }
 
-    /// The files of this name as settings.
-    pub(crate) fn files(&self, name: &str) -> settings::Certificate {
-        settings::Certificate { certificate: format!("{name}.pem"), key: format!("{name}.key"), client_ca: None }
+    /// The files of this name.
+    pub(crate) fn files(&self, name: &str) -> TlsFiles {
+        TlsFiles::new(self.folder(), &format!("{name}.pem"), &format!("{name}.key"), None)
     }
 
     /// Replaces one file by another atomically, as certificate renewal tools do.

@@ -48,7 +48,7 @@ async fn handshake(tls: &Tls, client: &TlsConnector) -> std::io::Result<(Option<
 }
 
 fn tls(certs: &TestCerts, name: &str) -> Result<Tls, String> {
-    Tls::new(&certs.files(name), certs.folder()).map_err(|error| error.to_string())
+    Tls::new(&certs.files(name)).map_err(|error| error.to_string())
 }
 
 #[tokio::test]
@@ -85,8 +85,8 @@ async fn a_client_without_a_protocol_in_common_is_refused() {
 fn bad_files_are_reported() {
     let certs = TestCerts::new(&["a", "b"]);
     let load_error = |certificate: &str, key: &str| {
-        let files = settings::Certificate { certificate: certificate.to_owned(), key: key.to_owned(), client_ca: None };
-        let error = Tls::new(&files, certs.folder()).map(drop).unwrap_err().to_string();
+        let files = TlsFiles::new(certs.folder(), certificate, key, None);
+        let error = Tls::new(&files).map(drop).unwrap_err().to_string();
         error.replace(&format!("{}/", certs.folder().display()), "")
     };
     certs.openssl("pkey -in a.key -aes256 -passout pass:secret -out encrypted.key");
@@ -133,9 +133,8 @@ fn every_common_key_type_and_combined_files_are_accepted() {
     }
     let both = [fs::read(certs.path("rsa.key")).unwrap(), fs::read(certs.path("rsa.pem")).unwrap()].concat();
     fs::write(certs.path("both.pem"), both).unwrap();
-    let files =
-        settings::Certificate { certificate: "both.pem".to_owned(), key: "both.pem".to_owned(), client_ca: None };
-    assert!(Tls::new(&files, certs.folder()).is_ok());
+    let files = TlsFiles::new(certs.folder(), "both.pem", "both.pem", None);
+    assert!(Tls::new(&files).is_ok());
 }
 
 #[tokio::test]

@@ -12,13 +12,12 @@ pub(super) fn find(extensions: &Extensions) -> Option<SocketAddr> {
         return Some(*address);
     }
     #[cfg(all(feature = "axum", feature = "listener"))]
-    if let Some(axum::extract::ConnectInfo(peer)) =
-        extensions.get::<axum::extract::ConnectInfo<sluicegate_listener::Peer>>()
+    if let Some(axum::extract::ConnectInfo(peer)) = extensions.get::<axum::extract::ConnectInfo<sluicegate_net::Peer>>()
     {
         return Some(peer.0);
     }
     #[cfg(feature = "listener")]
-    if let Some(peer) = extensions.get::<sluicegate_listener::Peer>() {
+    if let Some(peer) = extensions.get::<sluicegate_net::Peer>() {
         return Some(peer.0);
     }
     #[cfg(feature = "tonic")]

@@ -1,0 +1,47 @@
+//! Timeouts of a client connection, and the idle time before it is parked.
+
+use std::time::Duration;
+
+/// Timeouts of a connection.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// Time for a request head.
+    pub head: Duration,
+    /// Time between two requests.
+    pub idle: Duration,
+    /// Time for the client to continue reading a response.
+    pub write: Duration,
+    /// Time for one more request on shutdown.
+    pub drain_grace: Duration,
+}
+
+/// Idle time before a connection is parked.
+const PARK_AFTER: Duration = Duration::from_secs(3);
+
+/// Idle time before parking with many connections: rebuilding one costs less than the memory of all.
+const PARK_AFTER_MANY: Duration = Duration::from_millis(50);
+
+/// Number of connections above which idle ones are parked early.
+pub(crate) const MANY_CONNECTIONS: usize = 100;
+
+/// Idle time before parking, for this number of connections.
+pub(crate) const fn park_after(connections: usize) -> Duration {
+    if connections > MANY_CONNECTIONS { PARK_AFTER_MANY } else { PARK_AFTER }
+}
+
+/// Kind of an expired timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeoutKind {
+    /// Header timeout.
+    Header,
+    /// Idle timeout: the connection is to be shut down gracefully.
+    Idle,
+    /// Timeout of a graceful shutdown.
+    Shutdown,
+    /// Write timeout: the client does not read a response.
+    Write,
+    /// No timeout: the connection has been idle for long enough to be parked.
+    Park,
+}
