@@ -105,11 +105,11 @@ struct BoundedList {
 impl DiagnosticSink {
     /// Adds a diagnostic.
     pub fn push(&mut self, finding: DiagnosticBuilder) {
-        let kept = if finding.severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
-        if kept.findings.len() < MAX_RETAINED {
-            kept.findings.push(finding);
+        let list = if finding.severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
+        if list.findings.len() < MAX_RETAINED {
+            list.findings.push(finding);
         } else {
-            kept.omitted += 1;
+            list.omitted += 1;
         }
     }
 
@@ -209,10 +209,10 @@ impl Report {
         let mut all = Self::default();
         for report in reports {
             let before = all.diagnostics.len();
-            let kept = report.diagnostics.len().min(MAX_RETAINED - before);
-            all.omitted += report.omitted + report.diagnostics.len() - kept;
-            all.sources.extend(report.sources.into_iter().map(|(end, source)| (before + end.min(kept), source)));
-            all.diagnostics.extend(report.diagnostics.into_iter().take(kept));
+            let count = report.diagnostics.len().min(MAX_RETAINED - before);
+            all.omitted += report.omitted + report.diagnostics.len() - count;
+            all.sources.extend(report.sources.into_iter().map(|(end, source)| (before + end.min(count), source)));
+            all.diagnostics.extend(report.diagnostics.into_iter().take(count));
         }
         all
     }

@@ -79,9 +79,9 @@ struct LogLine {
 
 impl LogLine {
     fn add(&mut self, field: &Field, value: &str) {
-        let value = value.chars().flat_map(|letter| {
-            let escaped = letter.is_control().then(|| letter.escape_default());
-            let plain = (!letter.is_control()).then_some(letter);
+        let value = value.chars().flat_map(|character| {
+            let escaped = character.is_control().then(|| character.escape_default());
+            let plain = (!character.is_control()).then_some(character);
             escaped.into_iter().flatten().chain(plain)
         });
         if field.name() == "message" {

@@ -10,7 +10,7 @@ use super::cluster::{PendingCheck, StoreQuery};
 use super::counts::WaitTimer;
 use super::outcome::Outcome;
 use super::overload::GateProgress;
-use super::pipeline::{Mode, Pipeline, Step, Suspension};
+use super::pipeline::{DecisionMode, Pipeline, Step, Suspension};
 use super::queue::QueuedRequest;
 use super::select::Selection;
 use super::snapshot::Snapshot;
@@ -44,7 +44,7 @@ impl Admission {
         selection: Selection,
         request: &Request<'_>,
         clock: &ClockHandle,
-        mode: Mode,
+        mode: DecisionMode,
     ) -> Self {
         // Decided in place: an outcome is large, and most need not be moved.
         let mut admission = Self(AdmissionState::Decided(Some(Outcome::new(snapshot))));
@@ -64,7 +64,7 @@ impl Admission {
         &mut self,
         suspension: Suspension,
         queries: Vec<StoreQuery>,
-        mode: Mode,
+        mode: DecisionMode,
         now: Timestamp,
         clock: &ClockHandle,
     ) {
@@ -117,7 +117,7 @@ struct Suspended {
     wait: Wait,
     /// Queries for the store once the local rules admit the request.
     queries: Vec<StoreQuery>,
-    mode: Mode,
+    mode: DecisionMode,
     clock: ClockHandle,
 }
 

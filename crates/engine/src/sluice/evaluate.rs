@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::check::{Checks, DecisionSource, RuleCheckResult};
 use super::outcome::{Cause, Outcome};
-use super::pipeline::Mode;
+use super::pipeline::DecisionMode;
 use super::snapshot::Snapshot;
 use crate::algorithm::{self, AdmitMode, Status};
 use crate::limiter::{LimiterCore, STATE_UNREACHABLE};
@@ -20,7 +20,7 @@ use crate::wait::WakeId;
 const MAX_ENFORCED_RULES: usize = 256;
 
 /// Evaluates the local rules, unless others are queued for a key of the request.
-pub(super) fn evaluate_in_turn(outcome: &mut Outcome, now: Timestamp, mode: Mode) {
+pub(super) fn evaluate_in_turn(outcome: &mut Outcome, now: Timestamp, mode: DecisionMode) {
     outcome.checks.iter_mut().for_each(|check| check.result = None);
     if !refuse_behind_queue(outcome, now) {
         evaluate(outcome, now, mode);
@@ -45,7 +45,7 @@ fn refuse_behind_queue(outcome: &mut Outcome, now: Timestamp) -> bool {
 }
 
 /// Decides all checks: the enforced ones together, then each shadow check separately.
-pub(super) fn evaluate(outcome: &mut Outcome, now: Timestamp, mode: Mode) {
+pub(super) fn evaluate(outcome: &mut Outcome, now: Timestamp, mode: DecisionMode) {
     let snapshot = &*outcome.snapshot;
     let checks = &mut outcome.checks;
     let mut enforced: SmallVec<[(u64, usize); 8]> = SmallVec::new();
@@ -84,7 +84,7 @@ struct AllOrNothing<'a> {
     /// Checks, ordered by limiter id.
     order: &'a [(u64, usize)],
     now: Timestamp,
-    mode: Mode,
+    mode: DecisionMode,
 }
 
 impl AllOrNothing<'_> {
@@ -96,7 +96,7 @@ impl AllOrNothing<'_> {
         let Some(limiter) = rule_state.decider() else { return self.check_from(from + 1, admitted_so_far) };
         let now = self.now;
         let queues = || self.snapshot.rules()[self.checks[index].rule].on_limit.queue.is_some();
-        let entry = if self.mode == Mode::Wait && queues() { AdmitMode::Immediate } else { AdmitMode::Reserve };
+        let entry = if self.mode == DecisionMode::Wait && queues() { AdmitMode::Immediate } else { AdmitMode::Reserve };
         let mut all_admit = false;
         let slot = limiter.with_state_in(rule_state.core.as_deref(), key, now, &mut |limit_set, state| {
             let evaluation = limit_set.check(state, now, cost, entry);

@@ -79,7 +79,7 @@ use crate::limit::LimitError;
 use crate::overload::Gate;
 use crate::rule::{Expr, Lists, Request, Rule};
 use crate::store::Store;
-use pipeline::Mode;
+use pipeline::DecisionMode;
 use select::Selection;
 use snapshot::{BuildContext, Snapshot};
 
@@ -132,21 +132,21 @@ impl Sluice {
     /// neither queues the request nor awaits a delay; the verdict reports both.
     #[inline]
     pub fn decide(&self, request: &Request<'_>) -> Outcome {
-        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, Mode::Immediate).blocking()
+        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, DecisionMode::Immediate).blocking()
     }
 
     /// [`Sluice::decide`] without blocking the thread, for servers that decide on behalf of other processes: they do
     /// not learn when the request ends, so it holds no permit of an overload gate.
     #[inline]
     pub fn decide_async(&self, request: &Request<'_>) -> Admission {
-        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, Mode::Remote)
+        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, DecisionMode::Remote)
     }
 
     /// Decides a request and queues it if its rule allows waiting. The delay that a leaky bucket imposes is awaited
     /// too: an admitted request may proceed immediately.
     #[inline]
     pub fn admit(&self, request: &Request<'_>) -> Admission {
-        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, Mode::Wait)
+        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, DecisionMode::Wait)
     }
 
     /// The rule of this name, to decide requests by it alone. `None` if there is no such rule.
@@ -155,7 +155,13 @@ impl Sluice {
     }
 
     #[inline]
-    fn start(&self, snapshot: Arc<Snapshot>, selection: Selection, request: &Request<'_>, mode: Mode) -> Admission {
+    fn start(
+        &self,
+        snapshot: Arc<Snapshot>,
+        selection: Selection,
+        request: &Request<'_>,
+        mode: DecisionMode,
+    ) -> Admission {
         Admission::new(snapshot, selection, request, &self.shared.clock, mode)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::pipeline::Mode;
+use super::pipeline::DecisionMode;
 use super::select::Selection;
 use super::snapshot::Snapshot;
 use super::{Admission, Outcome, Sluice};
@@ -38,20 +38,20 @@ impl<'a> NamedRule<'a> {
 
     /// [`Sluice::decide`] by this rule only.
     pub fn decide(self, request: &Request<'_>) -> Outcome {
-        self.start(request, Mode::Immediate).blocking()
+        self.start(request, DecisionMode::Immediate).blocking()
     }
 
     /// [`Sluice::decide_async`] by this rule only.
     pub fn decide_async(self, request: &Request<'_>) -> Admission {
-        self.start(request, Mode::Remote)
+        self.start(request, DecisionMode::Remote)
     }
 
     /// [`Sluice::admit`] by this rule only.
     pub fn admit(self, request: &Request<'_>) -> Admission {
-        self.start(request, Mode::Wait)
+        self.start(request, DecisionMode::Wait)
     }
 
-    fn start(self, request: &Request<'_>, mode: Mode) -> Admission {
+    fn start(self, request: &Request<'_>, mode: DecisionMode) -> Admission {
         self.sluice.start(self.snapshot, Selection::Only(self.position), request, mode)
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::check::{DecisionSource, RuleCheck, RuleCheckResult};
 use super::counts::WaitTimer;
 use super::outcome::{Cause, Outcome};
-use super::pipeline::Mode;
+use super::pipeline::DecisionMode;
 use crate::algorithm::{self, Status};
 use crate::clock::ClockHandle;
 use crate::decision::Verdict;
@@ -44,7 +44,7 @@ impl Outcome {
 
     /// Refuses the request if the rate of one of several gates is used up, before it consumes the rate of another.
     /// Returns true if it was refused.
-    fn is_refused_by_rate(&mut self, mode: Mode) -> bool {
+    fn is_refused_by_rate(&mut self, mode: DecisionMode) -> bool {
         let class = self.priority();
         let is_closed_by_rate = |gate: &Gate| matches!(gate.peek(class), Err(GateClosed { retry_after: Some(_) }));
         if self.enforced_gates().nth(1).is_none() {
@@ -69,7 +69,7 @@ impl Outcome {
     }
 
     /// Passes all gates without waiting.
-    pub(super) fn pass_gates(&mut self, mode: Mode) {
+    pub(super) fn pass_gates(&mut self, mode: DecisionMode) {
         if self.is_refused_by_rate(mode) {
             return;
         }
@@ -83,11 +83,11 @@ impl Outcome {
     }
 
     /// Passes one gate; `None` if there is no gate, or if it is open and there is no permit to keep.
-    fn pass_gate(&mut self, index: usize, mode: Mode) -> Option<Result<GatePermit, GateClosed>> {
+    fn pass_gate(&mut self, index: usize, mode: DecisionMode) -> Option<Result<GatePermit, GateClosed>> {
         let class = self.priority();
         let gate = self.gate(index)?;
         match (self.checks[index].shadow, mode) {
-            (false, Mode::Remote) => gate.try_pass(class).err().map(Err),
+            (false, DecisionMode::Remote) => gate.try_pass(class).err().map(Err),
             (false, _) => Some(gate.try_enter(class)),
             (true, _) => {
                 let (permit, would_refuse) = gate.enter_shadow(class);
@@ -96,11 +96,11 @@ impl Outcome {
                     self.checks[index].set_refused(DEFAULT_RETRY_AFTER, status);
                 }
                 match mode {
-                    Mode::Remote => {
+                    DecisionMode::Remote => {
                         permit.give_back();
                         None
                     }
-                    Mode::Wait | Mode::Immediate => Some(Ok(permit)),
+                    DecisionMode::Wait | DecisionMode::Immediate => Some(Ok(permit)),
                 }
             }
         }
@@ -154,7 +154,7 @@ pub(super) struct GateProgress {
 impl GateProgress {
     /// Starts and advances as far as possible. Returns true if the request has passed all gates or is refused.
     pub(super) fn start(&mut self, outcome: &mut Outcome, clock: &ClockHandle) -> bool {
-        outcome.is_refused_by_rate(Mode::Immediate) || self.advance(outcome, clock)
+        outcome.is_refused_by_rate(DecisionMode::Immediate) || self.advance(outcome, clock)
     }
 
     /// Advances until the request has to wait, is refused, or has passed all gates. Returns false if it waits.
@@ -172,7 +172,7 @@ impl GateProgress {
                     outcome.apply_gate_result(self.index, entered);
                 }
                 Some(_) => {
-                    if let Some(Ok(permit)) = outcome.pass_gate(self.index, Mode::Wait) {
+                    if let Some(Ok(permit)) = outcome.pass_gate(self.index, DecisionMode::Wait) {
                         outcome.gate_permits.push(permit);
                     }
                 }

@@ -3,10 +3,10 @@
 //! ```text
 //! lists -> bans -> limits -> cluster -> delay -> gates -> count
 //!                    |          |         |        |
-//!                  queue      store     sleep    queue        suspended: only with `Mode::Wait`, or for the store
+//!                  queue      store     sleep    queue        suspended: only with `DecisionMode::Wait`, or for the store
 //! ```
 //!
-//! Every entry point of the [`Sluice`](super::Sluice) runs this list; they differ in the [`Mode`] and in the rules
+//! Every entry point of the [`Sluice`](super::Sluice) runs this list; they differ in the [`DecisionMode`] and in the rules
 //! that they select. A step decides the request, passes it on, or suspends it. A suspended request continues with
 //! the step after its wait ([`Admission`](super::Admission)). Each request is counted once, in [`Pipeline::run`].
 //!
@@ -27,9 +27,9 @@ use crate::decision::Verdict;
 use crate::rule::ListHit;
 use crate::time::Timestamp;
 
-/// Mode of a decision.
+/// DecisionMode of a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum DecisionMode {
     /// Waits in queues, for the delay of a paced limit and at gates.
     Wait,
     /// Decides immediately; the verdict reports a delay. The outcome holds its gate permits.
@@ -82,7 +82,7 @@ enum Progress {
 
 /// One run through the steps, until the request is decided or suspended.
 pub(super) struct Pipeline<'a> {
-    pub(super) mode: Mode,
+    pub(super) mode: DecisionMode,
     pub(super) clock: &'a ClockHandle,
     /// The request; `None` after a suspension.
     pub(super) source: RequestSource<'a>,
@@ -186,7 +186,7 @@ impl Pipeline<'_> {
     fn delay(&self, outcome: &Outcome, next: Step) -> Progress {
         match outcome.verdict {
             // A request that has passed its gates was delayed before them.
-            Verdict::Wait(delay) if self.mode == Mode::Wait && (next == Step::Gates || !outcome.is_gated()) => {
+            Verdict::Wait(delay) if self.mode == DecisionMode::Wait && (next == Step::Gates || !outcome.is_gated()) => {
                 Progress::Suspend(Suspension::Delay(delay, next))
             }
             _ => Progress::Continue(next),
@@ -195,7 +195,7 @@ impl Pipeline<'_> {
 
     #[cold]
     fn pass_gates(&mut self, outcome: &mut Outcome) -> Progress {
-        if self.mode != Mode::Wait {
+        if self.mode != DecisionMode::Wait {
             outcome.pass_gates(self.mode);
             return Progress::Continue(Step::Count);
         }
@@ -207,7 +207,7 @@ impl Pipeline<'_> {
     }
 
     fn may_wait(&self, outcome: &Outcome) -> bool {
-        self.mode == Mode::Wait && outcome.may_wait()
+        self.mode == DecisionMode::Wait && outcome.may_wait()
     }
 }
 

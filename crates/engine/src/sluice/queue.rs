@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::counts::WaitTimer;
 use super::evaluate::{WakeRegistration, evaluate};
 use super::outcome::{Cause, Outcome};
-use super::pipeline::Mode;
+use super::pipeline::DecisionMode;
 use crate::clock::ClockHandle;
 use crate::decision::Decision;
 use crate::limiter::{LimiterCore, RefusalReason, STATE_UNREACHABLE};
@@ -86,11 +86,11 @@ impl QueuedAcquire for QueuedRequest {
 
     fn try_acquire(&mut self, now: Timestamp, waker: &Waker) -> AcquireResult<Outcome> {
         let Some(mut outcome) = self.refused.take() else { return AcquireResult::Refused(STATE_UNREACHABLE) };
-        evaluate(&mut outcome, now, Mode::Wait);
+        evaluate(&mut outcome, now, DecisionMode::Wait);
         outcome.conclude();
         while !outcome.is_admitted() && outcome.register_wakeups(&self.queue.limiter, waker, &mut self.wakeups) {
             // Permits may have been released before the wakeup was registered.
-            evaluate(&mut outcome, now, Mode::Wait);
+            evaluate(&mut outcome, now, DecisionMode::Wait);
             outcome.conclude();
         }
         if outcome.is_admitted() {

@@ -302,7 +302,7 @@ fn grafana_dashboard_uses_existing_metrics() {
     let targets = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap());
     let mut metrics = 0;
     for expression in targets.map(|target| target["expr"].as_str().unwrap()) {
-        let words = expression.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let words = expression.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
         for word in words.filter(|word| word.starts_with("sluicegate_") || word.starts_with("process_")) {
             let name = word.strip_suffix("_bucket").unwrap_or(word);
             assert!(known.iter().any(|known| known == name), "{word} in {expression}");

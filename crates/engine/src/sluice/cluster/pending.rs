@@ -12,7 +12,7 @@ use crate::decision::Verdict;
 use crate::sluice::counts::WaitTimer;
 use crate::sluice::evaluate::evaluate_in_turn;
 use crate::sluice::outcome::Outcome;
-use crate::sluice::pipeline::Mode;
+use crate::sluice::pipeline::DecisionMode;
 use crate::store::{AcquireCall, StoreReply};
 use crate::time::Timestamp;
 
@@ -25,7 +25,7 @@ pub(in crate::sluice) struct PendingCheck {
     outcome: Option<Outcome>,
     queries: Vec<StoreQuery>,
     replies: Vec<QueryState>,
-    mode: Mode,
+    mode: DecisionMode,
     clock: ClockHandle,
     retry_wait: Option<RetryWait>,
 }
@@ -53,7 +53,7 @@ impl PendingCheck {
     pub(in crate::sluice) fn begin(
         outcome: Outcome,
         queries: Vec<StoreQuery>,
-        mode: Mode,
+        mode: DecisionMode,
         clock: &ClockHandle,
     ) -> Self {
         let clock = clock.clone();
@@ -64,7 +64,7 @@ impl PendingCheck {
 
     /// Waits, if allowed, for a request that a cluster-wide rule has refused immediately.
     pub(in crate::sluice) fn after_refusal(outcome: Outcome, queries: Vec<StoreQuery>, clock: &ClockHandle) -> Self {
-        let (mode, clock) = (Mode::Wait, clock.clone());
+        let (mode, clock) = (DecisionMode::Wait, clock.clone());
         Self { outcome: Some(outcome), queries, replies: Vec::new(), mode, clock, retry_wait: None }
     }
 
@@ -82,7 +82,7 @@ impl PendingCheck {
 
     /// Starts the wait of a refused request if it can be admitted in time. Returns the first wait.
     fn begin_retry_wait(&mut self, outcome: &Outcome, now: Timestamp) -> Option<Duration> {
-        if self.mode != Mode::Wait || !outcome.may_wait() {
+        if self.mode != DecisionMode::Wait || !outcome.may_wait() {
             return None;
         }
         let wait = match outcome.verdict {
@@ -113,7 +113,7 @@ impl Future for PendingCheck {
             {
                 let now = this.clock.now();
                 outcome.store_permits.clear();
-                evaluate_in_turn(outcome, now, Mode::Wait);
+                evaluate_in_turn(outcome, now, DecisionMode::Wait);
                 if decide_from_leases(outcome, now) {
                     this.send_queries();
                 }

@@ -51,14 +51,14 @@ pub enum JwtKeyError {
 impl JwtKey {
     /// Creates a key from a shared secret, for `HS256`, `HS384` or `HS512`.
     pub fn secret(algorithm: Algorithm, secret: &[u8]) -> Result<Self, JwtKeyError> {
-        let least = match algorithm {
+        let min_secret_bytes = match algorithm {
             Algorithm::HS256 => 32,
             Algorithm::HS384 => 48,
             Algorithm::HS512 => 64,
             _ => return Err(JwtKeyError::NotASecret),
         };
-        if secret.len() < least {
-            return Err(JwtKeyError::ShortSecret { found: secret.len(), min: least });
+        if secret.len() < min_secret_bytes {
+            return Err(JwtKeyError::ShortSecret { found: secret.len(), min: min_secret_bytes });
         }
         Ok(Self { algorithm, key: DecodingKey::from_secret(secret), id: None })
     }

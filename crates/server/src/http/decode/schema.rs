@@ -165,31 +165,31 @@ fn string_map(value: Value) -> Value {
 /// A duration: milliseconds, or text with one number and unit.
 fn duration(min: Duration, max: Duration) -> Value {
     const UNITS: [(&str, u128); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    let (least, max) = (u128::from(!min.is_zero()), max.as_millis());
+    let (lower, max) = (u128::from(!min.is_zero()), max.as_millis());
     let fits = UNITS.into_iter().filter(|(_, millis)| max >= *millis);
     let patterns: Vec<String> =
-        fits.map(|(unit, millis)| format!("0*({}) *{unit}", number_pattern(least, max / millis))).collect();
+        fits.map(|(unit, millis)| format!("0*({}) *{unit}", number_pattern(lower, max / millis))).collect();
     json!({ "oneOf": [
         { "type": "integer", "minimum": min.as_millis() as u64, "maximum": max as u64 },
         { "type": "string", "pattern": format!("^({})$", patterns.join("|")) },
     ] })
 }
 
-/// Regular expression of the whole numbers from `least`, which is 0 or 1, to `max`, without leading zeros.
-fn number_pattern(least: u128, max: u128) -> String {
+/// Regular expression of the whole numbers from `min`, which is 0 or 1, to `max`, without leading zeros.
+fn number_pattern(min: u128, max: u128) -> String {
     let digits = max.to_string();
     let any = |count: usize| if count == 0 { String::new() } else { format!("[0-9]{{{count}}}") };
     let mut patterns = Vec::new();
     // All numbers with fewer digits.
     match digits.len() - 1 {
         0 => {}
-        shorter if least == 0 => patterns.push(format!("[0-9]{{1,{shorter}}}")),
+        shorter if min == 0 => patterns.push(format!("[0-9]{{1,{shorter}}}")),
         shorter => patterns.push(format!("[1-9][0-9]{{0,{}}}", shorter - 1)),
     }
     // Numbers that have a smaller digit after a common prefix.
     for (at, digit) in digits.bytes().enumerate() {
         let low = match at {
-            0 if digits.len() > 1 || least == 1 => b'1',
+            0 if digits.len() > 1 || min == 1 => b'1',
             _ => b'0',
         };
         if digit > low {
