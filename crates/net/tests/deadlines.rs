@@ -10,7 +10,7 @@ use axum::routing::get;
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_net::LimitedListener;
 use support::{
-    Server, TEST_TIMEOUT, connect, get as ask, read_response, read_to_end, request, send, settle, wait_until,
+    Server, TEST_TIMEOUT, connect, get as fetch, read_response, read_to_end, request, send, settle, wait_until,
 };
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -105,11 +105,11 @@ async fn an_idle_connection_is_closed_at_the_keep_alive_timeout() {
     let (clock, server) = serve(hello()).await;
     let mut client = connect(server.at).await;
     for _ in 0..3 {
-        assert!(ask(&mut client, "/").await.ends_with("hello"));
+        assert!(fetch(&mut client, "/").await.ends_with("hello"));
         clock.advance(IDLE - Duration::from_secs(1)); // far beyond the deadline of a head
         settle().await;
     }
-    assert!(ask(&mut client, "/").await.ends_with("hello"));
+    assert!(fetch(&mut client, "/").await.ends_with("hello"));
     wait_until("the response is complete", || clock.pending_timers() == 1).await;
     settle().await;
     clock.advance(IDLE);
@@ -123,7 +123,7 @@ async fn an_idle_connection_is_closed_at_the_keep_alive_timeout() {
 async fn each_request_head_has_its_own_timeout() {
     let (clock, server) = serve(hello()).await;
     let mut client = connect(server.at).await;
-    assert!(ask(&mut client, "/").await.ends_with("hello"));
+    assert!(fetch(&mut client, "/").await.ends_with("hello"));
     let (beginning, end) = ("GET / HTTP/1.1\r\n", "host: shop\r\n\r\n");
 
     let idle_from = clock.now();

@@ -13,7 +13,7 @@ use axum::routing::get;
 use http_body::Frame;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_net::LimitedListener;
-use support::{Server, connect, get as ask, read_response, read_to_end, request, send, settle, wait_until};
+use support::{Server, connect, get as fetch, read_response, read_to_end, request, send, settle, wait_until};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
@@ -111,7 +111,7 @@ async fn a_queue_timeout_returns_503_and_keeps_the_connection() {
 
     work.may_end.add_permits(2);
     assert!(read_response(&mut first).await.ends_with("done"));
-    assert!(ask(&mut second, "/").await.ends_with("done"));
+    assert!(fetch(&mut second, "/").await.ends_with("done"));
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn the_permit_is_held_until_the_body_ends() {
         .route("/", get(|| async { "hello" }));
     let server = Server::of(listener(1).await, app, GRACE);
     let mut slow = connect(server.at).await;
-    assert!(ask(&mut slow, "/slow").await.contains("transfer-encoding: chunked")); // the head is here
+    assert!(fetch(&mut slow, "/slow").await.contains("transfer-encoding: chunked")); // the head is here
     let mut other = connect(server.at).await;
     send(&mut other, request("/")).await;
     wait_until("the other is queued", || server.handle.counts().requests_queued == 1).await;
@@ -209,7 +209,7 @@ async fn a_panic_releases_request_and_connection_permits() {
         send(&mut client, request("/broken")).await;
         assert_eq!(read_to_end(&mut client).await, "");
     }
-    assert!(ask(&mut connect(server.at).await, "/").await.ends_with("hello"));
+    assert!(fetch(&mut connect(server.at).await, "/").await.ends_with("hello"));
     wait_until("all connections are closed", || server.handle.counts().open == 0).await;
     assert_eq!(server.handle.counts().in_flight, 0);
 }

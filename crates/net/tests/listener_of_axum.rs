@@ -9,7 +9,7 @@ use axum::extract::ConnectInfo;
 use axum::routing::get;
 use axum::serve::ListenerExt;
 use sluicegate_net::{LimitedListener, Peer};
-use support::{connect, get as ask, read_response, read_to_end, request, send, wait_until};
+use support::{connect, get as fetch, read_response, read_to_end, request, send, wait_until};
 
 #[tokio::test]
 async fn connections_are_limited_queued_and_rejected() {
@@ -25,7 +25,7 @@ async fn connections_are_limited_queued_and_rejected() {
     let (mut first, mut second) = (connect(at).await, connect(at).await);
     for client in [&mut first, &mut second] {
         let own = client.local_addr().unwrap().to_string();
-        assert!(ask(client, "/").await.ends_with(&own));
+        assert!(fetch(client, "/").await.ends_with(&own));
     }
     let mut third = connect(at).await;
     send(&mut third, request("/")).await;
@@ -49,6 +49,6 @@ async fn connect_info_works_through_tap_io() {
     let server = tokio::spawn(axum::serve(listener.tap_io(|_| {}), app).into_future());
     let mut client = connect(at).await;
     let own = client.local_addr().unwrap().to_string();
-    assert!(ask(&mut client, "/").await.ends_with(&own));
+    assert!(fetch(&mut client, "/").await.ends_with(&own));
     server.abort();
 }

@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_net::LimitedListener;
 use support::{
-    Server, TEST_TIMEOUT, connect, get as ask, read_response, read_to_end, request, send, settle, wait_until,
+    Server, TEST_TIMEOUT, connect, get as fetch, read_response, read_to_end, request, send, settle, wait_until,
 };
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
@@ -45,7 +45,7 @@ async fn an_idle_connection_is_parked_and_resumes() {
     let (clock, server) = serve().await;
     let mut client = connect(server.at).await;
     for round in 0..3 {
-        assert!(ask(&mut client, "/").await.ends_with("hello"), "{round}");
+        assert!(fetch(&mut client, "/").await.ends_with("hello"), "{round}");
         settle().await;
         clock.advance(PARK_AFTER - Duration::from_nanos(1));
         settle().await;
@@ -67,7 +67,7 @@ async fn an_idle_connection_is_parked_and_resumes() {
 async fn a_parked_connection_is_closed_at_the_keep_alive_timeout() {
     let (clock, server) = serve().await;
     let mut client = connect(server.at).await;
-    ask(&mut client, "/").await;
+    fetch(&mut client, "/").await;
     settle().await;
     clock.advance(PARK_AFTER);
     wait_until("it is parked", || server.handle.counts().parked == 1).await;
@@ -91,7 +91,7 @@ async fn a_connection_is_not_parked_after_a_request_with_a_body() {
     clock.advance(PARK_AFTER * 2);
     settle().await;
     assert_eq!((server.handle.counts().open, server.handle.counts().parked), (1, 0));
-    assert!(ask(&mut client, "/").await.ends_with("hello"));
+    assert!(fetch(&mut client, "/").await.ends_with("hello"));
     settle().await;
     clock.advance(PARK_AFTER);
     wait_until("it is parked", || server.handle.counts().parked == 1).await;
@@ -103,12 +103,12 @@ async fn idle_connections_get_the_drain_grace_on_shutdown() {
     let (clock, server) = serve().await;
     let (at, handle) = (server.at, server.handle.clone());
     let (mut parked, mut idle, mut silent) = (connect(at).await, connect(at).await, connect(at).await);
-    ask(&mut parked, "/").await;
-    ask(&mut silent, "/").await;
+    fetch(&mut parked, "/").await;
+    fetch(&mut silent, "/").await;
     settle().await;
     clock.advance(PARK_AFTER);
     wait_until("both are parked", || handle.counts().parked == 2).await;
-    ask(&mut idle, "/").await;
+    fetch(&mut idle, "/").await;
     settle().await;
     let before = clock.pending_timers();
     let report = server.stop();

@@ -11,7 +11,7 @@ use axum::http::{Response, StatusCode};
 use axum::routing::get;
 use hyper_util::rt::TokioIo;
 use sluicegate_net::{LimitedListener, Peer};
-use support::{Server, TEST_TIMEOUT, connect, get as ask, read_response, read_to_end, send, wait_until};
+use support::{Server, TEST_TIMEOUT, connect, get as fetch, read_response, read_to_end, send, wait_until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -31,7 +31,7 @@ async fn the_service_receives_the_peer_address() {
     let server = Server::of(listener().await, Router::new().route("/", get(peer)), GRACE);
     let mut client = connect(server.at).await;
     let own = client.local_addr().unwrap().to_string();
-    assert!(ask(&mut client, "/").await.ends_with(&own));
+    assert!(fetch(&mut client, "/").await.ends_with(&own));
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn oversized_request_heads_get_431() {
     let mut client = connect(server.at).await;
     send(&mut client, head(17 << 10)).await;
     assert!(read_response(&mut client).await.starts_with("HTTP/1.1 431 "));
-    assert!(ask(&mut connect(server.at).await, "/").await.ends_with("hello"));
+    assert!(fetch(&mut connect(server.at).await, "/").await.ends_with("hello"));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn non_http_bytes_are_rejected_and_serving_continues() {
         drop(timeout(TEST_TIMEOUT, client.read_to_end(&mut all)).await.unwrap());
     }
     wait_until("all connections are closed", || server.handle.counts().open == 0).await;
-    assert!(ask(&mut connect(server.at).await, "/").await.ends_with("hello"));
+    assert!(fetch(&mut connect(server.at).await, "/").await.ends_with("hello"));
 }
 
 #[tokio::test]

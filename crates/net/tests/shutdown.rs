@@ -9,7 +9,7 @@ use axum::Router;
 use axum::routing::get;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_net::LimitedListener;
-use support::{Server, connect, get as ask, read_response, read_to_end, request, send, settle, wait_until};
+use support::{Server, connect, get as fetch, read_response, read_to_end, request, send, settle, wait_until};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
@@ -43,7 +43,7 @@ async fn shutdown_finishes_requests_closes_idle_and_rejects_queued() {
     let mut busy = connect(at).await;
     send(&mut busy, request("/slow")).await;
     let mut idle = connect(at).await;
-    assert!(ask(&mut idle, "/").await.ends_with("hello"));
+    assert!(fetch(&mut idle, "/").await.ends_with("hello"));
     let mut waiting = connect(at).await;
     wait_until("one is queued", || handle.counts().queued == 1).await;
     settle().await;
