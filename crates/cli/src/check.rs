@@ -8,21 +8,22 @@ use sluicegate_config::{Diagnostic, LoadedConfig, Report, Settings, Severity};
 use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::{Adaptive, Ceiling, Direction, Quorum, Rule};
 use sluicegate_engine::sluice::{KeyCapacity, key_capacities};
+use sluicegate_terminal::table::{RowStyle, draw};
+use sluicegate_terminal::{CommandOutput, Exit, OutputFormat};
 
-use crate::args::{Check, Format};
+use crate::args::Check;
 use crate::describe_routes;
 use crate::describe_rules::{self, pluralize};
-use crate::output::{CommandOutput, Exit, TerminalStyle};
 use crate::rules::{self, LoadedRules, RulesError};
-use crate::table::{RowStyle, draw};
+use crate::style::TerminalStyle;
 
 pub(crate) fn run(args: &Check, style: TerminalStyle) -> CommandOutput {
     match (rules::load(&args.file, style), args.format) {
         (Ok(LoadedRules { loaded, .. }), format) => match rules::simulate(&loaded.settings) {
             Ok(_) => {
                 let out = match format {
-                    Format::Table => render_text(&loaded, style),
-                    Format::Json => format!("{:#}\n", render_json(&loaded)),
+                    OutputFormat::Table => render_text(&loaded, style),
+                    OutputFormat::Json => format!("{:#}\n", render_json(&loaded)),
                 };
                 let has_warnings = args.deny_warnings && !loaded.warnings.is_empty();
                 let exit = if has_warnings { Exit::Failure } else { Exit::Success };
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &Check, style: TerminalStyle) -> CommandOutput {
             }
             Err(output) => output,
         },
-        (Err(RulesError { output, report: Some(report) }), Format::Json) => {
+        (Err(RulesError { output, report: Some(report) }), OutputFormat::Json) => {
             let out = format!("{:#}\n", json!({ "usable": false, "errors": diagnostics(&report) }));
             CommandOutput { out, err: String::new(), ..output }
         }

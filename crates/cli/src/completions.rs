@@ -2,9 +2,9 @@
 
 use clap::CommandFactory;
 use clap_complete::{Generator, shells};
+use sluicegate_terminal::CommandOutput;
 
 use crate::args::{Cli, Completions, Shell};
-use crate::output::CommandOutput;
 
 /// Name of the command.
 const NAME: &str = "sluicegate";

@@ -10,14 +10,15 @@ use sluicegate_config::LoadedConfig;
 use sluicegate_engine::rule::{Mode, Reply};
 use sluicegate_engine::sluice::{Cause, Explanation, Outcome};
 use sluicegate_engine::{Decision, Verdict};
+use sluicegate_terminal::CommandOutput;
+use sluicegate_terminal::table::{RowStyle, draw};
 
 use crate::args;
 use crate::describe_rules::duration;
-use crate::output::{CommandOutput, TerminalStyle};
 use crate::request_args::{self, RequestSpec};
 use crate::rules;
 use crate::simulate::Simulation;
-use crate::table::{RowStyle, draw};
+use crate::style::{TerminalStyle, invalid_rules};
 
 /// Rules used without a file.
 const SHOP_RULES: &str = include_str!("../../../examples/rules/shop.yaml");
@@ -78,7 +79,7 @@ fn render(args: &args::Demo, style: TerminalStyle) -> Result<String, CommandOutp
         Some(path) => (path.display().to_string(), rules::load(path, style)?.loaded),
         None => {
             let loaded = sluicegate_config::parse(SHOP_PATH, SHOP_RULES);
-            (SHOP_PATH.to_owned(), loaded.map_err(|report| CommandOutput::invalid_rules(&report, style))?)
+            (SHOP_PATH.to_owned(), loaded.map_err(|report| invalid_rules(&report, style))?)
         }
     };
     let (sluice, clock) = rules::simulate(&loaded.settings)?;

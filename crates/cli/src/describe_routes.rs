@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 use sluicegate_config::settings::{Destination, Gateway, Listener, Route, Servers, Upstream};
 use sluicegate_engine::rule::Reply;
-
-use crate::table::{RowStyle, draw};
+use sluicegate_terminal::table::{RowStyle, draw};
 
 /// The gateway as text.
 pub(crate) fn render_text(gateway: &Gateway) -> String {

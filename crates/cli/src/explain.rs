@@ -10,14 +10,15 @@ use sluicegate_engine::rule::{Direction, ListHit, Reply, Request, Rule};
 use sluicegate_engine::sluice::{Cause, Explanation, Outcome, RuleExplanation};
 use sluicegate_import::envoy_ratelimit::LimitKind;
 use sluicegate_server::Domains;
+use sluicegate_terminal::CommandOutput;
+use sluicegate_terminal::table::{RowStyle, draw};
 
 use crate::args::Explain;
 use crate::describe_rules::{self, duration};
-use crate::output::{CommandOutput, TerminalStyle};
 use crate::request_args::RequestSpec;
 use crate::rules::{self, LoadedRules};
 use crate::simulate::Simulation;
-use crate::table::{RowStyle, draw};
+use crate::style::TerminalStyle;
 
 pub(crate) fn run(args: &Explain, style: TerminalStyle) -> CommandOutput {
     match explain(args, style) {
@@ -39,7 +40,7 @@ enum Prediction {
 fn explain(args: &Explain, style: TerminalStyle) -> Result<String, CommandOutput> {
     let LoadedRules { loaded, domains, .. } = rules::load(&args.file, style)?;
     let mut settings = loaded.settings;
-    let mut spec = RequestSpec::from_args(args);
+    let mut spec = RequestSpec::from_args(&args.request);
     if let Some(domains) = domains
         && let Some(result) = select_descriptor_limit(&domains, &mut spec, &mut settings)
     {

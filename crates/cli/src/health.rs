@@ -10,13 +10,12 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use sluicegate_http_client::{Connector, Endpoint, error_text};
+use sluicegate_terminal::CommandOutput;
 use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::args;
-use crate::connect::{Connector, error_text};
-use crate::endpoint::Endpoint;
-use crate::output::CommandOutput;
 
 /// Timeout of the complete check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);

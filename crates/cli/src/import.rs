@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use sluicegate_import::nginx::{self, ImportedConfig};
+use sluicegate_terminal::{CommandOutput, Exit};
 
 use crate::args::{Import, ImportNginx};
 use crate::describe_rules::pluralize;
-use crate::output::{CommandOutput, Exit, TerminalStyle};
+use crate::style::{TerminalStyle, invalid_rules};
 
 pub(crate) fn run(args: &Import, style: TerminalStyle) -> CommandOutput {
     match args {
@@ -22,7 +23,7 @@ fn nginx(args: &ImportNginx, style: TerminalStyle) -> CommandOutput {
         Err(error) => return CommandOutput::failed(&error.to_string()),
     };
     if let Err(report) = sluicegate_config::parse("generated rule file", &imported.yaml) {
-        return CommandOutput::invalid_rules(&report, style);
+        return invalid_rules(&report, style);
     }
     let err = notes(&imported);
     if args.strict && imported.unsupported_count() > 0 {

@@ -1,14 +1,13 @@
 //! The `sluicegate` command-line program.
 //!
 //! - `args`: command-line arguments.
-//! - `check`, `completions`, `demo`, `explain`, `health`, `import`, `man`, `probe`, `run`, `top`: one module per
-//!   command.
+//! - `check`, `completions`, `demo`, `explain`, `health`, `import`, `man`, `run`: one module per command. `probe` and
+//!   `top` are crates: `sluicegate-probe`, `sluicegate-top`.
 //! - `request_args`: a request described by flags.
 //! - `rules`: loads rule files.
 //! - `simulate`: rules in virtual time, for `demo` and `explain`.
-//! - `describe_rules`, `describe_routes`, `banner`, `table`: text output.
-//! - `connect`, `endpoint`: client connections for `health`, `probe` and `top`.
-//! - `output`: command output and exit codes.
+//! - `describe_rules`, `describe_routes`, `banner`: text output.
+//! - `style`: colours, and diagnostics of invalid rules.
 //!
 //! A call is parsed ([`args`]), validated ([`request_args`], [`rules`]) and run by the module of its
 //! command, which returns a [`CommandOutput`]. Only this file writes it and sets the exit code:
@@ -23,31 +22,28 @@ mod args;
 mod banner;
 mod check;
 mod completions;
-mod connect;
 mod demo;
 mod describe_routes;
 mod describe_rules;
-mod endpoint;
 mod explain;
 mod health;
 mod import;
 mod man;
-mod output;
-mod probe;
 mod request_args;
 mod rules;
 mod run;
 mod simulate;
-mod table;
-mod top;
+mod style;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use sluicegate_config::RenderStyle;
 use sluicegate_net::Process;
+use sluicegate_terminal::{CommandOutput, Exit};
 
 use args::{Cli, Command};
-use output::{CommandOutput, Exit, TerminalStyle};
+use style::TerminalStyle;
 
 /// Allocator with low cost for the many short-lived allocations per request.
 #[global_allocator]
@@ -74,8 +70,8 @@ fn run(command: Command, style: TerminalStyle) -> CommandOutput {
         Command::Check(args) => check::run(&args, style),
         Command::Explain(args) => explain::run(&args, style),
         Command::Demo(args) => demo::run(&args, style),
-        Command::Top(args) => top::run(&args, style),
-        Command::Probe(args) => probe::run(&args),
+        Command::Top(args) => sluicegate_top::run(&args, style.out == RenderStyle::Coloured),
+        Command::Probe(args) => sluicegate_probe::run(&args),
         Command::Health(args) => health::run(&args),
         Command::Import(args) => import::run(&args, style),
         Command::Schema => CommandOutput::done(format!("{:#}\n", sluicegate_config::schema())),

@@ -12,9 +12,9 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use sluicegate_terminal::CommandOutput;
 
 use crate::args::{self, Cli};
-use crate::output::CommandOutput;
 
 /// Title of the manual.
 const MANUAL: &str = "Sluicegate";

@@ -2,9 +2,44 @@
 
 use std::net::IpAddr;
 
+use clap::Args;
 use sluicegate_engine::rule::{Attribute, AttributeMap, Direction, Request};
+use sluicegate_http_client::parse_header;
 
-use crate::args::Explain;
+// Flags that describe a request. Not a doc comment: clap would take it as the description of the command.
+#[derive(Debug, Args)]
+pub(crate) struct RequestArgs {
+    /// Method and path, optionally with a query: 'POST /api/orders?draft=1'
+    #[arg(long, value_name = "METHOD PATH", value_parser = parse_request_line, required_unless_present = "descriptor")]
+    pub(crate) request: Option<RequestLine>,
+    /// Descriptor entry, as a proxy sends it to the decision server; may be repeated. Set the domain with --service
+    #[arg(long = "descriptor", value_name = "KEY=VALUE", value_parser = parse_descriptor_entry, conflicts_with_all = ["request", "outbound"])]
+    pub(crate) descriptor: Vec<(String, String)>,
+    /// Client IP address
+    #[arg(long, value_parser = parse_ip)]
+    pub(crate) ip: Option<IpAddr>,
+    /// Request header; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+    pub(crate) headers: Vec<(String, String)>,
+    /// Cookie; may be repeated
+    #[arg(long = "cookie", value_name = "NAME=VALUE", value_parser = parse_cookie)]
+    pub(crate) cookies: Vec<(String, String)>,
+    /// Any other attribute that rules use; may be repeated
+    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = parse_attribute)]
+    pub(crate) attributes: Vec<(String, String)>,
+    /// Host of the request; also taken from a Host header
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+    /// Name of the called service
+    #[arg(long)]
+    pub(crate) service: Option<String>,
+    /// Explain an outbound call, with the client-side rules
+    #[arg(long)]
+    pub(crate) outbound: bool,
+    /// Cost of the request, before rules multiply it
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = parse_cost)]
+    pub(crate) cost: u64,
+}
 
 /// Method, path and query of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,21 +96,6 @@ pub(crate) fn parse_ip(text: &str) -> Result<IpAddr, String> {
 /// Parses a cost.
 pub(crate) fn parse_cost(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "the cost must be an integer of at least 0".to_owned())
-}
-
-/// Parses `x-tier: vip`.
-pub(crate) fn parse_header(text: &str) -> Result<(String, String), String> {
-    let Some((name, value)) = text.split_once(':') else {
-        return Err("missing colon: write 'name: value', such as 'x-tier: vip'".to_owned());
-    };
-    let name = name.trim();
-    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)) {
-        return Err("invalid header name: use letters, digits and -".to_owned());
-    }
-    if value.bytes().any(|b| b.is_ascii_control()) {
-        return Err("control characters are not allowed in a header value".to_owned());
-    }
-    Ok((name.to_ascii_lowercase(), value.trim().to_owned()))
 }
 
 /// Parses `sid=1`.
@@ -152,7 +172,7 @@ impl RequestSpec {
     }
 
     /// Builds the request from the arguments.
-    pub(crate) fn from_args(args: &Explain) -> Self {
+    pub(crate) fn from_args(args: &RequestArgs) -> Self {
         let mut spec = match &args.request {
             Some(line) => Self::new(line.clone()),
             None => Self::from_descriptor(&args.descriptor),

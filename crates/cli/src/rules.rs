@@ -9,8 +9,9 @@ use sluicegate_engine::Sluice;
 use sluicegate_engine::clock::ManualClock;
 use sluicegate_engine::rule::Rule;
 use sluicegate_server::Domains;
+use sluicegate_terminal::CommandOutput;
 
-use crate::output::{CommandOutput, TerminalStyle};
+use crate::style::{TerminalStyle, invalid_rules};
 
 /// Error loading rules.
 pub(crate) struct RulesError {
@@ -27,7 +28,7 @@ impl From<RulesError> for CommandOutput {
 
 /// Loads a rule file and the ratelimit directory that it names.
 pub(crate) fn load(path: &Path, style: TerminalStyle) -> Result<LoadedRules, RulesError> {
-    let invalid = |report| RulesError { output: CommandOutput::invalid_rules(&report, style), report: Some(report) };
+    let invalid = |report| RulesError { output: invalid_rules(&report, style), report: Some(report) };
     let (text, loaded) = if path == Path::new("-") {
         let text = read_stdin().map_err(|error| RulesError { output: CommandOutput::failed(&error), report: None })?;
         let loaded = sluicegate_config::parse("<stdin>", &text);

@@ -10,11 +10,12 @@ mod stats;
 use std::path::Path;
 
 use sluicegate_net::{Process, ServiceNotice};
+use sluicegate_terminal::CommandOutput;
 use tracing::{info, warn};
 
 use crate::args;
-use crate::output::{CommandOutput, TerminalStyle};
 use crate::rules;
+use crate::style::{TerminalStyle, invalid_rules};
 use services::Services;
 use signals::{Signals, StopReason};
 
@@ -32,7 +33,7 @@ fn serve(args: &args::Run, style: TerminalStyle, mut process: Process) -> Result
     let (read, file) = match args.file.as_deref() {
         // Standard input cannot be read again.
         Some(path) => (rules::load(path, style)?, Some(path).filter(|path| *path != Path::new("-"))),
-        None => (rules::built_in(FIRST_RUN).map_err(|report| CommandOutput::invalid_rules(&report, style))?, None),
+        None => (rules::built_in(FIRST_RUN).map_err(|report| invalid_rules(&report, style))?, None),
     };
     rlimit::raise_soft_limit();
     logging::init(read.loaded.settings.log);

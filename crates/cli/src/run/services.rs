@@ -12,12 +12,12 @@ use sluicegate_engine::sluice::SavedRules;
 use sluicegate_gateway::Gateway;
 use sluicegate_net::{CertificateError, DrainReport, Process, Shutdown};
 use sluicegate_server::{ActiveDomains, Server};
+use sluicegate_terminal::CommandOutput;
 use tracing::info;
 
 use super::ratelimit_dir::RatelimitDir;
 use super::{logging, stats};
 use crate::banner::{admin_banner, gateway_banner, server_banner};
-use crate::output::CommandOutput;
 use crate::rules::LoadedRules;
 
 /// The running services.
