@@ -3,7 +3,7 @@
 use bytes::{Buf, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::decode::Decoded;
+use crate::decoded::Decoded;
 use crate::error::ParseError;
 use crate::fields;
 

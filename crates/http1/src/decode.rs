@@ -1,9 +1,9 @@
 //! Incremental body decoder.
 
-use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use bytes::BytesMut;
 
 use crate::chunked::ChunkedDecoder;
+use crate::decoded::Decoded;
 use crate::error::ParseError;
 use crate::framing::Framing;
 
@@ -17,19 +17,6 @@ enum DecoderState {
     Chunked(ChunkedDecoder),
     UntilClose,
     Done,
-}
-
-/// Result of one decoding step.
-#[derive(Debug)]
-pub enum Decoded {
-    /// The next part of the body.
-    Data(Bytes),
-    /// The end of the body, with trailers.
-    Trailers(HeaderMap),
-    /// The end of the body.
-    End,
-    /// More input is needed.
-    NeedMore,
 }
 
 impl Decoder {
@@ -90,6 +77,8 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     /// Decodes bytes that arrive in these pieces.

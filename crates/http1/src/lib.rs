@@ -18,7 +18,7 @@
 //! - `fields`: header map and byte spans of a head.
 //! - `raw_headers`: response headers kept as bytes for forwarding ([`RawHeaders`]).
 //! - `framing`: framing of a body, from the headers ([`Framing`]).
-//! - `decode`, `chunked`: body decoder ([`Decoder`]).
+//! - `decode`, `chunked`, `decoded`: body decoder ([`Decoder`]) and its results.
 //! - `trailers`: trailers that may be forwarded ([`filter_trailers`]).
 //! - `write`: serializer for start lines, headers and chunks.
 //! - `error`: [`ParseError`].
@@ -41,6 +41,7 @@
 
 mod chunked;
 mod decode;
+mod decoded;
 mod error;
 mod fields;
 mod framing;
@@ -50,7 +51,8 @@ mod response;
 mod trailers;
 mod write;
 
-pub use decode::{Decoded, Decoder};
+pub use decode::Decoder;
+pub use decoded::Decoded;
 pub use error::ParseError;
 pub use framing::Framing;
 pub use raw_headers::RawHeaders;
