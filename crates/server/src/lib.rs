@@ -10,11 +10,13 @@
 //! - `resp`: Redis protocol with `CL.THROTTLE`, `THROTTLE` and `SLUICE.CHECK`
 //! - `active_domains`: active envoyproxy/ratelimit configuration ([`ActiveDomains`])
 //! - `missing_key`: finds key attributes missing from a request
+//! - `error`: startup errors ([`ServerError`])
 //! - `secret`: shared secret of the clients ([`Secret`])
 //!
 //! A connection is accepted in `server`, assigned to a protocol in `protocol` and served there until it closes.
 
 mod active_domains;
+mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -27,6 +29,7 @@ mod secret;
 mod server;
 
 pub use active_domains::{ActiveDomains, Domains, apply_domains};
+pub use error::ServerError;
 pub use rls::LimitCounts;
 pub use secret::{Secret, SecretError};
-pub use server::{RunningServer, Server, ServerError, ServerMonitor};
+pub use server::{RunningServer, Server, ServerMonitor};

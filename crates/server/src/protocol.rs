@@ -24,11 +24,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::active_domains::ActiveDomains;
+use crate::error::ServerError;
 use crate::http::{HttpApi, for_method};
 use crate::resp::{self, Resp};
 use crate::rls::{Rls, RlsConfig};
 use crate::secret::Secret;
-use crate::server::ServerError;
 
 /// The protocol of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

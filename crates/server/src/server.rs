@@ -12,54 +12,22 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sluicegate_config::settings::{self, Settings};
 use sluicegate_engine::Sluice;
-use sluicegate_engine::adhoc::AdHocError;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_net::{
-    Acceptor, AcceptorError, CertificateError, ConnectionLimits, ConnectionTasks, DrainReport, IdleStrategy,
-    LimitedListener, ListenError, ListenerError, ListenerHandle, OperatorLog, Process, RejectMode, Shutdown, Socket,
-    TlsFiles, WorkerThreads, assign_sockets, default_threads, reload_certificates, serve_until, watch_certificates,
+    Acceptor, CertificateError, ConnectionLimits, ConnectionTasks, DrainReport, IdleStrategy, LimitedListener,
+    ListenerError, ListenerHandle, OperatorLog, Process, RejectMode, Shutdown, Socket, TlsFiles, WorkerThreads,
+    assign_sockets, default_threads, reload_certificates, serve_until, watch_certificates,
 };
-use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
 use crate::active_domains::ActiveDomains;
+use crate::error::ServerError;
 use crate::protocol::{ProtocolHandlers, ServerProtocol};
 use crate::rls::LimitCounts;
-use crate::secret::SecretError;
 
 /// Time idle connections are kept during shutdown, for requests in flight.
 const KEEP_ALIVE_GRACE: Duration = Duration::from_secs(1);
-
-/// The reason a decision server cannot start.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// No protocol has an address.
-    #[error("`server` has no service: set an address for `rls`, `http` or `resp`, such as `http: 127.0.0.1:8082`")]
-    NoService,
-    /// A secret cannot be used.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    /// `max_keys` is too large.
-    #[error("server.max_keys: {0}")]
-    MaxKeys(#[from] AdHocError),
-    /// The reflection service cannot be built.
-    #[error("cannot build the gRPC reflection service: {0}")]
-    Reflection(#[from] tonic_reflection::server::Error),
-    /// The connection limits are invalid.
-    #[error(transparent)]
-    ConnectionLimits(#[from] ListenerError),
-    /// An address cannot be bound.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// The acceptor cannot be configured, for example its TLS certificate.
-    #[error(transparent)]
-    Acceptor(#[from] AcceptorError),
-    /// A thread cannot be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(io::Error),
-}
 
 /// The acceptor and protocol of a socket.
 #[derive(Clone)]
