@@ -5,8 +5,7 @@
 //! - [`reload`]: rule reload, versions and editing
 //! - [`Admin`] (`admin`): the admin listener with API, dashboard and metrics
 //! - [`Providers`] (`providers`): the data sources of the admin listener
-//! - `http`: admin API over HTTP
-//! - `event_stream`: server-sent events with live counters
+//! - `http`: admin API over HTTP, and server-sent events with live counters
 //! - `metrics`: Prometheus and OpenMetrics text, and OTLP push
 //! - `runtime_lists`: allow and deny list entries added at runtime
 //! - `refusal_log`: periodic log of refusals
@@ -18,7 +17,6 @@
 //! (RFC 9457).
 
 mod admin;
-mod event_stream;
 mod http;
 pub mod match_explain;
 mod metrics;

@@ -15,6 +15,7 @@ use sluicegate::cluster::store_of;
 use sluicegate_config::MAX_FILE_BYTES;
 
 use super::access::{self, Caller};
+use super::event_stream::{EventStream, MAX_LISTENERS};
 use super::lists::ListsHandler;
 use super::problem::{self, Problem, ProblemKind};
 use super::query::Query;
@@ -22,7 +23,6 @@ use super::reply::{self, Body, Reply};
 use super::route::{Route, RouteId, as_get};
 use super::status::ProcessUptime;
 use super::{adaptive, assets, bans, body, explain, keys, limits, pages, rules, source, status, store, top, versions};
-use crate::event_stream::{EventStream, MAX_LISTENERS};
 use crate::metrics::{self, Format};
 use crate::providers::Providers;
 use crate::runtime_lists::RuntimeLists;

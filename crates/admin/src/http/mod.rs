@@ -15,6 +15,7 @@ mod api;
 mod assets;
 mod bans;
 mod body;
+mod event_stream;
 mod explain;
 mod fields;
 mod keys;
@@ -36,8 +37,5 @@ mod versions;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use adaptive::{AdaptiveRuleSummary, summaries as adaptive_summaries};
 pub(crate) use api::Api;
 pub(crate) use reply::Body;
-pub(crate) use rules::used_ratio;
-pub(crate) use store::StateName;

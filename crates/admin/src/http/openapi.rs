@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use sluicegate_http_adapter::api::ProblemKind as _;
 use sluicegate_http_adapter::api::openapi::{self, OpenApi, Operation};
 
+use super::event_stream::Tick;
 use super::problem::{ProblemKind, RuleErrors};
 use super::route::{ROUTES, RequiredAccess, RouteId};
 use super::{adaptive, bans, explain, keys, limits, lists, rules, source, status, store, top, versions};
-use crate::event_stream::Tick;
 use crate::tokens::Access;
 
 const DESCRIPTION: &str = "\

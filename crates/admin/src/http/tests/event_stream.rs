@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::openapi::assert_matches_schema;
 use super::{READ, TOKENS, TestServer, call};
 use crate::GatewayStats;
-use crate::event_stream::MAX_LISTENERS;
+use crate::http::event_stream::MAX_LISTENERS;
 
 /// Reads the data of the next event.
 async fn next_tick(body: &mut Incoming) -> Option<Value> {

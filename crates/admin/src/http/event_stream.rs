@@ -18,7 +18,9 @@ use sluicegate_engine::sluice::RuleCounts;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use utoipa::ToSchema;
 
-use crate::http::{AdaptiveRuleSummary, StateName, adaptive_summaries, used_ratio};
+use super::adaptive::{self, AdaptiveRuleSummary};
+use super::rules::used_ratio;
+use super::store::StateName;
 use crate::providers::Providers;
 use crate::rfc3339::Rfc3339Time;
 
@@ -189,7 +191,7 @@ impl Tick {
             store: health.as_ref().map(|health| health.state.into()),
             nodes: health.and_then(|health| health.live_nodes),
             gateway,
-            adaptive: adaptive_summaries(sluice),
+            adaptive: adaptive::summaries(sluice),
         }
     }
 }
