@@ -9,6 +9,7 @@
 //! - `render`: [`Renderer`], renders a decision as headers and replies.
 //! - `decision_view`: common view of an `Outcome` and a fast-path decision.
 //! - `prerendered`: headers and replies prerendered per rule set.
+//! - `header_value`: numbers, times and strings as header values.
 //! - `completion`: [`classify_status`], completion class for adaptive limits.
 //! - `pacing`: [`PacedBody`], a bandwidth-limited body.
 //! - `actual_cost`: [`CostMeter`], the actual cost of a request from its response.
@@ -24,6 +25,7 @@ pub mod attributes;
 mod completion;
 mod decision_view;
 mod guard;
+mod header_value;
 pub mod headers;
 pub mod identity;
 mod pacing;

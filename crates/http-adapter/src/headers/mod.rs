@@ -9,13 +9,10 @@
 //! Times are whole seconds from now, rounded up. Shadow rules are not shown.
 
 mod line;
-mod number;
-mod policy;
 mod remaining;
 mod style;
 mod write;
 
-pub(crate) use policy::QuotaPolicy;
 pub use remaining::AdHocQuota;
 pub use style::HeaderStyle;
 
@@ -23,9 +20,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use sluicegate_engine::sluice::RuleDecision;
 
 use crate::decision_view::DecisionView;
-use crate::prerendered::{RenderedRule, RenderedRules};
+use crate::header_value::{seconds, value};
+use crate::prerendered::{QuotaPolicy, RenderedRule, RenderedRules};
 use line::{HeaderLine, PushBytes};
-pub(crate) use number::{seconds, value};
 pub(crate) use write::write_lines;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");

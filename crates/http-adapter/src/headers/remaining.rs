@@ -5,9 +5,8 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 
 use super::line::{HeaderLine, PushBytes};
-use super::number::{MAX_INTEGER, seconds};
-use super::policy::quoted;
 use super::{FieldValues, HeaderStyle, LEGACY_NAMES, RateLimitFields, X_NAMES};
+use crate::header_value::{MAX_INTEGER, quoted, seconds};
 
 /// Quota of an ad hoc limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use sluicegate_engine::sluice::Cause;
 
 use super::{Protocol, forbid_caching, problem, retry_after};
 use crate::decision_view::DecisionView;
-use crate::headers::{seconds, value};
+use crate::header_value::{seconds, value};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");

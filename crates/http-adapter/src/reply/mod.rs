@@ -10,7 +10,6 @@
 
 mod grpc;
 mod preformatted;
-mod prepared;
 mod problem;
 
 use std::time::Duration;
@@ -22,10 +21,9 @@ use sluicegate_engine::rule::Reply;
 use sluicegate_engine::sluice::Cause;
 
 use crate::decision_view::DecisionView;
-use crate::headers::{seconds, value};
-use crate::prerendered::RenderedRules;
+use crate::header_value::{seconds, value};
+use crate::prerendered::{PreparedReply, RenderedRules};
 pub use preformatted::RawRefusal;
-pub(crate) use prepared::PreparedReply;
 
 /// Protocol of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use http::StatusCode;
 use super::problem::{self, MEDIA_TYPE, TYPICAL_BYTES};
 use super::{retry_after, rule_reply, status_of};
 use crate::decision_view::DecisionView;
-use crate::headers::{HeaderStyle, seconds, write_lines};
+use crate::header_value::seconds;
+use crate::headers::{HeaderStyle, write_lines};
 use crate::prerendered::RenderedRules;
 
 /// Initial capacity for the header lines.

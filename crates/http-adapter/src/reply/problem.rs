@@ -7,7 +7,7 @@ use sluicegate_engine::sluice::{Cause, RuleDecision};
 
 use super::retry_after;
 use crate::decision_view::DecisionView;
-use crate::headers::seconds;
+use crate::header_value::seconds;
 use crate::prerendered::RenderedRules;
 
 /// Start of a quota-exceeded document, up to the status.

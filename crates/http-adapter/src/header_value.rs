@@ -1,11 +1,11 @@
-//! Numbers as header values.
+//! Header values: numbers, times and strings.
 
 use std::time::Duration;
 
 use http::HeaderValue;
 
 /// The largest integer of a structured field.
-pub(super) const MAX_INTEGER: u64 = 999_999_999_999_999;
+pub(crate) const MAX_INTEGER: u64 = 999_999_999_999_999;
 
 /// A number as a header value.
 pub(crate) fn value(number: u64) -> HeaderValue {
@@ -16,6 +16,20 @@ pub(crate) fn value(number: u64) -> HeaderValue {
 pub(crate) fn seconds(time: Duration) -> u64 {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     seconds.min(MAX_INTEGER)
+}
+
+/// Formats a structured field string. Non-ASCII bytes are not allowed there and are written as `%xx`.
+pub(crate) fn quoted(text: &str) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend_from_slice(&[b'\\', byte]),
+            b' '..=b'~' => quoted.push(byte),
+            _ => quoted.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+        }
+    }
+    quoted.push(b'"');
+    quoted
 }
 
 #[cfg(test)]

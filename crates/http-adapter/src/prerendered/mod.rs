@@ -1,10 +1,13 @@
 //! Prerendered headers and replies, built once per rule set.
 
+mod prepared_reply;
+mod quota_policy;
+
 use http::HeaderValue;
 use sluicegate_engine::rule::Rule;
 
-use crate::headers::QuotaPolicy;
-use crate::reply::PreparedReply;
+pub(crate) use prepared_reply::PreparedReply;
+pub(crate) use quota_policy::QuotaPolicy;
 
 /// Prerendered parts of all rules of a set, in rule order.
 pub struct RenderedRules(Vec<RenderedRule>);

@@ -4,7 +4,7 @@ use sluicegate_engine::Limit;
 use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::Rule;
 
-use super::number::{MAX_INTEGER, seconds};
+use crate::header_value::{MAX_INTEGER, quoted, seconds};
 
 /// One limit of a rule in its wire form.
 pub(crate) struct QuotaPolicy {
@@ -14,9 +14,9 @@ pub(crate) struct QuotaPolicy {
     pub(crate) refusal_json: String,
     /// Maximum per window.
     pub(crate) quota: u64,
-    pub(super) has_window: bool,
+    pub(crate) has_window: bool,
     /// Start of its `RateLimit` item, up to the remaining count: `"per-ip";r=`.
-    pub(super) remaining_prefix: Vec<u8>,
+    pub(crate) remaining_prefix: Vec<u8>,
     /// Its item in `RateLimit-Policy`.
     policy_item: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl QuotaPolicy {
     }
 
     /// Caps the remaining count to the quota.
-    pub(super) fn cap_to_quota(&self, remaining: u64) -> u64 {
+    pub(crate) fn cap_to_quota(&self, remaining: u64) -> u64 {
         remaining.min(self.quota)
     }
 
@@ -90,20 +90,6 @@ fn quota(limit: &Limit) -> u64 {
         Limit::WarmUp(limit) => limit.rate().count(),
         other => other.capacity(),
     }
-}
-
-/// Formats a structured field string. Non-ASCII bytes are not allowed there and are written as `%xx`.
-pub(super) fn quoted(text: &str) -> Vec<u8> {
-    let mut quoted = vec![b'"'];
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => quoted.extend_from_slice(&[b'\\', byte]),
-            b' '..=b'~' => quoted.push(byte),
-            _ => quoted.extend_from_slice(format!("%{byte:02x}").as_bytes()),
-        }
-    }
-    quoted.push(b'"');
-    quoted
 }
 
 #[cfg(test)]
