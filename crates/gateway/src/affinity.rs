@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::downstream::IdlePool;
+use crate::idle_pool::IdlePool;
 
 /// All worker threads of a gateway.
 pub(crate) struct WorkerRegistry(Box<[WorkerHandle]>);

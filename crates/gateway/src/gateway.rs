@@ -26,7 +26,8 @@ use crate::counters::CounterRegistry;
 use crate::identity::{self, IdentityError};
 use crate::log::{AccessLog, LogError};
 use crate::route::{RouteError, Router};
-use crate::route_targets;
+use crate::route_targets::{self, UnknownUpstream};
+use crate::serve::serve;
 use crate::upstream::{UpstreamError, UpstreamStatus, Upstreams};
 use crate::worker::Worker;
 
@@ -44,8 +45,8 @@ pub enum GatewayError {
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
     /// A route to an upstream that does not exist.
-    #[error("a route leads to the upstream {0:?}, which is not defined: add it to `upstreams`")]
-    UnknownUpstream(String),
+    #[error(transparent)]
+    UnknownUpstream(#[from] UnknownUpstream),
     /// Invalid client identification settings.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -146,7 +147,7 @@ impl Gateway {
             if let Some((acceptors, notify)) = maintained.lock().take() {
                 spawn_maintenance(&context, &acceptors, &notify);
             }
-            Worker::new(context, index).run(listeners, stopped)
+            serve(Worker::new(context, index), listeners, stopped)
         };
         let threads = WorkerThreads::start(
             "gateway",

@@ -8,8 +8,8 @@
 //! ```text
 //!  listener ──> acceptor (TLS, PROXY protocol)                       sluicegate-net
 //!                   │
-//!  worker ──────────┴──> downstream::Http1Connection ──┐             one task per HTTP/1 connection
-//!                   └──> client_context::Http2Service ─┤             HTTP/2, served by hyper
+//!  serve ───────────┴──> downstream::Http1Connection ──┐             one task per HTTP/1 connection
+//!                   └──> downstream::Http2Service ─────┤             HTTP/2, served by hyper
 //!                                                      v
 //!  proxy::decide     head::check ──> route::Router ──> Sluice        fast path, or an Admission
 //!                                                      │
@@ -18,7 +18,7 @@
 //!                         │
 //!  proxy::forward    rewrite headers (head) ──> pool::UpstreamPool ──> upstream::Upstream::pick ──> server
 //!                         │
-//!  body::ResponseBody <───┘  holds the ResponseGuard (permits, actual cost, access record) to the end of the body
+//!  response::ResponseBody <┘ holds the ResponseGuard (permits, actual cost, access record) to the end of the body
 //!                         │
 //!  downstream::write_response ──> client
 //! ```
@@ -28,25 +28,29 @@
 //! Lifecycle and state:
 //!
 //! - `gateway`: [`Gateway`], [`GatewayHandle`] and [`GatewayMonitor`]: open, start, statistics, shutdown.
-//! - `worker`: one worker thread: its runtime state, accept path and upstream pools.
+//! - `serve`: accept path of a worker thread.
+//! - `worker`: state of a worker thread: counters, log writer, upstream pools.
 //! - `context`: `GatewayContext`, shared by all workers; route targets.
 //! - `counters`: request counters per worker.
+//! - `idle_pool`: parking of idle connections.
 //! - `affinity`: migration of connections to the worker on their client's CPU.
 //!
 //! Client side:
 //!
-//! - `downstream`: HTTP/1 server connections: request loop, response writer, timeouts, parking of idle
-//!   connections.
-//! - `client_context`: per-connection context of the requests; the HTTP/2 service.
+//! - `downstream`: HTTP/1 server connections: request loop, response writer, timeouts; the HTTP/2
+//!   service.
+//! - `client_io`: I/O of a client connection, including the body of the current request.
+//! - `client_context`: per-connection context of the requests.
 //! - `identity`: client IP and attribute sources, from the settings.
 //!
 //! Request path:
 //!
-//! - `proxy`: the request pipeline: decide, forward, upgrade; the access record.
+//! - `proxy`: the request pipeline: decide and forward.
 //! - `head`: request head checks, header scan, hop-by-hop and `X-Forwarded-*` headers, cookies.
 //! - `route`, `route_targets`: router by host, method and path; targets of the routes.
-//! - `body`: request and response bodies with timeouts, accounting and guards.
-//! - `response`: a response on its way to the client.
+//! - `request_body`: request bodies on their way to an upstream, with timeouts.
+//! - `response`: responses on their way to the client: bodies with accounting and guards, tunnels.
+//! - `access_record`: access-log record of one request.
 //! - `error`: `ProxyError`: failures of the proxy and their responses.
 //! - `demo`: the built-in demo upstream.
 //!
@@ -63,10 +67,11 @@
 //! - `timer`: reusable deadline timer.
 //! - `yield_once`: cooperative yield before a write.
 
+mod access_record;
 mod affinity;
-mod body;
 mod buffered_io;
 mod client_context;
+mod client_io;
 mod context;
 mod counters;
 mod demo;
@@ -75,12 +80,15 @@ mod error;
 mod gateway;
 mod head;
 mod identity;
+mod idle_pool;
 mod log;
 mod pool;
 mod proxy;
+mod request_body;
 mod response;
 mod route;
 mod route_targets;
+mod serve;
 mod timer;
 mod upstream;
 mod worker;
@@ -90,4 +98,5 @@ pub use gateway::{Gateway, GatewayError, GatewayHandle, GatewayMonitor};
 pub use identity::IdentityError;
 pub use log::LogError;
 pub use route::RouteError;
+pub use route_targets::UnknownUpstream;
 pub use upstream::{Health, ServerStatus, UpstreamError, UpstreamStatus};

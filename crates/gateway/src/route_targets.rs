@@ -2,22 +2,27 @@
 
 use sluicegate_config::settings::{self, Destination, Servers};
 use sluicegate_http_adapter::reply;
+use thiserror::Error;
 
 use crate::context::{RouteTarget, UpstreamTarget};
-use crate::gateway::GatewayError;
 use crate::upstream::Upstreams;
 
+/// A route to an upstream that does not exist.
+#[derive(Debug, Error)]
+#[error("a route leads to the upstream {0:?}, which is not defined: add it to `upstreams`")]
+pub struct UnknownUpstream(String);
+
 /// Builds the target of each route.
-pub(crate) fn build(gateway: &settings::Gateway, upstreams: &Upstreams) -> Result<Vec<RouteTarget>, GatewayError> {
+pub(crate) fn build(gateway: &settings::Gateway, upstreams: &Upstreams) -> Result<Vec<RouteTarget>, UnknownUpstream> {
     gateway.routes.iter().map(|route| build_target(&route.to, upstreams)).collect()
 }
 
-fn build_target(to: &Destination, upstreams: &Upstreams) -> Result<RouteTarget, GatewayError> {
+fn build_target(to: &Destination, upstreams: &Upstreams) -> Result<RouteTarget, UnknownUpstream> {
     Ok(match to {
         Destination::Respond(response) => RouteTarget::Static(reply::render_reply(response)),
         Destination::Upstream { name, strip } => {
             // The rule file parser reports this first; settings built by a program may lack the upstream.
-            let position = upstreams.position(name).ok_or_else(|| GatewayError::UnknownUpstream(name.clone()))?;
+            let position = upstreams.position(name).ok_or_else(|| UnknownUpstream(name.clone()))?;
             match upstreams.get(position).settings().servers {
                 Servers::Builtin => RouteTarget::Demo(name.clone()),
                 _ => RouteTarget::Upstream(UpstreamTarget {

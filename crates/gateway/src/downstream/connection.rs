@@ -15,16 +15,17 @@ use sluicegate_http1::{ParseError, ReadRequest, read_request};
 use sluicegate_net::{Connection, ConnectionServer, MaybeTlsStream, ParkedGuard, TimeoutKind};
 use tokio::sync::watch;
 
-use super::client_io::{ClientIo, SharedBody, SharedIo};
-use super::parking::ParkedConnection;
+use super::http2::Http2Service;
 use super::timeouts::{Phase, PhaseTimeouts};
 use super::write_response::WriteResult;
 use crate::affinity::{ClientCpu, WorkerHandle};
-use crate::body::IncomingBody;
-use crate::client_context::{ClientContext, Http2Service};
+use crate::client_context::ClientContext;
+use crate::client_io::{ClientIo, SharedBody, SharedIo};
 use crate::error::ProxyError;
-use crate::proxy::{self, RequestDecision, Tunnel};
-use crate::response::ProxyResponse;
+use crate::idle_pool::ParkedConnection;
+use crate::proxy::{self, RequestDecision};
+use crate::request_body::IncomingBody;
+use crate::response::{ProxyResponse, Tunnel};
 use crate::timer::LazyTimer;
 use crate::worker::Worker;
 use crate::yield_once::yield_once;
@@ -123,7 +124,7 @@ impl Http1Connection {
     /// Restores a parked connection.
     pub(super) fn resume(parked: ParkedConnection, worker: &Arc<Worker>) -> io::Result<Self> {
         let ParkedConnection { connection, address, since, idle_guard } = parked;
-        let client = worker.client_context(SocketAddr::new(address, 0), false);
+        let client = ClientContext::new(Arc::clone(worker), SocketAddr::new(address, 0), false);
         let server = Arc::clone(idle_guard.server());
         let stream = MaybeTlsStream::Plain(Connection::resume(connection)?);
         let mut connection = Self::new(stream, client, server, worker.tasks.shutdown_signal(), since);

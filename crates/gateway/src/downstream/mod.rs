@@ -10,19 +10,18 @@
 //! A connection is a single task: it reads the head, runs the request [pipeline](crate::proxy), drives the
 //! upstream connection meanwhile, and writes the response. A response that arrives in one piece costs one
 //! wake-up, one read and one write on each side. A connection that has been idle for a while frees its buffers;
-//! without TLS it is parked in the worker's [`IdlePool`] and has no task either.
+//! without TLS it is parked in the worker's [`IdlePool`](crate::idle_pool::IdlePool) and has no task either.
 //!
 //! hyper is used for HTTP/2 only. Its HTTP/1 connections talk to a service through channels, have a task or
 //! driver of their own, and hold several kilobytes each, which costs more than everything the gateway itself
 //! does for a request.
 
-mod client_io;
 mod connection;
 mod date;
-mod parking;
+mod http2;
+mod resume;
 mod timeouts;
 mod write_response;
 
-pub(crate) use client_io::SharedBody;
 pub(crate) use connection::Http1Connection;
-pub(crate) use parking::IdlePool;
+pub(crate) use resume::watch_parked;

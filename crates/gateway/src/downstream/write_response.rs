@@ -13,13 +13,11 @@ use sluicegate_http_adapter::reply::RawRefusal;
 use sluicegate_http1::{filter_trailers, write_chunk, write_field, write_last_chunk, write_status_line};
 use sluicegate_net::{Connection, MaybeTlsStream, TimeoutKind};
 
-use super::client_io::ClientIo;
 use super::connection::{Http1Connection, RequestTraits};
 use super::date;
-use crate::body::ResponseBody;
 use crate::buffered_io::BufferedIo;
-use crate::proxy::Tunnel;
-use crate::response::ProxyResponse;
+use crate::client_io::ClientIo;
+use crate::response::{ProxyResponse, ResponseBody, Tunnel};
 use crate::yield_once::YieldOnce;
 
 /// Maximum size of coalesced responses to pipelined requests.

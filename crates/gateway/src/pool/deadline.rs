@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
 
-use crate::body::BodyStatus;
+use crate::request_body::BodyStatus;
 use crate::timer::LazyTimer;
 
 /// Deadline for the head of a response.

@@ -21,8 +21,8 @@ use tokio::net::TcpStream;
 
 use super::response_body::ResponseBodyError;
 use super::{OutgoingRequest, ResponseDeadline, SendError};
-use crate::body::RequestBody;
 use crate::buffered_io::BufferedIo;
+use crate::request_body::RequestBody;
 use crate::timer::LazyTimer;
 use crate::upstream::UpstreamPermit;
 

@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 
 use super::{ResponseDeadline, SendError};
-use crate::body::RequestBody;
+use crate::request_body::RequestBody;
 use crate::timer::LazyTimer;
 use crate::upstream::Server;
 

@@ -22,8 +22,8 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http1::{HeaderMode, ResponseHead};
 
-use crate::body::RequestBody;
 use crate::error::ProxyError;
+use crate::request_body::RequestBody;
 use crate::timer::LazyTimer;
 use crate::upstream::{Attempt, AttemptedServers, Server, Upstream};
 pub(crate) use deadline::ResponseDeadline;

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{EXPECT, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, Version};
 use http_body::Body;
 use sluicegate_config::settings::UpstreamProtocol;
 use sluicegate_engine::overload::Completion;
 use sluicegate_http_adapter::normalize_path;
 use sluicegate_http1::HeaderMode;
 
-use super::{AccessRecord, Tunnel, upgrade};
-use crate::body::{IncomingBody, RequestBody, ResponseBody, ResponseGuard};
+use crate::access_record::AccessRecord;
 use crate::client_context::ClientContext;
 use crate::context::UpstreamTarget;
 use crate::error::ProxyError;
 use crate::head::{self, HeaderScan};
 use crate::pool::{OutgoingRequest, SendFailure, UpstreamResponse};
-use crate::response::ProxyResponse;
+use crate::request_body::{IncomingBody, RequestBody};
+use crate::response::{ProxyResponse, ResponseBody, ResponseGuard, Tunnel};
 use crate::upstream::{Server, Upstream};
 
 /// Sends a request to an upstream.
@@ -47,7 +47,7 @@ pub(super) async fn forward(
         && !guard.needs_response_headers();
     let mut outgoing = build_outgoing(client, request, scan, pool.upstream(), body);
     outgoing.is_upgrade = is_upgrade;
-    upgrade::set_headers(outgoing.request.headers_mut(), protocol);
+    set_upgrade_headers(outgoing.request.headers_mut(), protocol);
     if uses_raw_headers {
         outgoing.header_mode = HeaderMode::Raw;
     }
@@ -98,10 +98,18 @@ pub(super) async fn forward(
         return Err(ProxyError::BadResponse { upstream: upstream_target.name.clone() });
     };
     client.return_timer(timer);
-    upgrade::set_headers(head.map_mut(), protocol);
+    set_upgrade_headers(head.map_mut(), protocol);
     guard.leave_overload_gates(Completion::Ok);
     let tunnel = Tunnel::new(connection, attempt, guard, pool.upstream(), &client.worker.gateway.clock);
     Ok(ProxyResponse::new(status, head, ResponseBody::Tunnel(Box::new(tunnel))))
+}
+
+/// Sets the headers of a protocol switch again, after the hop-by-hop headers were removed.
+fn set_upgrade_headers(headers: &mut HeaderMap, protocol: Option<HeaderValue>) {
+    if let Some(protocol) = protocol {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol);
+    }
 }
 
 /// Takes the body out of a request.

@@ -11,9 +11,7 @@
 //! Everything up to the decision is synchronous ([`decide`]); for a plain refusal nothing else is needed. The
 //! remaining steps are asynchronous ([`respond`]).
 
-mod access_record;
 mod forward;
-mod upgrade;
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -30,15 +28,14 @@ use sluicegate_http_adapter::attributes::HttpAttributes;
 use sluicegate_http_adapter::headers::RateLimitFields;
 use sluicegate_http_adapter::{DecisionView, Protocol, Renderer, normalize_path};
 
-use crate::body::{IncomingBody, ResponseBody, ResponseGuard};
+use crate::access_record::AccessRecord;
 use crate::client_context::ClientContext;
 use crate::context::{GatewayContext, RouteTarget};
 use crate::error::ProxyError;
 use crate::head::{self, HeaderScan};
-use crate::response::ProxyResponse;
+use crate::request_body::IncomingBody;
+use crate::response::{ProxyResponse, ResponseBody, ResponseGuard};
 use crate::route::RouteMatch;
-pub(crate) use access_record::AccessRecord;
-pub(crate) use upgrade::Tunnel;
 
 /// Result of [`decide`].
 pub(crate) enum RequestDecision<R> {

@@ -16,7 +16,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// The connection, shared by its own task and the [body](SharedBody) of the current request. With HTTP/1
 /// upstreams the same task polls both; the lock is held only for the duration of a read.
-pub(super) type SharedIo = Arc<Mutex<ClientIo>>;
+pub(crate) type SharedIo = Arc<Mutex<ClientIo>>;
 
 /// Body of one request, for the task that forwards it. It may outlive the request, since an HTTP/2 upstream
 /// task may continue after the response; it never reads bytes of the next request.
@@ -27,7 +27,7 @@ pub(crate) struct SharedBody {
 
 impl SharedBody {
     /// The body of the current request.
-    pub(super) fn new(io: &SharedIo) -> Self {
+    pub(crate) fn new(io: &SharedIo) -> Self {
         Self { io: Arc::clone(io), request_index: io.lock().request_index }
     }
 
@@ -53,7 +53,7 @@ impl SharedBody {
 
 /// I/O state of a client connection.
 pub(crate) struct ClientIo {
-    pub(super) buffered: BufferedIo<MaybeTlsStream<Connection>>,
+    pub(crate) buffered: BufferedIo<MaybeTlsStream<Connection>>,
     /// Index of the current request.
     request_index: u64,
     /// Decoder of its body.
@@ -67,7 +67,7 @@ pub(crate) struct ClientIo {
 }
 
 impl ClientIo {
-    pub(super) fn new(stream: MaybeTlsStream<Connection>) -> Self {
+    pub(crate) fn new(stream: MaybeTlsStream<Connection>) -> Self {
         let body = Decoder::new(Framing::Empty);
         Self {
             buffered: BufferedIo::new(stream),
@@ -80,12 +80,12 @@ impl ClientIo {
     }
 
     /// True if nothing is pending and only the socket would have to be kept.
-    pub(super) fn can_park(&self) -> bool {
+    pub(crate) fn can_park(&self) -> bool {
         self.buffered.is_idle() && matches!(self.buffered.io(), MaybeTlsStream::Plain(_))
     }
 
     /// CPU that processes the client's incoming packets; `None` if unknown, or if the connection cannot migrate.
-    pub(super) fn incoming_cpu(&self) -> Option<usize> {
+    pub(crate) fn incoming_cpu(&self) -> Option<usize> {
         match self.buffered.io() {
             MaybeTlsStream::Plain(connection) if self.can_park() => connection.incoming_cpu(),
             _ => None,
@@ -93,7 +93,7 @@ impl ClientIo {
     }
 
     /// Parks the connection; `None` if it [cannot be parked](Self::can_park) or is broken.
-    pub(super) fn park(self) -> Option<ParkedSocket> {
+    pub(crate) fn park(self) -> Option<ParkedSocket> {
         match self.buffered.into_parts().0 {
             MaybeTlsStream::Plain(connection) => connection.park().ok(),
             MaybeTlsStream::Tls(_) => None,
@@ -102,21 +102,21 @@ impl ClientIo {
 
     /// Resets the connection when it is dropped, so that the client sees an abort. With TLS the missing close alert
     /// already shows that.
-    pub(super) fn reset_on_drop(&self) {
+    pub(crate) fn reset_on_drop(&self) {
         if let MaybeTlsStream::Plain(connection) = self.buffered.io() {
             connection.reset_on_drop();
         }
     }
 
     /// Starts a request with this body framing.
-    pub(super) fn begin_request(&mut self, framing: Framing, expects_continue: bool) {
+    pub(crate) fn begin_request(&mut self, framing: Framing, expects_continue: bool) {
         self.end_request();
         self.body = Decoder::new(framing);
         self.owes_continue = expects_continue && !self.body.is_done();
     }
 
     /// Ends the current request. A task that still reads its body is woken, and releases the connection.
-    pub(super) fn end_request(&mut self) {
+    pub(crate) fn end_request(&mut self) {
         self.request_index += 1;
         if let Some(waker) = self.body_waker.take() {
             waker.wake();
@@ -124,12 +124,12 @@ impl ClientIo {
     }
 
     /// True if the whole request was read.
-    pub(super) const fn is_request_read(&self) -> bool {
+    pub(crate) const fn is_request_read(&self) -> bool {
         self.body.is_done()
     }
 
     /// Wakes this task once the whole request was read, by any task.
-    pub(super) fn wake_when_request_read(&mut self, context: &Context<'_>) {
+    pub(crate) fn wake_when_request_read(&mut self, context: &Context<'_>) {
         match &mut self.connection_waker {
             Some(waker) => waker.clone_from(context.waker()),
             None => self.connection_waker = Some(context.waker().clone()),
@@ -172,7 +172,7 @@ impl ClientIo {
     }
 
     /// Skips the remaining request body if it is already buffered; returns true if that was all of it.
-    pub(super) fn skip_body(&mut self) -> bool {
+    pub(crate) fn skip_body(&mut self) -> bool {
         // Without `100 Continue` the client may send either its body or the next request, which is ambiguous.
         if self.owes_continue {
             return false;

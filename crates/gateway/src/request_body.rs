@@ -14,7 +14,7 @@ use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http1::ParseError;
 use thiserror::Error;
 
-use crate::downstream::SharedBody;
+use crate::client_io::SharedBody;
 use crate::timer::LazyTimer;
 
 /// Body of a request as received from the client.

@@ -1,12 +1,16 @@
 //! A response on its way to the client, from an upstream or from the gateway itself.
 
+mod body;
+mod tunnel;
+
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response, StatusCode};
 use sluicegate_http_adapter::headers::RateLimitFields;
 use sluicegate_http1::ResponseHead;
 
-use crate::body::ResponseBody;
+pub(crate) use body::{ResponseBody, ResponseGuard};
+pub(crate) use tunnel::Tunnel;
 
 /// A response. It is large and passed through several functions, so it is boxed.
 pub(crate) struct ProxyResponse {

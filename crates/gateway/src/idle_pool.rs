@@ -9,20 +9,17 @@
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use sluicegate_engine::Timestamp;
+use sluicegate_engine::clock::ClockHandle;
 use sluicegate_net::{ParkedGuard, ParkedSocket, Shutdown, TimeoutKind};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
-
-use super::connection::Http1Connection;
-use crate::worker::Worker;
 
 /// Interval of the check for expired connections.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,14 +47,14 @@ struct Slots {
 }
 
 /// A parked connection. There are many of them, so its size matters.
-pub(super) struct ParkedConnection {
-    pub(super) connection: ParkedSocket,
+pub(crate) struct ParkedConnection {
+    pub(crate) connection: ParkedSocket,
     /// The client's address.
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
     /// Start of the idle phase.
-    pub(super) since: Timestamp,
+    pub(crate) since: Timestamp,
     /// Counts the connection as idle.
-    pub(super) idle_guard: ParkedGuard,
+    pub(crate) idle_guard: ParkedGuard,
 }
 
 /// Allocators have a size class boundary here; the next class is a quarter larger.
@@ -71,7 +68,7 @@ impl IdlePool {
     }
 
     /// Parks a connection of this worker or of another one; returns it if it cannot be parked.
-    pub(super) fn park(&self, parked: ParkedConnection) -> Option<ParkedConnection> {
+    pub(crate) fn park(&self, parked: ParkedConnection) -> Option<ParkedConnection> {
         let socket = parked.connection.as_fd();
         let Ok(slot) = usize::try_from(socket.as_raw_fd()) else { return Some(parked) };
         let mut slots = self.slots.lock();
@@ -99,34 +96,39 @@ impl IdlePool {
         unsafe { AsyncFd::register_with_interest(poller, Interest::READABLE) }.ok()
     }
 
-    /// Watches the parked connections of a worker until shutdown; then resumes all of them, for a last request.
-    pub(crate) async fn run(worker: Arc<Worker>, mut stop: watch::Receiver<Shutdown>) {
-        let Some(pool) = worker.idle_pool() else { return };
-        let Some(readiness) = pool.readiness() else { return };
+    /// Watches the parked connections until shutdown; then resumes all of them, for a last request. `resume` takes over
+    /// a connection that is no longer watched.
+    pub(crate) async fn run(
+        &self,
+        clock: &ClockHandle,
+        mut stop: watch::Receiver<Shutdown>,
+        resume: impl Fn(ParkedConnection),
+    ) {
+        let Some(readiness) = self.readiness() else { return };
         let mut stopped = pin!(stop.wait_for(|stop| *stop != Shutdown::Running));
-        let mut expiry = worker.gateway.clock.sleep(EXPIRY_INTERVAL);
+        let mut expiry = clock.sleep(EXPIRY_INTERVAL);
         loop {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break,
                 ready = readiness.readable() => {
                     let Ok(mut called) = ready else { break };
-                    while pool.resume_ready(&worker) {}
+                    while self.resume_ready(&resume) {}
                     called.clear_ready();
                 }
                 () = &mut expiry => {
-                    pool.close_expired(&worker);
-                    expiry = worker.gateway.clock.sleep(EXPIRY_INTERVAL);
+                    self.close_expired(clock.now());
+                    expiry = clock.sleep(EXPIRY_INTERVAL);
                 }
             }
         }
         let closed = Slots { is_closed: true, ..Slots::default() };
-        let remaining = std::mem::replace(&mut *pool.slots.lock(), closed);
-        remaining.by_fd.into_iter().flatten().for_each(|parked| pool.resume(*parked, &worker));
+        let remaining = std::mem::replace(&mut *self.slots.lock(), closed);
+        remaining.by_fd.into_iter().flatten().for_each(|parked| self.unwatch(*parked, &resume));
     }
 
     /// Resumes connections with pending events; returns true if there were any events.
-    fn resume_ready(&self, worker: &Arc<Worker>) -> bool {
+    fn resume_ready(&self, resume: &impl Fn(ParkedConnection)) -> bool {
         let mut events = Vec::with_capacity(MAX_EVENTS);
         let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
         if epoll::wait(&self.poller, spare_capacity(&mut events), Some(&no_wait)).is_err() {
@@ -141,23 +143,21 @@ impl IdlePool {
                 if flags.intersects(HANGUP_EVENTS) && parked.connection.is_closed_by_peer() {
                     continue;
                 }
-                self.resume(*parked, worker);
+                self.unwatch(*parked, resume);
             }
         }
         !events.is_empty()
     }
 
-    /// Resumes a connection as a task. A broken one is closed.
-    fn resume(&self, parked: ParkedConnection, worker: &Arc<Worker>) {
-        let is_unwatched = epoll::delete(&self.poller, parked.connection.as_fd()).is_ok();
-        if is_unwatched && let Ok(connection) = Http1Connection::resume(parked, worker) {
-            worker.tasks.spawn(connection.serve_resumed());
+    /// Resumes a connection. A broken one is closed.
+    fn unwatch(&self, parked: ParkedConnection, resume: &impl Fn(ParkedConnection)) {
+        if epoll::delete(&self.poller, parked.connection.as_fd()).is_ok() {
+            resume(parked);
         }
     }
 
     /// Closes connections that have exceeded the idle timeout.
-    fn close_expired(&self, worker: &Arc<Worker>) {
-        let now = worker.gateway.clock.now();
+    fn close_expired(&self, now: Timestamp) {
         let is_expired =
             |parked: &mut Box<ParkedConnection>| now >= parked.since + parked.idle_guard.server().timeouts().idle;
         for slot in &mut self.slots.lock().by_fd {

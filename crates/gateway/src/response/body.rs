@@ -11,10 +11,11 @@ use sluicegate_engine::overload::Completion;
 use sluicegate_engine::{Outcome, Permit};
 use sluicegate_http_adapter::{PacedBody, RequestGuard};
 
-use super::BodyStatus;
+use super::Tunnel;
+use crate::access_record::AccessRecord;
 use crate::client_context::ClientContext;
 use crate::pool::{ResponseBodyError, UpstreamBody};
-use crate::proxy::{AccessRecord, Tunnel};
+use crate::request_body::BodyStatus;
 
 /// Body of a response to a client.
 pub(crate) enum ResponseBody {

@@ -1,4 +1,4 @@
-//! Protocol upgrades, such as WebSocket.
+//! Tunnel after a protocol upgrade, such as WebSocket.
 //!
 //! The request is forwarded on a connection of its own. If the server agrees, both connections are joined and bytes
 //! are relayed until one side closes or nothing is transferred for too long. The request's permits are held
@@ -13,24 +13,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderMap, HeaderValue};
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_net::{Connection, MaybeTlsStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
-use crate::body::ResponseGuard;
+use super::ResponseGuard;
 use crate::pool::H1Connection;
 use crate::timer::LazyTimer;
 use crate::upstream::{Attempt, Upstream};
-
-/// Sets the headers of a protocol switch again, after the hop-by-hop headers were removed.
-pub(super) fn set_headers(headers: &mut HeaderMap, protocol: Option<HeaderValue>) {
-    if let Some(protocol) = protocol {
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(UPGRADE, protocol);
-    }
-}
 
 /// A tunnel to a server that has agreed to switch protocols.
 pub(crate) struct Tunnel {
@@ -43,7 +33,7 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    pub(super) fn new(
+    pub(crate) fn new(
         connection: Box<H1Connection>,
         attempt: Attempt,
         guard: ResponseGuard,

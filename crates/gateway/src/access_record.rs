@@ -13,12 +13,12 @@ use sluicegate_engine::rule::Reply;
 use sluicegate_engine::sluice::{Cause, RuleDecision};
 use sluicegate_http_adapter::DecisionView;
 
-use crate::body::BodyStatus;
 use crate::client_context::ClientContext;
 use crate::error::ProxyError;
 use crate::head;
 use crate::log::request_id::RequestId;
 use crate::log::{LogEntry, LogVerdict, ServedBy};
+use crate::request_body::BodyStatus;
 use crate::upstream::Server;
 
 static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -64,7 +64,7 @@ pub(crate) struct AccessRecord {
 
 impl AccessRecord {
     /// Starts a record if there is a log. Assigns a request ID, unless a trusted proxy has set one.
-    pub(super) fn begin<B>(client: &Arc<ClientContext>, request: &mut Request<B>) -> Option<Box<Self>> {
+    pub(crate) fn begin<B>(client: &Arc<ClientContext>, request: &mut Request<B>) -> Option<Box<Self>> {
         let log = client.worker.log.as_ref()?;
         let received = request.headers().get(&X_REQUEST_ID).filter(|_| client.origin.is_trusted());
         let id = received.and_then(RequestId::accept).unwrap_or_else(|| log.ids.next());
@@ -104,18 +104,18 @@ impl AccessRecord {
     }
 
     /// The request waits in a queue; no effect if it already does.
-    pub(super) fn enter_queue(&mut self) {
+    pub(crate) fn enter_queue(&mut self) {
         self.queued_since.get_or_insert_with(|| self.client.worker.gateway.clock.now());
     }
 
     /// The request has left the queue, admitted or not.
-    pub(super) fn leave_queue(&mut self) {
+    pub(crate) fn leave_queue(&mut self) {
         let now = self.client.worker.gateway.clock.now();
         self.queue_time += self.queued_since.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
     }
 
     /// Records the decision of the rules; `was_queued` if it was not immediate.
-    pub(super) fn record_decision(&mut self, decision: &impl DecisionView, was_queued: bool) {
+    pub(crate) fn record_decision(&mut self, decision: &impl DecisionView, was_queued: bool) {
         if was_queued {
             self.leave_queue();
         }
@@ -145,7 +145,7 @@ impl AccessRecord {
 
     /// Records that the request is forwarded, and sets the request ID in its headers, even if the client's
     /// `Connection` header named it.
-    pub(super) fn record_sent(
+    pub(crate) fn record_sent(
         &mut self,
         upstream: &str,
         body_status: Option<Arc<BodyStatus>>,
@@ -158,24 +158,24 @@ impl AccessRecord {
     }
 
     /// Records an attempt on this server.
-    pub(super) fn record_attempt(&mut self, server: &Arc<Server>) {
+    pub(crate) fn record_attempt(&mut self, server: &Arc<Server>) {
         self.server = Some(Arc::clone(server));
         self.attempts += 1;
     }
 
     /// Records the time until the upstream's response.
-    pub(super) fn record_upstream_time(&mut self) {
+    pub(crate) fn record_upstream_time(&mut self) {
         let now = self.client.worker.gateway.clock.now();
         self.upstream_time = self.sent_at.map(|sent| now.saturating_since(sent));
     }
 
-    pub(super) fn record_error(&mut self, error: &ProxyError) {
+    pub(crate) fn record_error(&mut self, error: &ProxyError) {
         self.queued_since = None;
         self.verdict = Some(LogVerdict::Failed(error.code()));
     }
 
     /// Records the status of the response, and sets the request ID in its headers.
-    pub(super) fn record_response(&mut self, status: StatusCode, headers: &mut http::HeaderMap) {
+    pub(crate) fn record_response(&mut self, status: StatusCode, headers: &mut http::HeaderMap) {
         self.status = Some(status);
         headers.insert(&X_REQUEST_ID, self.id.header().clone());
     }
