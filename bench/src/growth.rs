@@ -5,8 +5,9 @@ use std::hint::black_box;
 use crate::keys;
 use crate::ours;
 use crate::report::{Goal, Row, Unit};
-use crate::rules::{self, ACCOUNTS, BenchRequest};
+use crate::rules::{self, ACCOUNTS};
 use crate::runner::{Expect, Scale, best_of, nanos_each};
+use crate::spec::BenchRequest;
 
 const DECISIONS: u32 = 1_000_000;
 

@@ -41,6 +41,7 @@ mod rules;
 mod runner;
 mod rust;
 mod server;
+mod spec;
 mod unkeyed;
 
 use std::error::Error;

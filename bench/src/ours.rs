@@ -7,7 +7,7 @@ use sluicegate_engine::algorithm;
 use sluicegate_engine::rule::{self, Attribute, Attributes, Request, Target};
 use sluicegate_engine::{KeyedLimiter, Limit, Limiter, Rate, ShardedLimiter, Sluice};
 
-use crate::rules::{BenchRequest, BenchRule, BucketSpec};
+use crate::spec::{BenchRequest, BenchRule, BucketSpec};
 
 /// One token per nanosecond, burst of a billion: never empty.
 const PLENTIFUL: BucketSpec = BucketSpec { tokens: 1_000_000_000, seconds: 1, burst: 1_000_000_000 };

@@ -6,45 +6,10 @@ use crate::ours;
 use crate::peers::{self, Limitador};
 use crate::report::{Goal, Row, Unit};
 use crate::runner::{Expect, Scale, best_of, nanos_each};
+use crate::spec::{BenchRequest, BenchRule, BucketSpec};
 
 /// Number of accounts: few, so that rule matching dominates and not the keyed table.
 pub(crate) const ACCOUNTS: u32 = 64;
-
-/// Definition of a rule.
-pub(crate) struct BenchRule {
-    /// Name, unique in the rule set.
-    pub(crate) name: String,
-    /// Method; `None` for any.
-    pub(crate) method: Option<&'static str>,
-    /// Path prefix.
-    pub(crate) path_prefix: String,
-    /// One bucket per account instead of one for all.
-    pub(crate) per_account: bool,
-    /// Limits; all must admit.
-    pub(crate) limits: Vec<BucketSpec>,
-}
-
-/// Definition of a token bucket.
-#[derive(Clone, Copy)]
-pub(crate) struct BucketSpec {
-    /// Tokens added per period.
-    pub(crate) tokens: u64,
-    /// Length of the period.
-    pub(crate) seconds: u64,
-    /// Tokens in a full bucket.
-    pub(crate) burst: u64,
-}
-
-/// Request to decide.
-#[derive(Clone, Copy)]
-pub(crate) struct BenchRequest<'a> {
-    /// HTTP method.
-    pub(crate) method: &'a str,
-    /// HTTP path.
-    pub(crate) path: &'a str,
-    /// Account of the caller.
-    pub(crate) account: &'a str,
-}
 
 const MINUTELY: BucketSpec = BucketSpec { tokens: 1, seconds: 60, burst: 1_000_000 };
 const HOURLY: BucketSpec = BucketSpec { tokens: 60, seconds: 3600, burst: 500_000 };

@@ -26,5 +26,6 @@ pub mod http;
 mod order;
 pub mod queue;
 pub mod shop;
+mod stock;
 
 pub use order::{DEFAULT_KEY, InvalidName, Order, OrderState, Purchase};

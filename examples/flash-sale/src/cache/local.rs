@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{BlockReason, QueuedReservation, Reservation, ReservationStage, ReserveResult, StockLookup};
-use crate::database::Stock;
 use crate::order::Purchase;
+use crate::stock::Stock;
 
 /// In-memory cache; clones share its state.
 #[derive(Clone, Default)]

@@ -19,8 +19,8 @@ mod redis;
 
 use thiserror::Error;
 
-use crate::database::Stock;
 use crate::order::Purchase;
+use crate::stock::Stock;
 use local::LocalCache;
 use redis::RedisCache;
 

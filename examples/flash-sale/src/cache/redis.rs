@@ -17,8 +17,8 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, Client, FromRedisValue, RedisResult, Script, ScriptInvocation};
 
 use super::{BlockReason, CacheError, QueuedReservation, Reservation, ReservationStage, ReserveResult, StockLookup};
-use crate::database::Stock;
 use crate::order::Purchase;
+use crate::stock::Stock;
 
 const STOCK: &str = "flash-sale:{1}:stock";
 const RESERVATIONS: &str = "flash-sale:{1}:reservations";

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use sluicegate::bulkhead::ClassPool;
 use sqlx::any::Any;
 
+pub use crate::stock::Stock;
 pub use open::OpenError;
 
 use dialect::Dialect;
@@ -34,22 +35,6 @@ pub struct Database {
     other: ClassPool<Any>,
     dialect: Dialect,
     counter: Arc<StatementCounter>,
-}
-
-/// Stock of the item. Every change increments the version, so the value with the higher version is the newer one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stock {
-    /// Items left.
-    pub left: i64,
-    /// Version of the stock.
-    pub version: i64,
-}
-
-impl Stock {
-    /// Stock after a change.
-    const fn with_change(self, change: i64) -> Self {
-        Self { left: self.left + change, version: self.version + 1 }
-    }
 }
 
 /// Result of a sale.
