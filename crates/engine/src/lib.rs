@@ -27,6 +27,7 @@
 //! - [`adhoc`]: limits with parameters given per call
 //! - [`clock`]: injected clocks and timers
 //! - [`time`]: time stamps with nanoseconds
+//! - [`spelling`]: "did you mean" suggestions
 //! - `decision`: verdict and status of one decision
 //! - `limit_set`: several limits decided together on one key
 //! - `table`: fixed-size hash table of per-key state
@@ -49,6 +50,7 @@ pub mod limiter;
 pub mod overload;
 pub mod rule;
 pub mod sluice;
+pub mod spelling;
 pub mod store;
 mod sync;
 mod table;

@@ -2,17 +2,12 @@
 
 use proc_macro2::Ident;
 use sluicegate_engine::limit::parse;
+use sluicegate_engine::spelling::nearest;
 use syn::{Error, Lit, Result};
-
-/// The known word that is closest to this one.
-fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
-    let near = known.iter().map(|candidate| (strsim::osa_distance(word, candidate), *candidate));
-    near.filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3).min().map(|(_, candidate)| candidate)
-}
 
 /// Error for an unknown word, with a suggestion.
 pub(crate) fn unknown(kind: &str, word: &Ident, known: &[&str]) -> Error {
-    let remedy = match nearest(&word.to_string(), known) {
+    let remedy = match nearest(&word.to_string(), known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("expected one of {}", quoted_list(known)),
     };

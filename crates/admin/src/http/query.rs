@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::Uri;
 
-use sluicegate_http_adapter::api::nearest;
+use sluicegate_engine::spelling::nearest;
 
 use super::problem::{Problem, ProblemKind, quote_input};
 

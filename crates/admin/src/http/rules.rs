@@ -7,7 +7,7 @@ use sluicegate_engine::limit::DEFAULT_CELLS;
 use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::{Adaptive, Attribute, Ban, Direction, KeyPart, Mode, Priority, Rule, Scope};
 use sluicegate_engine::sluice::RuleCounts;
-use sluicegate_http_adapter::api::nearest;
+use sluicegate_engine::spelling::nearest;
 use utoipa::ToSchema;
 
 use super::problem::{Problem, ProblemKind, quote_input};

@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 
 use sluicegate_engine::rule::{Attribute, Cost, Direction, Expr, Rule};
+use sluicegate_engine::spelling::nearest;
 
 use crate::diagnostic::DiagnosticBuilder;
-use crate::parse::{ParseContext, ParsedRule, RuleSpans, nearest};
+use crate::parse::{ParseContext, ParsedRule, RuleSpans};
 use crate::settings::{Gateway, Lists};
 use crate::source::Span;
 

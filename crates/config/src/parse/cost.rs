@@ -1,8 +1,8 @@
 //! Parses `cost`.
 
 use sluicegate_engine::rule::{Cost, CostSource};
+use sluicegate_engine::spelling::nearest;
 
-use super::nearest;
 use super::reply::is_header_name;
 use super::value::FieldValue;
 use crate::diagnostic::DiagnosticBuilder;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use sluicegate_engine::algorithm::Alignment;
 use sluicegate_engine::algorithm::warm_up::DEFAULT_COLD_FACTOR;
 use sluicegate_engine::limit::DEFAULT_CELLS;
+use sluicegate_engine::spelling::nearest;
 use sluicegate_engine::{Limit, LimitError, Rate};
 
 use super::map::FieldMap;
-use super::nearest;
 use super::value::FieldValue;
 use crate::diagnostic::DiagnosticBuilder;
 use crate::grammar::{Section, Shape, backticked_list};

@@ -1,7 +1,9 @@
 //! A YAML map opened as a declared section.
 
+use sluicegate_engine::spelling::nearest;
+
+use super::ParseContext;
 use super::value::FieldValue;
-use super::{ParseContext, nearest};
 use crate::diagnostic::DiagnosticBuilder;
 use crate::grammar::{Presence, Section, backticked_list};
 use crate::source::Span;

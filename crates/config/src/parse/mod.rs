@@ -98,16 +98,3 @@ fn split_help(message: &str) -> (String, Option<String>) {
         None => (message.to_owned(), None),
     }
 }
-
-/// Returns the known word nearest to a misspelled one.
-pub(crate) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    if word.len() > 64 {
-        return None;
-    }
-    let folded = word.to_lowercase().replace('-', "_");
-    known
-        .map(|candidate| (strsim::osa_distance(&folded, &candidate.to_lowercase().replace('-', "_")), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
-        .min()
-        .map(|(_, candidate)| candidate)
-}

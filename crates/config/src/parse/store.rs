@@ -9,8 +9,9 @@
 
 use std::time::Duration;
 
+use sluicegate_engine::spelling::nearest;
+
 use super::map::FieldMap;
-use super::nearest;
 use super::paths::file_path;
 use super::value::FieldValue;
 use crate::diagnostic::DiagnosticBuilder;

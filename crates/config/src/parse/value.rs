@@ -6,10 +6,11 @@ use std::time::Duration;
 use ipnet::IpNet;
 use sluicegate_engine::limit::parse;
 use sluicegate_engine::rule::{Attribute, Expr};
+use sluicegate_engine::spelling::nearest;
 use sluicegate_engine::{LimitError, Rate};
 
 use super::map::FieldMap;
-use super::{ParseContext, nearest, split_help};
+use super::{ParseContext, split_help};
 use crate::diagnostic::{DiagnosticBuilder, quoted};
 use crate::expressions::{self, SyntaxError};
 use crate::grammar::Shape;

@@ -22,6 +22,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::quote::{Quoted, read_quoted};
+use crate::spelling::within_one_edit;
 
 /// Named property of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -184,26 +185,13 @@ fn is_typo(word: &str, known: &str) -> bool {
     let word = normalised(word);
     let known = normalised(known);
     // Between short words one letter is not enough evidence: "cost" is not "host".
-    let near = known.len() >= 6 && within_one_edit(word.as_bytes(), known.as_bytes());
+    let near = known.len() >= 6 && within_one_edit(&word, &known);
     (near || word.strip_suffix('s').unwrap_or(&word) == known) && !NOT_TYPOS.contains(&word.as_str())
 }
 
 /// Letters and digits only, in lower case.
 pub(super) fn normalised(word: &str) -> String {
     word.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-/// True if two words differ by at most one inserted, deleted or replaced letter, or one swap.
-pub(super) fn within_one_edit(a: &[u8], b: &[u8]) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
-    let (short, long) = (&short[same..], &long[same..]);
-    match (short, long) {
-        ([], long) => long.len() <= 1,
-        (short, [_, rest @ ..]) if short.len() + 1 == long.len() => short == rest,
-        ([a, b, rest @ ..], [c, d, other @ ..]) if a == d && b == c => rest == other,
-        (short, long) => short[1..] == long[1..],
-    }
 }
 
 /// Text in an error message: quoted, and truncated if long.
@@ -321,27 +309,6 @@ mod tests {
             "a\0b",
         ] {
             assert!(parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn within_one_edit_counts_edits() {
-        for (a, b, near) in [
-            ("", "", true),
-            ("", "a", true),
-            ("", "ab", false),
-            ("abc", "abc", true),
-            ("abc", "abd", true),
-            ("abc", "acb", true),
-            ("abc", "ab", true),
-            ("abc", "bc", true),
-            ("abc", "cba", false),
-            ("abcd", "badc", false),
-            ("ab", "ba", true),
-            ("a", "b", true),
-        ] {
-            assert_eq!(within_one_edit(a.as_bytes(), b.as_bytes()), near, "{a} {b}");
-            assert_eq!(within_one_edit(b.as_bytes(), a.as_bytes()), near, "{b} {a}");
         }
     }
 

@@ -30,9 +30,10 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::attribute::{QuotedExcerpt, within_one_edit};
+use super::attribute::QuotedExcerpt;
 use super::request::canonical_host;
 use super::{PathPattern, Request};
+use crate::spelling::within_one_edit;
 
 /// Known methods: of HTTP and WebDAV, and those added by caches and search.
 const METHODS: [&str; 21] = [
@@ -218,8 +219,7 @@ fn methods(at: usize, word: &str) -> Result<Vec<String>, TargetError> {
 
 fn not_a_method(method: &str) -> String {
     let upper = method.to_ascii_uppercase();
-    let near =
-        |known: &&&str| **known == upper || upper.len() > 2 && within_one_edit(upper.as_bytes(), known.as_bytes());
+    let near = |known: &&&str| **known == upper || upper.len() > 2 && within_one_edit(&upper, known);
     if let Some(known) = METHODS.iter().find(near) {
         return format!("unknown method {}: did you mean {known}?", QuotedExcerpt(method));
     }

@@ -2,15 +2,13 @@
 //!
 //! A call has a JSON body of bounded size ([`read_body`], [`require_json`]). Errors become a [`Problem`], a
 //! problem document (RFC 9457) that quotes the input ([`quote_input`]), suggests the closest known word
-//! ([`nearest`]) and names the remedy. With the feature `openapi`, the module of that name builds the OpenAPI document
-//! of an API.
+//! ([`nearest`](sluicegate_engine::spelling::nearest)) and names the remedy. With the feature `openapi`, the module
+//! of that name builds the OpenAPI document of an API.
 
 mod body;
-mod did_you_mean;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 mod problem;
 
 pub use body::{BodyError, read_body, require_json};
-pub use did_you_mean::nearest;
 pub use problem::{NoExtensions, Problem, ProblemKind, quote_input};

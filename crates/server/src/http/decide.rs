@@ -1,8 +1,8 @@
 //! Decides HTTP checks with the rule engine.
 
 use sluicegate_engine::sluice::Admission;
+use sluicegate_engine::spelling::nearest;
 use sluicegate_engine::{Outcome, Sluice};
-use sluicegate_http_adapter::api::nearest;
 
 use super::decode::CheckRequest;
 use super::problem::{ApiErrorKind, Problem, quote_input};

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use sluicegate_http_adapter::api::nearest;
+use sluicegate_engine::spelling::nearest;
 
 use super::problem::{ApiErrorKind, Problem, quote_input};
 

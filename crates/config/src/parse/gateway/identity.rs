@@ -1,9 +1,9 @@
 //! Parses client identity settings: client IP header, attributes, JWT.
 
 use sluicegate_engine::rule::Attribute;
+use sluicegate_engine::spelling::nearest;
 
 use super::super::map::FieldMap;
-use super::super::nearest;
 use super::super::paths::file_path;
 use super::super::reply::is_header_name;
 use super::super::value::FieldValue;

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sluicegate_engine::spelling::nearest;
+
 use super::super::host::host_pattern;
 use super::super::map::FieldMap;
-use super::super::nearest;
 use super::super::reply::{is_header_name, route_response};
 use super::super::value::FieldValue;
 use super::path::{route_path, strip_prefix, without_param_names};

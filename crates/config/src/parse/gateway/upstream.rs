@@ -1,9 +1,10 @@
 //! Parses `gateway.upstreams`.
 
+use sluicegate_engine::spelling::nearest;
+
 use super::super::ParseContext;
 use super::super::host::host;
 use super::super::map::FieldMap;
-use super::super::nearest;
 use super::super::paths::file_path;
 use super::super::value::FieldValue;
 use super::time;

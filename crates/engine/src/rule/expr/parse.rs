@@ -7,8 +7,9 @@ use regex::RegexBuilder;
 
 use super::{Expr, ExprError, MAX_DEPTH, MAX_LENGTH, Relation};
 use crate::rule::Attribute;
-use crate::rule::attribute::{QuotedExcerpt, is_identifier_byte, normalised, within_one_edit};
+use crate::rule::attribute::{QuotedExcerpt, is_identifier_byte, normalised};
 use crate::rule::quote::{read_quoted, starts_quoted};
+use crate::spelling::within_one_edit;
 
 /// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
@@ -493,7 +494,7 @@ fn not_a_network(text: &str) -> String {
 }
 
 fn unknown_call(call: &str) -> String {
-    let near = |known: &&str| within_one_edit(normalised(call).as_bytes(), normalised(known).as_bytes());
+    let near = |known: &&str| within_one_edit(&normalised(call), &normalised(known));
     match CALLS.into_iter().find(near) {
         Some(known) => format!("unknown function '{call}': did you mean {known}?"),
         None => format!("unknown function '{call}': available are startsWith, endsWith, contains, matches and has"),

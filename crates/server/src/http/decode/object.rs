@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use sluicegate_http_adapter::api::nearest;
+use sluicegate_engine::spelling::nearest;
 use sluicegate_http_adapter::normalize_path;
 
 use super::check::CheckRequest;
