@@ -1,7 +1,7 @@
 //! Encodes metrics as OTLP messages.
 
 use std::fs;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::message::{
     CUMULATIVE, Data, ExportMetricsServiceRequest, Gauge, Histogram, HistogramDataPoint, InstrumentationScope,
@@ -9,7 +9,6 @@ use super::message::{
 };
 use crate::metrics::catalogue::{Instrument, InstrumentKind};
 use crate::metrics::gather::{MetricFamily, MetricPoint, MetricValue, wait_bounds};
-use crate::rfc3339::Rfc3339Time;
 
 /// Time range of cumulative values, in nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +19,9 @@ pub(super) struct TimeRange {
 
 impl TimeRange {
     pub(super) fn new(since: SystemTime, until: SystemTime) -> Self {
-        Self { since: Rfc3339Time::from(since).nanos(), until: Rfc3339Time::from(until).nanos() }
+        let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let saturated = |time| u64::try_from(nanos(time)).unwrap_or(u64::MAX);
+        Self { since: saturated(since), until: saturated(until) }
     }
 }
 
