@@ -1,11 +1,10 @@
 //! OTLP metrics exporter: pushes metrics over HTTP with protobuf.
 //!
-//! Values are cumulative, so a failed push loses nothing: the next one covers the time in between. The
-//! OpenTelemetry SDK is not needed because everything is already counted, and it would merge rules beyond two
-//! thousand series.
+//! Values are cumulative, so a failed push loses nothing: the next one covers the time in between. Of the
+//! OpenTelemetry crates only the messages are used: everything is already counted, and the SDK would merge rules
+//! beyond two thousand series.
 
 mod encode;
-pub(crate) mod message;
 
 #[cfg(test)]
 mod tests;

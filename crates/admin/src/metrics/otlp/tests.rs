@@ -11,6 +11,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point;
 use parking_lot::Mutex;
 use prost::Message;
 use sluicegate_config::settings::Otlp;
@@ -22,7 +27,6 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::OtlpExporter;
-use super::message::{Any, Data, ExportMetricsServiceRequest, KeyValue, Number};
 use crate::Providers;
 use crate::reload::{InitialRules, RuleManager, RulesOrigin};
 
@@ -69,7 +73,8 @@ fn sources(clock: &ManualClock) -> Providers {
 
 fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, &str> {
     let text = |it: &'_ KeyValue| match it.value.as_ref().unwrap().value.as_ref().unwrap() {
-        Any::StringValue(text) => text.clone(),
+        Value::StringValue(text) => text.clone(),
+        other => panic!("{other:?}"),
     };
     attributes.iter().map(|it| (it.key.as_str(), &*text(it).leak())).collect()
 }
@@ -113,7 +118,7 @@ async fn metrics_are_pushed_and_failures_reported_once() {
         .iter()
         .find(|point| texts(&point.attributes) == BTreeMap::from([("rule", "a"), ("verdict", "refused")]));
     let point = point.unwrap();
-    assert_eq!(point.value, Some(Number::AsInt(1)));
+    assert_eq!(point.value, Some(number_data_point::Value::AsInt(1)));
     assert!(point.start_time_unix_nano > 0 && point.start_time_unix_nano <= point.time_unix_nano);
     let wait = named("sluicegate.wait");
     assert_eq!(wait.unit, "s");
