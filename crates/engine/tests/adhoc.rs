@@ -12,6 +12,7 @@ use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::time::EPOCH_UNIX_SECONDS;
 use sluicegate_testkit::arrivals::{Arrival, ArrivalScale, strategy};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -136,13 +137,13 @@ fn unsupported_parameters_are_rejected_with_a_reason() {
 #[test]
 fn an_evicted_key_gets_no_new_burst() {
     let (limits, clock) = limits(1_000);
-    let mut dice = TestRng::new(5);
+    let mut dice = SplitMix64::new(5);
     let numbers = [(3u64, 1u64, secs(1)), (9, 10, secs(60)), (4, 5, secs(3600))];
     let mut histories = vec![Vec::new(); numbers.len()];
     for round in 0..200_000u64 {
-        let (burst, count, period) = numbers[(dice.next_u64() % 3) as usize];
-        limits.bucket(&dice.next_u64().to_le_bytes(), burst, count, period, 1).unwrap();
-        let index = (dice.next_u64() % 3) as usize;
+        let (burst, count, period) = numbers[(dice.bits() % 3) as usize];
+        limits.bucket(&dice.bits().to_le_bytes(), burst, count, period, 1).unwrap();
+        let index = (dice.bits() % 3) as usize;
         let (burst, count, period) = numbers[index];
         if !limits.bucket(&[index as u8], burst, count, period, 1).unwrap().limited {
             histories[index].push(AdmissionEvent { at: clock.now().as_nanos(), cost: 1 });

@@ -7,6 +7,7 @@ use std::task::Poll;
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{Limit, Limiter, Permit, TokenBatch, Verdict};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 fn remaining(limiter: &Limiter) -> u64 {
@@ -27,7 +28,7 @@ fn grown_batch(limiter: &Limiter) -> (TokenBatch, u64) {
 #[test]
 fn batches_checks_and_permits_together_keep_the_bound() {
     for seed in 0..600 {
-        let mut dice = TestRng::new(seed);
+        let mut dice = SplitMix64::new(seed);
         let clock = ManualClock::new();
         let burst = 1 + dice.below(100);
         let limiter = limiter(&clock, [bucket("10/s", burst)]);

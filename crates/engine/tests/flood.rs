@@ -5,6 +5,7 @@ use crate::support;
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{KeyedLimiter, Limit, Limiter};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate, Violation};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 /// Half a million random keys, two thousand per second, in a table for two thousand, and one key that is at its
@@ -12,13 +13,13 @@ use support::*;
 fn check_under_flood(limit: Limit, min: u64, promise: impl Fn(&[AdmissionEvent]) -> Result<(), Violation>) {
     let clock = ManualClock::new();
     let limiter: KeyedLimiter<u64> = Limiter::builder().limit(limit).clock(clock.clone()).build_keyed(2_000).unwrap();
-    let mut dice = TestRng::new(11);
+    let mut dice = SplitMix64::new(11);
     let mut history = Vec::new();
     while limiter.check(&0).is_admitted() {
         history.push(AdmissionEvent { at: clock.now().as_nanos(), cost: 1 });
     }
     for round in 0..500_000u32 {
-        limiter.check(&dice.next_u64());
+        limiter.check(&dice.bits());
         if round % 4 == 0 {
             clock.advance(ms(2));
         }

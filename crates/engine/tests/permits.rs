@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{KeyedLimiter, Limit, Limiter, Permit, Verdict};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 /// Reported case: a bucket of ten at ten per second, thirty concurrent calls from ten threads.
@@ -43,7 +44,7 @@ fn held_permits_never_exceed_the_limit_under_many_threads() {
             for thread in 0..8 {
                 let (limiter, in_flight) = (&limiter, &in_flight);
                 scope.spawn(move || {
-                    let mut dice = TestRng::new(thread);
+                    let mut dice = SplitMix64::new(thread);
                     for _ in 0..3_000 {
                         let Ok(permit) = limiter.enter(1) else { continue };
                         let before = in_flight.fetch_add(1, Ordering::SeqCst);
@@ -181,7 +182,7 @@ fn a_reservation_spent_after_a_change_is_not_refilled() {
 #[test]
 fn reservations_keep_the_bound_whatever_is_settled() {
     for (seed, reservable) in (0..600).map(|seed| (seed, seed % 2 == 0)) {
-        let mut dice = TestRng::new(seed);
+        let mut dice = SplitMix64::new(seed);
         let clock = ManualClock::new();
         let burst = 1 + dice.below(10);
         let builder = Limiter::builder().limit(bucket("10/s", burst)).clock(clock.clone());
@@ -217,7 +218,7 @@ fn reservations_keep_the_bound_whatever_is_settled() {
 #[test]
 fn reservations_keep_the_bound_if_they_are_spent_when_settled() {
     for seed in 0..300 {
-        let mut dice = TestRng::new(seed);
+        let mut dice = SplitMix64::new(seed);
         let clock = ManualClock::new();
         let burst = 1 + dice.below(10);
         let builder = Limiter::builder().limit(bucket("10/s", burst)).clock(clock.clone()).reservable();
@@ -306,7 +307,7 @@ fn an_added_concurrency_limit_counts_later_callers() {
 #[test]
 fn permits_are_counted_correctly_through_random_changes() {
     for seed in 0..200 {
-        let mut dice = TestRng::new(seed);
+        let mut dice = SplitMix64::new(seed);
         let clock = ManualClock::new();
         let keyed: KeyedLimiter<u64> = Limiter::builder()
             .limits([permits(3), bucket("1000000/s", 1_000_000)])
@@ -352,7 +353,7 @@ fn permits_are_counted_correctly_through_random_changes() {
 fn keys_without_a_slot_of_their_own_lose_no_permit() {
     for limits in [vec![permits(3)], vec![permits(3), bucket("1000000/s", 1_000_000)]] {
         for seed in 0..20 {
-            let mut dice = TestRng::new(seed);
+            let mut dice = SplitMix64::new(seed);
             let clock = ManualClock::new();
             let builder = Limiter::builder().limits(limits.iter().copied()).clock(clock.clone());
             let limiter: KeyedLimiter<u64> = builder.build_keyed(5).unwrap();
@@ -386,7 +387,7 @@ fn keys_without_a_slot_of_their_own_lose_no_permit() {
 #[test]
 fn reservations_of_keys_without_a_slot_keep_the_bound() {
     for seed in 0..40 {
-        let mut dice = TestRng::new(seed);
+        let mut dice = SplitMix64::new(seed);
         let clock = ManualClock::new();
         let builder = Limiter::builder().limit(bucket("10/s", 4)).clock(clock.clone()).reservable();
         let limiter: KeyedLimiter<u64> = builder.build_keyed(3).unwrap();

@@ -7,6 +7,7 @@ use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::rule::{Attribute, Ban, Lists, Request, Rule};
 use sluicegate_engine::sluice::SavedRules;
 use sluicegate_engine::{KeyedLimiter, Limit, Limiter, RestoreError, SavedState, Sluice};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 fn kinds() -> Vec<Limit> {
@@ -37,7 +38,7 @@ fn through_bytes(saved: SavedState) -> SavedState {
 fn a_restored_limiter_decides_as_the_saved_one_would_have() {
     for limits in limit_sets() {
         for reservable in [false, true] {
-            let mut dice = TestRng::new(5);
+            let mut dice = SplitMix64::new(5);
             let clock = ManualClock::new();
             let builder = || {
                 let builder = Limiter::builder().limits(limits.iter().copied()).clock(clock.clone());

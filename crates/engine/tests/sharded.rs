@@ -6,6 +6,7 @@ use sluicegate_engine::algorithm::TokenBucket;
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{Limiter, LocalTokens, Rate, ShardedLimiter, Verdict};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 fn sharded(clock: &ManualClock, burst: u64, batch_size: u64) -> ShardedLimiter {
@@ -16,7 +17,7 @@ fn sharded(clock: &ManualClock, burst: u64, batch_size: u64) -> ShardedLimiter {
 #[test]
 fn local_tokens_together_keep_the_bound() {
     for seed in 0..400 {
-        let mut dice = TestRng::new(seed);
+        let mut dice = SplitMix64::new(seed);
         let clock = ManualClock::new();
         let burst = 1 + dice.below(20);
         let shared = sharded(&clock, burst, 1 + dice.below(8));

@@ -10,6 +10,7 @@ use sluicegate_engine::algorithm::Alignment;
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{KeyedLimiter, Limit, LimitError, Limiter};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate, Violation};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 fn keyed<K: Hash + ?Sized>(clock: &ManualClock, limits: &[Limit], capacity: usize) -> KeyedLimiter<K> {
@@ -49,7 +50,7 @@ fn kinds() -> Vec<(&'static str, Vec<Limit>, BoundCheck)> {
 fn every_key_keeps_its_bound_in_a_table_far_too_small() {
     for (name, limits, promise) in kinds() {
         for seed in 0..4 {
-            let mut dice = TestRng::new(seed);
+            let mut dice = SplitMix64::new(seed);
             let clock = ManualClock::new();
             let limiter: KeyedLimiter<u64> = keyed(&clock, &limits, 10);
             let bytes = limiter.bytes();
@@ -81,7 +82,7 @@ fn every_key_keeps_its_bound_in_a_table_far_too_small() {
 fn keys_do_not_affect_each_other_where_there_is_room() {
     for (name, limits, _) in kinds() {
         let clock = ManualClock::new();
-        let mut dice = TestRng::new(7);
+        let mut dice = SplitMix64::new(7);
         let together: KeyedLimiter<u64> = keyed(&clock, &limits, 2_000);
         let separate: Vec<Limiter> = (0..200).map(|_| limiter(&clock, limits.iter().copied())).collect();
         for _ in 0..20_000 {
@@ -209,10 +210,10 @@ fn threads_share_one_keys_limit() {
 fn known_keys_keep_their_limit_through_a_flood() {
     let clock = ManualClock::new();
     let limiter: KeyedLimiter<u64> = keyed(&clock, &[bucket("100/s", 10)], 1_000);
-    let mut dice = TestRng::new(3);
+    let mut dice = SplitMix64::new(3);
     let mut refused = 0;
     for round in 0..200_000u64 {
-        limiter.check(&(1_000_000 + dice.next_u64() % 1_000_000_000));
+        limiter.check(&(1_000_000 + dice.bits() % 1_000_000_000));
         if round % 100 == 0 {
             clock.advance(ms(100));
             refused += u64::from(!limiter.check_cost(&(round / 100 % 10), 5).is_allowed());

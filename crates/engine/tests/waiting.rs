@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use sluicegate_engine::clock::{Clock, ManualClock};
 use sluicegate_engine::{Acquire, KeyedLimiter, Limit, Limiter, Permit, RefusalReason, Verdict};
+use sluicegate_testkit::random::SplitMix64;
 use support::*;
 
 /// Departed callers with their times in milliseconds; all must have been admitted.
@@ -471,7 +472,7 @@ fn permits_are_conserved_across_threads() {
         for thread in 0..8u64 {
             let (limiter, in_flight) = (&limiter, &in_flight);
             scope.spawn(move || {
-                let mut dice = TestRng::new(thread);
+                let mut dice = SplitMix64::new(thread);
                 for _ in 0..500 {
                     if dice.below(4) == 0 {
                         // Arrives, may have to queue, and cancels.
@@ -536,7 +537,7 @@ impl QueueModel {
 fn random_queues_agree_with_the_model() {
     const MILLI: u64 = 1_000_000;
     for seed in 0..300 {
-        let mut dice = TestRng::new(seed);
+        let mut dice = SplitMix64::new(seed);
         let clock = ManualClock::new();
         let burst = 1 + dice.below(5);
         let limiter = limiter(&clock, [bucket("10/s", burst)]);

@@ -11,26 +11,14 @@ use sluicegate::clock::{Clock, ManualClock};
 use sluicegate::stream::StreamRateLimitExt;
 use sluicegate::{Limit, Limiter, Rate};
 use sluicegate_testkit::bound::{self, AdmissionEvent, ExactRate, Violation};
+use sluicegate_testkit::random::SplitMix64;
 
 const WINDOW: u64 = 1_000_000_000;
 const STREAMS: usize = 3;
 
-/// Numbers that look random and are the same every time.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    const fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
-
 /// A source that now and then has nothing to give for a while.
 fn intermittent_source(seed: u64, count: usize) -> BoxStream<'static, u64> {
-    let mut dice = SplitMix64(seed);
+    let mut dice = SplitMix64::new(seed);
     let mut costs: VecDeque<u64> = (0..count).map(|_| 1 + dice.below(3)).collect();
     let mut next = move || if dice.below(20) == 0 { Poll::Pending } else { Poll::Ready(costs.pop_front()) };
     stream::poll_fn(move |_| next()).boxed()
@@ -38,7 +26,7 @@ fn intermittent_source(seed: u64, count: usize) -> BoxStream<'static, u64> {
 
 /// Runs several streams and a caller on one limiter. Returns the admitted items in order.
 fn history(seed: u64, limit: Limit, with_cost: bool, with_caller: bool) -> Vec<AdmissionEvent> {
-    let mut dice = SplitMix64(seed);
+    let mut dice = SplitMix64::new(seed);
     let clock = ManualClock::new();
     let limiter = Limiter::builder().limit(limit).clock(clock.clone()).build().unwrap();
     let count = 40 + dice.below(300) as usize;
@@ -84,7 +72,7 @@ fn check_bound(
     promise: impl Fn(&[AdmissionEvent], u64) -> Result<(), Violation>,
 ) {
     for seed in 0..100 {
-        let size = size(&mut SplitMix64(!seed));
+        let size = size(&mut SplitMix64::new(!seed));
         for with_cost in [false, true] {
             let out = history(seed, limit(size), with_cost, with_caller);
             promise(&out, size).unwrap_or_else(|broken| panic!("seed {seed}, size {size}: {broken}"));

@@ -14,6 +14,7 @@
 //! - [`bound`]: exact checkers of a sequential history.
 //! - [`history`]: checkers of a concurrent history.
 //! - [`overload`]: discrete-event simulator that compares overload protection in virtual time.
+//! - [`random`]: the one seeded generator of all tests and simulations.
 //! - [`servers`]: real Redis, RabbitMQ, MariaDB and Envoy processes for tests.
 //! - [`fault_proxy`]: TCP proxy that injects network faults.
 //! - [`netns`]: network namespace for programs that listen on a fixed port.
@@ -46,4 +47,5 @@ pub mod fault_proxy;
 pub mod history;
 pub mod netns;
 pub mod overload;
+pub mod random;
 pub mod servers;

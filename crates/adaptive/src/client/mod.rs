@@ -39,10 +39,10 @@
 mod throttle;
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastrand::Rng;
 use parking_lot::Mutex;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
@@ -55,7 +55,7 @@ pub struct ClientThrottle(Arc<ThrottleState>);
 
 struct ThrottleState {
     clock: ClockHandle,
-    state: Mutex<(Throttle, SplitMix64)>,
+    state: Mutex<(Throttle, Rng)>,
 }
 
 /// Builder for a [`ClientThrottle`].
@@ -112,7 +112,7 @@ impl ClientThrottle {
     pub fn try_call(&self) -> Result<Attempt, Throttled> {
         let now = self.0.clock.now();
         let (throttle, random) = &mut *self.0.state.lock();
-        match throttle.request(now, random.next_f64()) {
+        match throttle.request(now, random.f64()) {
             Ok(()) => Ok(Attempt { throttle: self.clone(), requested_at: now, recorded: false }),
             Err(CallRejected { rejection_ratio, wait }) => Err(Throttled { rejection_ratio, retry_after: wait }),
         }
@@ -161,8 +161,8 @@ impl ClientThrottleBuilder {
 
     /// Builds the throttle.
     pub fn build(self) -> ClientThrottle {
-        let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0u8));
-        let state = Mutex::new((Throttle::new(self.params), SplitMix64(seed)));
+        let random = self.seed.map_or_else(Rng::new, Rng::with_seed);
+        let state = Mutex::new((Throttle::new(self.params), random));
         ClientThrottle(Arc::new(ThrottleState { clock: self.clock, state }))
     }
 }
@@ -203,21 +203,6 @@ impl Drop for Attempt {
         if !self.recorded {
             self.throttle.record(Throttle::rejected);
         }
-    }
-}
-
-/// Seeded pseudo-random numbers (SplitMix64).
-#[derive(Debug)]
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    /// Returns the next number in `0.0..1.0`.
-    const fn next_f64(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -210,7 +210,7 @@ enum ConcurrencyState {
 impl AutoConcurrency {
     /// Creates the law with no knowledge.
     pub fn new(spec: Auto) -> Self {
-        Self::with_seed(spec, Jitter::random_seed())
+        Self::with_seed(spec, fastrand::u64(..))
     }
 
     /// Creates the law with a seed for the jitter of its experiments.

@@ -10,6 +10,7 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::{Clock, ClockHandle, ManualClock};
 use sluicegate_engine::overload::{Gate, GatePermit, Throughput};
 use sluicegate_engine::rule::{Priority, Signal};
+use sluicegate_testkit::random::SplitMix64;
 
 const STEP: Duration = Duration::from_millis(1);
 const STEPS_PER_TICK: u64 = 250;
@@ -29,7 +30,7 @@ pub(crate) struct SimulatedService {
     in_flight: BinaryHeap<Reverse<Job>>,
     /// Service attained so far by a request present from the start.
     attained: f64,
-    random: u64,
+    random: SplitMix64,
     next: f64,
     pub(crate) cpu_seconds: f64,
     used_before: f64,
@@ -76,7 +77,7 @@ impl SimulatedService {
             other_cores: 0.0,
             in_flight: BinaryHeap::new(),
             attained: 0.0,
-            random: seed,
+            random: SplitMix64::new(seed),
             next: 0.0,
             cpu_seconds: 0.0,
             used_before: 0.0,
@@ -88,26 +89,14 @@ impl SimulatedService {
         }
     }
 
-    fn random_f64(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn exponential(&mut self) -> f64 {
-        -(1.0 - self.random_f64()).ln()
-    }
-
     fn step(&mut self) {
         self.clock.advance(STEP);
         let seconds = STEP.as_secs_f64();
         self.next -= seconds * self.offered;
         while self.next <= 0.0 {
-            self.next += self.exponential();
+            self.next += self.random.exponential();
             // Half of the work is constant, half is random.
-            let work = self.cost * (0.5 + 0.5 * self.exponential());
+            let work = self.cost * (0.5 + 0.5 * self.random.exponential());
             match self.gate.try_enter(Priority::Normal) {
                 Ok(permit) => self.in_flight.push(Reverse(Job { done_at: self.attained + work, permit })),
                 Err(_) => self.refused += 1,

@@ -27,7 +27,7 @@ impl<B: Batch> StoreClientState<B> {
             self.breaker_opened.notified().await;
             let mut attempt = 0;
             while self.is_degraded() {
-                sleep(jitter::backoff(attempt, jitter::random())).await;
+                sleep(jitter::backoff(attempt)).await;
                 match self.reconnect(attempt, &on_disconnect).await {
                     Ok(sent) => self.close_breaker(sent),
                     Err(error) => self.counters.record_failure(&error),

@@ -3,6 +3,7 @@
 use redis::{Connection, Value};
 use sluicegate_engine::algorithm::Alignment;
 use sluicegate_engine::{Limit, Rate};
+use sluicegate_testkit::random::SplitMix64;
 use sluicegate_testkit::servers::RedisServer;
 use std::time::Duration;
 
@@ -10,7 +11,6 @@ use super::codec::{LEASE, LeaseFrame, decode, encode};
 use super::message::{Account, CostRun, LeaseReply, LeaseRequest, NodeId, RunResult, SPENT_MODULUS};
 use super::model::LeaseModel;
 use super::params::LeaseParams;
-use super::rng::SplitMix64;
 use crate::keys::StoreKey;
 
 fn connect(server: &RedisServer) -> Connection {

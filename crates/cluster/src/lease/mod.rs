@@ -68,8 +68,6 @@ mod model;
 mod node;
 mod params;
 #[cfg(test)]
-mod rng;
-#[cfg(test)]
 mod simulation;
 mod stats;
 mod table;

@@ -10,7 +10,7 @@
 pub mod strategy;
 mod stream;
 
-pub use stream::{ArrivalStream, Pattern, SplitMix64};
+pub use stream::{ArrivalStream, Pattern};
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Seeded random distributions for the simulator, identical on every machine.
 
-use crate::arrivals::SplitMix64;
+use crate::random::SplitMix64;
 
 /// Random number generator of the simulator.
 #[derive(Clone, Debug)]

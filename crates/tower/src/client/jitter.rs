@@ -1,7 +1,6 @@
 //! Jitter for holds: clients of one server do not return at the same instant.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +20,7 @@ impl Jitter {
     pub(super) fn random() -> Self {
         Self::new(|hold| {
             let max = (hold / 10).min(MAX_JITTER).as_nanos() as u64;
-            // Every `RandomState` of the process has a different seed.
-            Duration::from_nanos(RandomState::new().hash_one(max) % (max + 1))
+            Duration::from_nanos(fastrand::u64(..=max))
         })
     }
 

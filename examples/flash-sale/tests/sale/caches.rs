@@ -5,22 +5,13 @@ use sluicegate_flash_sale::cache::{
     BlockReason, QueuedReservation, Reservation, ReservationStage, ReserveResult, StockCache, StockLookup,
 };
 use sluicegate_flash_sale::database::Stock;
+use sluicegate_testkit::random::SplitMix64;
 use sluicegate_testkit::servers::RedisServer;
 
 const STOCK: Stock = Stock { left: 1, version: 5 };
 
 fn purchase(buyer: &str, key: &str) -> Purchase {
     Purchase::new(buyer, key).unwrap()
-}
-
-/// Deterministic random numbers.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
 }
 
 /// Runs a random operation and returns its result as text.
@@ -60,12 +51,12 @@ async fn both_caches_behave_identically() {
     for seed in 0..20 {
         let both = [StockCache::open("memory").await.unwrap(), StockCache::open(&redis.url()).await.unwrap()];
         both[1].clear().await.unwrap();
-        let mut rng = SplitMix64(seed);
+        let mut rng = SplitMix64::new(seed);
         for index in 0..200 {
             let operation = rng.below(u64::MAX >> 33);
             let [local, shared] = [
-                random_operation(&both[0], SplitMix64(operation)).await,
-                random_operation(&both[1], SplitMix64(operation)).await,
+                random_operation(&both[0], SplitMix64::new(operation)).await,
+                random_operation(&both[1], SplitMix64::new(operation)).await,
             ];
             assert_eq!(local, shared, "seed {seed}, step {index}");
             assert_eq!(

@@ -60,7 +60,7 @@ fn run(seed: u64, faults: impl FnOnce(&mut SplitMix64) -> FaultRates) -> Simulat
     let params = LeaseParams::from_limits(&limits).unwrap();
     let nodes = 2 + rng.below(5) as usize;
     let faults = faults(&mut rng);
-    let mut simulation = Simulation::new(&params, rng.next(), nodes, 8.0, faults);
+    let mut simulation = Simulation::new(&params, rng.bits(), nodes, 8.0, faults);
     simulation.latency = (rng.below(300), 300 + rng.below(12_000));
     simulation.max_cost = if rng.happens(300) { params.capacity().min(5) } else { 1 };
     let mut at = simulation.now;

@@ -11,9 +11,9 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::rng::SplitMix64;
 use sluicegate_engine::Timestamp;
 use sluicegate_testkit::bound::AdmissionEvent;
+use sluicegate_testkit::random::SplitMix64;
 
 use super::message::{LeaseReply, LeaseRequest, NodeId};
 use super::model::LeaseModel;
@@ -150,7 +150,7 @@ impl Simulation {
         let mut rng = SplitMix64::new(seed);
         let end = (seconds * 1e6) as u64;
         let nodes = (0..nodes).map(|at| {
-            let id = NodeId(u128::from(rng.next()) << 64 | at as u128);
+            let id = NodeId(u128::from(rng.bits()) << 64 | at as u128);
             let drift = rng.below(2 * faults.drift + 1) as i64 - faults.drift as i64;
             let offset = rng.below(1 << 40);
             let holder = LeaseHolder::new(params, id, 1, Timestamp::ZERO);
@@ -385,7 +385,7 @@ impl Simulation {
         let node = self.rng.below(self.nodes.len() as u64) as usize;
         let percent = |per_second: u64| per_second / 10;
         if self.rng.happens(percent(self.faults.crash)) {
-            self.nodes[node].id = NodeId(u128::from(self.rng.next()) << 64 | node as u128);
+            self.nodes[node].id = NodeId(u128::from(self.rng.bits()) << 64 | node as u128);
             self.restart(node);
         } else if self.rng.happens(percent(self.faults.evict)) {
             // The holder is evicted: it returns its slice, and its successor knows nothing of it.

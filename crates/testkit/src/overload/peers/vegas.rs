@@ -1,8 +1,8 @@
 //! Vegas concurrency limit, modelled on TCP Vegas.
 
 use super::InFlightTracker;
-use crate::arrivals::SplitMix64;
 use crate::overload::{AdmissionPolicy, Class, PolicyDecision};
+use crate::random::SplitMix64;
 
 /// Keeps the queue implied by the minimum RTT between two bounds.
 ///
