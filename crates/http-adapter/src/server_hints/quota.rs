@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use http::HeaderMap;
+use sfv::Item;
 
 use super::QuotaStatus;
-use super::structured::{Member, members};
+use super::structured::{dictionary, list, param, text};
 use super::time::{ResponseTime, count, seconds};
 
 /// A family of three headers with one number each: limit, remaining and reset.
@@ -23,8 +24,8 @@ const FAMILIES: [HeaderFamily; 3] = [
 
 /// Returns the quota of the first family that parses.
 pub(super) fn read(headers: &HeaderMap, now: ResponseTime) -> Option<QuotaStatus> {
-    let policies = members(&field(headers, "ratelimit-policy"));
-    structured(&members(&field(headers, "ratelimit")), &policies, now)
+    let policies = list(&field(headers, "ratelimit-policy"));
+    structured(&field(headers, "ratelimit"), &policies, now)
         .or_else(|| FAMILIES.iter().find_map(|family| triple_headers(headers, family, &policies, now)))
 }
 
@@ -34,32 +35,32 @@ fn field(headers: &HeaderMap, name: &str) -> String {
     lines.map(|lines| lines.join(", ")).unwrap_or_default()
 }
 
-/// Parses the `RateLimit` field of either draft.
-fn structured(items: &[Member], policies: &[Member], now: ResponseTime) -> Option<QuotaStatus> {
-    let of_key = |key: &str| items.iter().rfind(|member| member.name == key).and_then(|member| member.value.as_deref());
-    match of_key("remaining") {
+/// Parses the `RateLimit` field: a dictionary in one draft, a list in another.
+fn structured(field: &str, policies: &[Item], now: ResponseTime) -> Option<QuotaStatus> {
+    let value = dictionary(field);
+    match value("remaining") {
         Some(remaining) => {
-            let quota = of_key("limit").and_then(count).filter(|quota| *quota > 0);
+            let quota = value("limit").as_deref().and_then(count).filter(|quota| *quota > 0);
             let window = quota.and_then(|quota| policy_window(quota, policies));
-            quota_status(count(remaining)?, now.until_number(of_key("reset")?)?, quota, window)
+            quota_status(count(&remaining)?, now.until_number(&value("reset")?)?, quota, window)
         }
-        None => items.iter().filter_map(|member| policy_member(member, policies, now)).reduce(tighter),
+        None => list(field).iter().filter_map(|item| policy_item(item, policies, now)).reduce(tighter),
     }
 }
 
-/// Parses one member: `"per-ip";r=50;t=30`.
-fn policy_member(member: &Member, policies: &[Member], now: ResponseTime) -> Option<QuotaStatus> {
-    let policy = policies.iter().find(|policy| policy.name == member.name);
-    let param = |name: &str| policy.and_then(|policy| policy.param(name));
+/// Parses one item: `"per-ip";r=50;t=30`.
+fn policy_item(item: &Item, policies: &[Item], now: ResponseTime) -> Option<QuotaStatus> {
+    let policy = policies.iter().find(|policy| text(&policy.bare_item) == text(&item.bare_item));
+    let of_policy = |name: &str| policy.and_then(|policy| param(policy, name));
     // Quotas in other units, such as bytes, do not say how many requests remain.
-    if param("qu").is_some_and(|unit| unit != "requests") {
+    if of_policy("qu").is_some_and(|unit| unit != "requests") {
         return None;
     }
-    let remaining = count(member.param("r")?)?;
-    let quota = param("q").and_then(count).filter(|quota| *quota > 0);
-    let window = param("w").and_then(seconds);
+    let remaining = count(&param(item, "r")?)?;
+    let quota = of_policy("q").as_deref().and_then(count).filter(|quota| *quota > 0);
+    let window = of_policy("w").as_deref().and_then(seconds);
     // Without a reset time, assume a full window.
-    let reset = member.param("t").and_then(|t| now.until_number(t)).or(window)?;
+    let reset = param(item, "t").and_then(|t| now.until_number(&t)).or(window)?;
     quota_status(remaining, reset, quota, window)
 }
 
@@ -67,7 +68,7 @@ fn policy_member(member: &Member, policies: &[Member], now: ResponseTime) -> Opt
 fn triple_headers(
     headers: &HeaderMap,
     family: &HeaderFamily,
-    policies: &[Member],
+    policies: &[Item],
     now: ResponseTime,
 ) -> Option<QuotaStatus> {
     let (limits, resets) = (field(headers, family.limit), field(headers, family.reset));
@@ -90,13 +91,14 @@ fn numbers(field: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The window of the policy `100;w=60`, as older drafts write it.
-fn policy_window(quota: u64, policies: &[Member]) -> Option<Duration> {
-    policies.iter().filter(|policy| count(&policy.name) == Some(quota)).find_map(|policy| seconds(policy.param("w")?))
+fn policy_window(quota: u64, policies: &[Item]) -> Option<Duration> {
+    let mut of_quota = policies.iter().filter(|policy| count(&text(&policy.bare_item)) == Some(quota));
+    of_quota.find_map(|policy| seconds(&param(policy, "w")?))
 }
 
 /// The window given with the limit itself: `RateLimit-Limit: 100, 100;w=60`.
 fn limit_window(headers: &HeaderMap, family: &HeaderFamily, quota: u64) -> Option<Duration> {
-    policy_window(quota, &members(&field(headers, family.limit)))
+    policy_window(quota, &list(&field(headers, family.limit)))
 }
 
 /// Builds a quota status; `None` if the reset time has already passed.
