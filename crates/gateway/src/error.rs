@@ -10,9 +10,9 @@
 //! Refusals by rules are rendered by `sluicegate_http_adapter`.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
-use serde_json::json;
+use sluicegate_http_adapter::ProblemDocument;
 
 /// Reason for a request not being served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,17 +105,8 @@ impl ProxyError {
 
     /// Renders the response.
     pub(crate) fn render(&self) -> Response<Bytes> {
-        let status = self.status();
-        let problem = json!({
-            "type": "about:blank",
-            "title": status.canonical_reason().unwrap_or_default(),
-            "status": status.as_u16(),
-            "detail": self.detail(),
-        });
-        let mut response = Response::new(Bytes::from(problem.to_string()));
-        *response.status_mut() = status;
+        let mut response = ProblemDocument::of_status(self.status(), &self.detail()).render();
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         match self {
             Self::MethodNotAllowed { allowed } => {

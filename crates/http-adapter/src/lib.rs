@@ -14,6 +14,7 @@
 //! - `pacing`: [`PacedBody`], a bandwidth-limited body.
 //! - `actual_cost`: [`CostMeter`], the actual cost of a request from its response.
 //! - [`server_hints`]: parser for `Retry-After` and `RateLimit` headers of other servers.
+//! - `problem`: [`ProblemDocument`], the error format (RFC 9457) of all responses.
 //! - [`api`]: common parts of Sluicegate's own HTTP APIs.
 //!
 //! A request passes `identity`, `path` and `attributes`, is decided by the engine, and its outcome passes
@@ -31,6 +32,7 @@ pub mod identity;
 mod pacing;
 mod path;
 mod prerendered;
+mod problem;
 mod render;
 pub mod reply;
 pub mod server_hints;
@@ -42,5 +44,6 @@ pub use guard::RequestGuard;
 pub use headers::HeaderStyle;
 pub use pacing::PacedBody;
 pub use path::normalize_path;
+pub use problem::ProblemDocument;
 pub use render::Renderer;
 pub use reply::Protocol;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::problem;
+use crate::problem::ProblemDocument;
 
 /// An OpenAPI document under construction.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl OpenApi {
             self.complete(&mut schema);
             self.schemas.insert(name, schema);
         }
-        let parts = vec![json!(problem::Members::schema()), json!(M::schema())];
+        let parts = vec![json!(ProblemDocument::schema()), json!(M::schema())];
         self.add_merged_schema("Problem", "A problem document (RFC 9457).", parts)
     }
 

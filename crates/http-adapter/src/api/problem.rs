@@ -9,6 +9,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use serde::Serialize;
 
+use crate::problem::ProblemDocument;
+
 /// The problem types of an API.
 pub trait ProblemKind: Copy {
     /// Returns status, type and title.
@@ -56,30 +58,6 @@ pub struct Problem<K, M = NoExtensions> {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NoExtensions {}
 
-#[derive(Serialize)]
-struct Document<'a, M> {
-    #[serde(flatten)]
-    members: Members<'a>,
-    #[serde(flatten)]
-    extensions: &'a M,
-}
-
-/// The members of every problem document.
-#[derive(Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub(super) struct Members<'a> {
-    /// Kind of the problem, for programs.
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    /// The error and its remedy.
-    detail: &'a str,
-    /// Location of the error in the request body (JSON pointer, RFC 6901).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(nullable = false))]
-    pointer: Option<&'a str>,
-}
-
 impl<K: ProblemKind, M: Default + Serialize> Problem<K, M> {
     /// Creates a problem. `detail` describes the error and the remedy.
     pub fn new(kind: K, detail: impl Into<String>) -> Self {
@@ -116,14 +94,9 @@ impl<K: ProblemKind, M: Default + Serialize> Problem<K, M> {
     pub fn render(self) -> Response<Bytes> {
         let Self { kind, detail, pointer, allowed, extensions: more } = self;
         let (status, r#type, title) = kind.describe();
-        let (detail, pointer) = (detail.as_str(), pointer.as_deref());
-        let members = Members { r#type, title, status: status.as_u16(), detail, pointer };
-        let document = Document { members, extensions: &more };
-        // Serialization cannot fail: the document has only JSON types.
-        let mut response = Response::new(Bytes::from(serde_json::to_vec(&document).unwrap_or_default()));
-        *response.status_mut() = status;
+        let document = ProblemDocument { r#type, title, status, detail: &detail, pointer: pointer.as_deref() };
+        let mut response = document.render_with(&more);
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         match status {
             StatusCode::UNAUTHORIZED => {

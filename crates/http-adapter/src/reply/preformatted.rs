@@ -6,12 +6,13 @@
 
 use http::StatusCode;
 
-use super::problem::{self, MEDIA_TYPE, TYPICAL_BYTES};
+use super::problem::{self, TYPICAL_BYTES};
 use super::{retry_after, rule_reply, status_of};
 use crate::decision_view::DecisionView;
 use crate::header_value::seconds;
 use crate::headers::{HeaderStyle, write_lines};
 use crate::prerendered::RenderedRules;
+use crate::problem::MEDIA_TYPE;
 
 /// Initial capacity for the header lines.
 const TYPICAL_HEADER_BYTES: usize = 256;

@@ -1,14 +1,14 @@
 //! Problem documents (RFC 9457) of refusals.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use http::{Response, StatusCode};
 use sluicegate_engine::sluice::{Cause, RuleDecision};
 
 use super::retry_after;
 use crate::decision_view::DecisionView;
 use crate::header_value::seconds;
 use crate::prerendered::RenderedRules;
+use crate::problem::{self, ProblemDocument};
 
 /// Start of a quota-exceeded document, up to the status.
 const QUOTA_EXCEEDED_PREFIX: &str = concat!(
@@ -19,33 +19,21 @@ const QUOTA_EXCEEDED_PREFIX: &str = concat!(
 /// Problem type of a refusal by overload protection.
 const REDUCED_CAPACITY_TYPE: &str = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
 
-/// Media type of problem documents.
-pub(super) const MEDIA_TYPE: &str = "application/problem+json";
-
 /// Initial capacity for a typical document.
 pub(super) const TYPICAL_BYTES: usize = 384;
 
 pub(super) fn render(rules: &RenderedRules, view: &impl DecisionView, status: StatusCode) -> Response<Bytes> {
     let mut document = Vec::with_capacity(TYPICAL_BYTES);
-    if !write_over_quota(&mut document, rules, view, status) {
-        let (kind, title) = match view.cause() {
-            Cause::Overload(_) => {
-                (REDUCED_CAPACITY_TYPE, "Request cannot be satisfied due to temporary server capacity constraints")
-            }
-            _ => ("about:blank", status.canonical_reason().unwrap_or("Refused")),
-        };
-        let problem = json!({
-            "type": kind,
-            "title": title,
-            "status": status.as_u16(),
-            "detail": detail(view),
-        });
-        document = problem.to_string().into_bytes();
+    if write_over_quota(&mut document, rules, view, status) {
+        return problem::response(status, document);
     }
-    let mut response = Response::new(Bytes::from(document));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-    response
+    let detail = detail(view);
+    let mut problem = ProblemDocument::of_status(status, &detail);
+    if let Cause::Overload(_) = view.cause() {
+        problem.r#type = REDUCED_CAPACITY_TYPE;
+        problem.title = "Request cannot be satisfied due to temporary server capacity constraints";
+    }
+    problem.render()
 }
 
 /// Appends the document of a refusal by a limit; returns `false` and appends nothing for another cause.
