@@ -244,39 +244,9 @@ impl RequestSpec {
     }
 }
 
-/// Parses the parameters of a query and decodes them.
+/// Parses the parameters of a query and decodes `%20` and `+`. Invalid escapes stay unchanged.
 fn parse_query(text: &str) -> Vec<(String, String)> {
-    let parts = text.split('&').filter(|part| !part.is_empty());
-    parts
-        .map(|part| {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            (percent_decode(name), percent_decode(value))
-        })
-        .collect()
-}
-
-/// Decodes `%20` and `+`. Invalid escapes stay unchanged.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-        match (first, tail) {
-            (b'%', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                bytes.extend(code(&[*high, *low]));
-                rest = after;
-            }
-            (b'+', _) => {
-                bytes.push(b' ');
-                rest = tail;
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    form_urlencoded::parse(text.as_bytes()).into_owned().collect()
 }
 
 #[cfg(test)]
