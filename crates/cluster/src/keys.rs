@@ -111,6 +111,7 @@ fn push_parts(name: &mut Vec<u8>, mut key: &[u8]) -> Option<()> {
     Some(())
 }
 
+/// Percent-encodes a text. Own code, because stored keys have lower-case digits and `percent-encoding` writes upper case.
 fn push_escaped(name: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         match byte {

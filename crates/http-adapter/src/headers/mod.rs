@@ -7,6 +7,9 @@
 //! | [`HeaderStyle::X`] | the same with the prefix `X-` |
 //!
 //! Times are whole seconds from now, rounded up. Shadow rules are not shown.
+//!
+//! Structured fields are written by own code, from parts rendered once per rule: every response has them. Those of
+//! other servers are parsed with `sfv`.
 
 mod line;
 mod remaining;

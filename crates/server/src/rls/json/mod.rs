@@ -2,6 +2,10 @@
 //!
 //! `POST /json` takes and returns the same messages as JSON: 200 if the request is admitted, 429 if not, 400 if
 //! it is invalid. `/healthcheck` returns 200 `OK`, and 500 while the server drains.
+//!
+//! The protobuf JSON mapping is own code: what `pbjson` generates does not bound the length of lists while it decodes,
+//! so that a small body could take a hundred times its size in memory, and its well-known types bring another date
+//! crate into the build.
 
 mod decode;
 mod encode;
