@@ -58,6 +58,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> BufferedIo<I> {
         &self.io
     }
 
+    /// The connection itself, past the buffers.
+    pub(crate) const fn io_mut(&mut self) -> &mut I {
+        &mut self.io
+    }
+
     /// True if no input or output is pending.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_flushed() && self.input.is_empty()
@@ -166,16 +171,5 @@ impl<I: AsyncRead + AsyncWrite + Unpin> BufferedIo<I> {
         if self.output.is_empty() {
             self.output = Vec::new();
         }
-    }
-
-    /// Shuts down the write side.
-    pub(crate) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
-    }
-
-    /// Reads and discards input. Zero: the peer has closed.
-    pub(crate) fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.input.clear();
-        self.poll_fill(context)
     }
 }

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use sluicegate_net::LazyTimer;
 
 use crate::head::ClientOrigin;
-use crate::timer::LazyTimer;
 use crate::worker::Worker;
 
 /// A client connection as its requests see it.

@@ -4,6 +4,9 @@
 //! it does nothing. A parked connection is a socket, its connection permit and a timestamp. One epoll instance
 //! watches all parked sockets of a worker; a socket that becomes readable is resumed as a task.
 //!
+//! Only the connections of this HTTP/1 loop are parked here, so the pool is not in `sluicegate-net`: connections that
+//! hyper serves keep their task, and RESP connections keep the state of their session.
+//!
 //! TLS connections are not parked: the TLS state is larger than everything that could be saved.
 
 use std::net::IpAddr;

@@ -64,7 +64,6 @@
 //!
 //! - `log`: access log and request IDs.
 //! - `buffered_io`: buffered reads and vectored writes on one connection.
-//! - `timer`: reusable deadline timer.
 //! - `yield_once`: cooperative yield before a write.
 
 mod access_record;
@@ -89,7 +88,6 @@ mod response;
 mod route;
 mod route_targets;
 mod serve;
-mod timer;
 mod upstream;
 mod worker;
 mod yield_once;

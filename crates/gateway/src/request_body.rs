@@ -12,10 +12,10 @@ use hyper::body::Incoming;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http1::ParseError;
+use sluicegate_net::LazyTimer;
 use thiserror::Error;
 
 use crate::client_io::SharedBody;
-use crate::timer::LazyTimer;
 
 /// Body of a request as received from the client.
 pub(crate) enum IncomingBody {

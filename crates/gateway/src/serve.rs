@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use sluicegate_net::{
-    Acceptor, Connection, ConnectionServer, DrainReport, LimitedListener, MaybeTlsStream, Shutdown, TimeoutKind,
-    serve_until,
+    Acceptor, Connection, ConnectionServer, DrainReport, LazyTimer, LimitedListener, MaybeTlsStream, Shutdown,
+    TimeoutKind, serve_until,
 };
 use tokio::sync::watch;
 
 use crate::client_context::ClientContext;
 use crate::downstream::{Http1Connection, watch_parked};
-use crate::timer::LazyTimer;
 use crate::worker::Worker;
 
 /// Serves all listeners of a worker until shutdown, then drains requests in flight until the drain timeout.

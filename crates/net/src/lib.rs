@@ -3,7 +3,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `timeouts` | timeouts of a client connection, time before it is parked |
+//! | `lazy_timer`, `timeouts` | timer for deadlines that are rarely reached, timeouts of a client connection |
 //! | `limits` | connection permits and their queue, connections per client, requests in flight, counters |
 //! | `connection` | one connection: socket with its permit, parking, activity and timers, hyper driver |
 //! | `listener` | [`LimitedListener`]: accept queue, rejection, accept loop, graceful shutdown |
@@ -42,6 +42,7 @@
 #[cfg(feature = "server")]
 mod acceptor;
 mod connection;
+mod lazy_timer;
 mod limits;
 mod listener;
 #[cfg(feature = "server")]
@@ -61,9 +62,9 @@ mod tests;
 pub use acceptor::{AcceptError, Accepted, Acceptor, AcceptorError};
 #[cfg(feature = "server")]
 pub use acceptor::{OperatorLog, reload_certificates, watch_certificates};
-pub use connection::{
-    AcceptedIo, AsConnection, Connection, ConnectionServer, ParkedGuard, ParkedSocket, write_coalesced,
-};
+pub use connection::{AcceptedIo, AsConnection, Connection, ConnectionServer, ParkedGuard, ParkedSocket};
+pub use connection::{FirstBytes, LingeringClose, ShutdownSignal, shutdown_changed, write_coalesced};
+pub use lazy_timer::LazyTimer;
 pub use limits::{GuardedBody, InFlightFuture, InFlightLimit, InFlightService};
 pub use limits::{ListenerCounts, ListenerHandle, RejectedConnections};
 pub use listener::{ConnectionLimits, LimitedListener, ListenerBuilder, ListenerError, Peer, RejectMode};
@@ -74,7 +75,7 @@ pub use process::{InheritedError, ListenError, Process, ProcessError, Socket, So
 pub use process::{PrivateDir, RestartError, ServiceNotice};
 #[cfg(feature = "server")]
 pub use proxy_protocol::ProxyProtocolError;
-pub use timeouts::{TimeoutKind, Timeouts};
+pub use timeouts::{ReadPhase, TimeoutKind, Timeouts};
 #[cfg(feature = "server")]
 pub use tls::{CertReload, CertificateError, MaybeTlsStream, TlsError, TlsFiles};
 #[cfg(feature = "server")]

@@ -19,7 +19,7 @@ use sluicegate_config::settings::{self, Settings};
 use sluicegate_engine::Sluice;
 use sluicegate_engine::adhoc::AdHoc;
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_net::{AcceptedIo, Acceptor, Connection, ConnectionServer, ConnectionTasks, MaybeTlsStream};
+use sluicegate_net::{AcceptedIo, Acceptor, Connection, ConnectionServer, ConnectionTasks, LazyTimer, MaybeTlsStream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -191,11 +191,10 @@ impl ProtocolHandlers {
             return self.resp.serve(connection, closed).await;
         }
         let peer = connection.peer_addr();
-        let accepted = tokio::select! {
-            accepted = Box::pin(acceptor.accept(connection, peer)) => accepted,
-            () = self.clock.sleep(self.handshake_timeout) => return,
-        };
-        if let Ok(accepted) = accepted {
+        let mut timer = LazyTimer::new(self.clock.clone());
+        let deadline = timer.now() + self.handshake_timeout;
+        if let Some(Ok(accepted)) = timer.within(deadline, Box::pin(acceptor.accept(connection, peer))).await {
+            drop(timer);
             self.resp.serve(accepted.stream, closed).await;
         }
     }

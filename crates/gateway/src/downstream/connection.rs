@@ -12,11 +12,14 @@ use http::{Method, Version};
 use parking_lot::Mutex;
 use sluicegate_engine::Timestamp;
 use sluicegate_http1::{ParseError, ReadRequest, read_request};
-use sluicegate_net::{Connection, ConnectionServer, MaybeTlsStream, ParkedGuard, TimeoutKind};
+use sluicegate_net::{
+    Connection, ConnectionServer, FirstBytes, LazyTimer, LingeringClose, MaybeTlsStream, ParkedGuard, ShutdownSignal,
+    TimeoutKind, shutdown_changed,
+};
 use tokio::sync::watch;
 
 use super::http2::Http2Service;
-use super::timeouts::{Phase, PhaseTimeouts};
+use super::timeouts::PhaseTimeouts;
 use super::write_response::WriteResult;
 use crate::affinity::{ClientCpu, WorkerHandle};
 use crate::client_context::ClientContext;
@@ -26,12 +29,8 @@ use crate::idle_pool::ParkedConnection;
 use crate::proxy::{self, RequestDecision};
 use crate::request_body::IncomingBody;
 use crate::response::{ProxyResponse, Tunnel};
-use crate::timer::LazyTimer;
 use crate::worker::Worker;
 use crate::yield_once::yield_once;
-
-/// Connection preface of HTTP/2.
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes that a client may send ahead of its responses before reading stops.
 const MAX_READ_AHEAD: usize = 64 << 10;
@@ -128,7 +127,7 @@ impl Http1Connection {
         let server = Arc::clone(idle_guard.server());
         let stream = MaybeTlsStream::Plain(Connection::resume(connection)?);
         let mut connection = Self::new(stream, client, server, worker.tasks.shutdown_signal(), since);
-        connection.timeouts.enter_at(Phase::Idle, since);
+        connection.timeouts.enter_idle_at(since);
         Ok(connection)
     }
 
@@ -179,9 +178,8 @@ impl Http1Connection {
     }
 
     async fn run(mut self, mut may_be_http2: bool, mut idle_guard: Option<ParkedGuard>) {
-        let mut shutdown = self.shutdown.clone();
-        let mut shutdown_signal =
-            ShutdownSignal { changed: pin!(async move { drop(shutdown.changed().await) }), is_registered: false };
+        let changed = pin!(shutdown_changed(self.shutdown.clone()));
+        let mut shutdown_signal = ShutdownSignal::new(changed);
         loop {
             match self.read_preface(may_be_http2, &mut shutdown_signal).await {
                 Preface::Http1 => {}
@@ -212,15 +210,16 @@ impl Http1Connection {
     async fn read_preface(&mut self, may_be_http2: bool, shutdown_signal: &mut ShutdownSignal<'_>) -> Preface {
         let Self { io, timeouts, shutdown, server, .. } = self;
         poll_fn(|context| {
-            shutdown_signal.poll(shutdown, timeouts, context);
+            check_shutdown(shutdown_signal, shutdown, timeouts, context);
             let buffered = &mut io.lock().buffered;
             loop {
-                let compared = buffered.input.len().min(HTTP2_PREFACE.len());
-                if !may_be_http2 && compared > 0 || buffered.input[..compared] != HTTP2_PREFACE[..compared] {
+                if !may_be_http2 && !buffered.input.is_empty() {
                     return Poll::Ready(Preface::Http1);
                 }
-                if compared == HTTP2_PREFACE.len() {
-                    return Poll::Ready(Preface::Http2);
+                match FirstBytes::of(&buffered.input) {
+                    FirstBytes::Http1 => return Poll::Ready(Preface::Http1),
+                    FirstBytes::Http2 => return Poll::Ready(Preface::Http2),
+                    FirstBytes::Undecided => {}
                 }
                 match buffered.poll_fill(context) {
                     Poll::Ready(Ok(1..)) => {}
@@ -306,7 +305,7 @@ impl Http1Connection {
                 };
             match written {
                 WriteResult::KeepAlive => {
-                    self.timeouts.enter(Phase::Idle);
+                    self.timeouts.enter_idle();
                     let worker = &self.client.worker;
                     let incoming_cpu = || self.io.lock().incoming_cpu();
                     if let Some(target) =
@@ -331,7 +330,7 @@ impl Http1Connection {
         let max_header_size = client.worker.gateway.max_head_bytes;
         let mut scanned = 0;
         poll_fn(|context| {
-            shutdown_signal.poll(shutdown, timeouts, context);
+            check_shutdown(shutdown_signal, shutdown, timeouts, context);
             let buffered = &mut io.lock().buffered;
             loop {
                 // A head that arrives byte by byte is parsed only when a line is complete.
@@ -418,51 +417,27 @@ impl Http1Connection {
         Poll::Pending
     }
 
-    /// Shuts down the write side and discards input until the client closes, or the linger timeout expires.
+    /// Closes the connection once the client has closed its side, or the linger timeout expires.
     async fn linger(&mut self) {
         let Self { io, timeouts, .. } = self;
         let since = timeouts.now();
-        let mut is_shut = false;
-        poll_fn(|context| {
-            let buffered = &mut io.lock().buffered;
-            if !is_shut {
-                match buffered.poll_shutdown(context) {
-                    Poll::Ready(Ok(())) => is_shut = true,
-                    Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    Poll::Pending => return timeouts.poll_after(since, LINGER_TIMEOUT, context),
-                }
-            }
-            loop {
-                match buffered.poll_discard(context) {
-                    Poll::Ready(Ok(1..)) => {}
-                    Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => return timeouts.poll_after(since, LINGER_TIMEOUT, context),
-                }
-            }
+        let mut linger = LingeringClose::new(usize::MAX);
+        poll_fn(|context| match linger.poll(io.lock().buffered.io_mut(), context) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => timeouts.poll_after(since, LINGER_TIMEOUT, context),
         })
         .await;
     }
 }
 
-/// Shutdown notification of a connection.
-struct ShutdownSignal<'a> {
-    changed: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
-    /// Set once the connection's task is registered to be woken. Once is enough, because one task runs the
-    /// connection for its whole life.
-    is_registered: bool,
-}
-
-impl ShutdownSignal<'_> {
-    /// Checks for a shutdown.
-    fn poll(&mut self, shutdown: &watch::Receiver<()>, timeouts: &mut PhaseTimeouts, context: &mut Context<'_>) {
-        if timeouts.is_closing() {
-            return;
-        }
-        let has_changed = shutdown.has_changed().unwrap_or(true);
-        if has_changed
-            || (!std::mem::replace(&mut self.is_registered, true) && self.changed.as_mut().poll(context).is_ready())
-        {
-            timeouts.begin_shutdown();
-        }
+/// Starts the shutdown of the connection once the gateway stops.
+fn check_shutdown(
+    signal: &mut ShutdownSignal<'_>,
+    shutdown: &watch::Receiver<()>,
+    timeouts: &mut PhaseTimeouts,
+    context: &mut Context<'_>,
+) {
+    if !timeouts.is_closing() && signal.poll(shutdown, context) {
+        timeouts.begin_shutdown();
     }
 }

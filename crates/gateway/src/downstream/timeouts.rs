@@ -3,28 +3,18 @@
 use std::task::{Context, Poll};
 
 use sluicegate_engine::Timestamp;
-use sluicegate_net::{TimeoutKind, Timeouts};
-
-use crate::timer::LazyTimer;
-
-/// Phase of a client connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Reading a request head that has started.
-    Head,
-    /// Idle: waiting for the next request.
-    Idle,
-}
+use sluicegate_net::{LazyTimer, ReadPhase, TimeoutKind, Timeouts};
 
 /// Timeouts of a client connection. One timer serves all of them; it is rearmed only if a deadline moves
 /// closer, so ordinary requests do not touch it.
+///
+/// The deadlines are those of [`Timeouts`], as for connections that hyper serves. There, the phase has to be observed
+/// from outside, by reads and writes of a shared state; this connection knows its phase, so the state stays apart.
 #[derive(Debug)]
 pub(super) struct PhaseTimeouts {
     pub(super) timeouts: Timeouts,
     timer: LazyTimer,
-    phase: Phase,
-    /// Start of the phase.
-    phase_since: Timestamp,
+    phase: ReadPhase,
     /// Start of the current write stall, if any.
     write_stalled_since: Option<Timestamp>,
     /// Start of the shutdown, if it has started.
@@ -34,28 +24,30 @@ pub(super) struct PhaseTimeouts {
 impl PhaseTimeouts {
     /// Timeouts of a connection accepted at `since`; its first head is expected.
     pub(super) const fn new(timeouts: Timeouts, timer: LazyTimer, since: Timestamp) -> Self {
-        Self { timeouts, timer, phase: Phase::Head, phase_since: since, write_stalled_since: None, closing_since: None }
+        Self { timeouts, timer, phase: ReadPhase::Head(since), write_stalled_since: None, closing_since: None }
     }
 
-    /// Enters a phase now.
-    pub(super) fn enter(&mut self, phase: Phase) {
-        (self.phase, self.phase_since) = (phase, self.timer.now());
+    /// Enters the idle phase.
+    pub(super) fn enter_idle(&mut self) {
+        self.enter_idle_at(self.timer.now());
     }
 
-    /// Enters a phase that began at `since`.
-    pub(super) const fn enter_at(&mut self, phase: Phase, since: Timestamp) {
-        (self.phase, self.phase_since) = (phase, since);
+    /// Enters an idle phase that began at `since`.
+    pub(super) const fn enter_idle_at(&mut self, since: Timestamp) {
+        // Unsent output is checked when the connection is parked.
+        self.phase = ReadPhase::Idle { since, settled: true };
     }
 
     /// Start of the current phase.
     pub(super) const fn phase_since(&self) -> Timestamp {
-        self.phase_since
+        let (ReadPhase::Head(since) | ReadPhase::Idle { since, .. }) = self.phase;
+        since
     }
 
     /// Bytes of a head may have arrived: leaves the idle phase.
     pub(super) fn begin_head(&mut self) {
-        if self.phase == Phase::Idle {
-            self.enter(Phase::Head);
+        if matches!(self.phase, ReadPhase::Idle { .. }) {
+            self.phase = ReadPhase::Head(self.timer.now());
         }
     }
 
@@ -70,20 +62,15 @@ impl PhaseTimeouts {
 
     /// Ready with the kind of timeout that has expired.
     pub(super) fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<TimeoutKind> {
-        let Timeouts { head, idle, drain_grace, .. } = self.timeouts;
-        let (deadline, kind) = match (self.phase, self.closing_since) {
-            (Phase::Head, _) => (self.phase_since + head, TimeoutKind::Header),
-            (Phase::Idle, None) => (self.phase_since + idle, TimeoutKind::Idle),
-            (Phase::Idle, Some(closing)) => (self.phase_since.max(closing) + drain_grace, TimeoutKind::Idle),
-        };
+        let (deadline, kind) = self.timeouts.read_deadline(self.phase, self.closing_since);
         self.timer.poll_due(deadline, context).map(|()| kind)
     }
 
     /// Ready once the connection has been idle for `after` and may be parked.
     pub(super) fn poll_idle(&mut self, after: std::time::Duration, context: &mut Context<'_>) -> Poll<()> {
-        match (self.phase, self.closing_since) {
-            (Phase::Idle, None) if after < self.timeouts.idle => self.timer.poll_due(self.phase_since + after, context),
-            _ => Poll::Pending,
+        match self.timeouts.parking_time(self.phase, self.closing_since, after) {
+            Some(at) => self.timer.poll_due(at, context),
+            None => Poll::Pending,
         }
     }
 

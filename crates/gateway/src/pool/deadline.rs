@@ -9,9 +9,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
+use sluicegate_net::LazyTimer;
 
 use crate::request_body::BodyStatus;
-use crate::timer::LazyTimer;
 
 /// Deadline for the head of a response.
 pub(crate) struct ResponseDeadline {

@@ -16,14 +16,13 @@ use sluicegate_http1::{
     Decoded, Decoder, Framing, ParseError, ReadResponse, filter_trailers, read_response, write_chunk, write_field,
     write_last_chunk, write_request_line,
 };
-use sluicegate_net::MaybeTlsStream;
+use sluicegate_net::{LazyTimer, MaybeTlsStream};
 use tokio::net::TcpStream;
 
 use super::response_body::ResponseBodyError;
 use super::{OutgoingRequest, ResponseDeadline, SendError};
 use crate::buffered_io::BufferedIo;
 use crate::request_body::RequestBody;
-use crate::timer::LazyTimer;
 use crate::upstream::UpstreamPermit;
 
 /// Maximum size of a response head.

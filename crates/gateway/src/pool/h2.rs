@@ -8,10 +8,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
+use sluicegate_net::LazyTimer;
 
 use super::{ResponseDeadline, SendError};
 use crate::request_body::RequestBody;
-use crate::timer::LazyTimer;
 use crate::upstream::Server;
 
 /// The HTTP/2 connection of one worker to a server.

@@ -21,10 +21,10 @@ use sluicegate_config::settings::UpstreamProtocol;
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_http1::{HeaderMode, ResponseHead};
+use sluicegate_net::LazyTimer;
 
 use crate::error::ProxyError;
 use crate::request_body::RequestBody;
-use crate::timer::LazyTimer;
 use crate::upstream::{Attempt, AttemptedServers, Server, Upstream};
 pub(crate) use deadline::ResponseDeadline;
 pub(crate) use h1::H1Connection;

@@ -10,11 +10,11 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use sluicegate_engine::Timestamp;
 use sluicegate_http1::ParseError;
+use sluicegate_net::LazyTimer;
 use thiserror::Error;
 
 use super::UpstreamPool;
 use super::h1::H1Connection;
-use crate::timer::LazyTimer;
 use crate::upstream::Attempt;
 
 /// Body of an upstream response. It drives the connection and returns it to the pool at the end.

@@ -14,12 +14,11 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use sluicegate_engine::clock::ClockHandle;
-use sluicegate_net::{Connection, MaybeTlsStream};
+use sluicegate_net::{Connection, LazyTimer, MaybeTlsStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
 use super::ResponseGuard;
 use crate::pool::H1Connection;
-use crate::timer::LazyTimer;
 use crate::upstream::{Attempt, Upstream};
 
 /// A tunnel to a server that has agreed to switch protocols.

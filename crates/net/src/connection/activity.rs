@@ -13,6 +13,8 @@ use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::ClockHandle;
 use smallvec::SmallVec;
 
+use crate::timeouts::ReadPhase;
+
 /// Activity state of one connection.
 pub(crate) struct Activity {
     state: Mutex<ActivityState>,
@@ -40,20 +42,6 @@ struct ActivityState {
     /// HTTP/2 response data that hyper has taken and has not asked to continue, each with its last progress.
     unread_data: SmallVec<[(u64, Timestamp); 1]>,
     next_unread_id: u64,
-}
-
-/// Read phase of a connection with no request in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadPhase {
-    /// A request head began at this time.
-    Head(Timestamp),
-    /// No bytes have arrived since `since`.
-    Idle {
-        /// Start of the idle period.
-        since: Timestamp,
-        /// True if everything that was sent has certainly been read.
-        settled: bool,
-    },
 }
 
 /// Guard for a request in flight. Dropping it ends the request.

@@ -4,25 +4,21 @@
 //! arrive in one piece never touch it, regardless of their number.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
-use sluicegate_engine::clock::{ClockHandle, TimerId};
+use sluicegate_engine::clock::ClockHandle;
 
-use super::activity::{Activity, ReadPhase};
-use crate::timeouts::{TimeoutKind, Timeouts};
-
-/// A timer this close is scheduled again. The counters of two CPUs may differ slightly, so a timer may fire
-/// just before its deadline as seen here.
-const TIMER_TOLERANCE: Duration = Duration::from_millis(1);
+use super::activity::Activity;
+use crate::lazy_timer::LazyTimer;
+use crate::timeouts::{ReadPhase, TimeoutKind, Timeouts};
 
 /// Enforces the timeouts of one connection.
 pub(crate) struct ConnectionTimer {
     activity: Arc<Activity>,
     timeouts: Timeouts,
-    clock: ClockHandle,
-    timer: Option<ScheduledTimer>,
+    timer: LazyTimer,
     /// Time of the shutdown request for this connection, if any.
     shutdown_requested_at: Option<Timestamp>,
     /// Time at which the listener began to shut down, if it has.
@@ -31,20 +27,12 @@ pub(crate) struct ConnectionTimer {
     park_after: Option<Duration>,
 }
 
-/// A scheduled wakeup.
-struct ScheduledTimer {
-    at: Timestamp,
-    waker: Waker,
-    id: TimerId,
-}
-
 impl ConnectionTimer {
     pub(crate) const fn new(activity: Arc<Activity>, timeouts: Timeouts, clock: ClockHandle) -> Self {
         Self {
             activity,
             timeouts,
-            clock,
-            timer: None,
+            timer: LazyTimer::new(clock),
             shutdown_requested_at: None,
             closing_since: None,
             park_after: None,
@@ -53,7 +41,7 @@ impl ConnectionTimer {
 
     /// Begins the shutdown: an idle connection stays open for the drain grace, for a request on its way.
     pub(crate) fn begin_shutdown(&mut self) {
-        self.closing_since = Some(self.clock.now());
+        self.closing_since = Some(self.timer.now());
         self.activity.close();
     }
 
@@ -63,12 +51,12 @@ impl ConnectionTimer {
 
     /// Sets the idle time before parking; `None` disables parking.
     pub(crate) fn set_park_after(&mut self, after: Option<Duration>) {
-        self.park_after = after.filter(|after| *after < self.timeouts.idle);
+        self.park_after = after;
     }
 
     /// Resolves with the kind of timeout once one expires.
     pub(crate) fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<TimeoutKind> {
-        let now = self.clock.now();
+        let now = self.timer.now();
         let due = self.next_deadline();
         if let Some((at, kind)) = due
             && now >= at
@@ -78,28 +66,11 @@ impl ConnectionTimer {
             }
             return Poll::Ready(kind);
         }
-        self.schedule_wakeup(now, due.map(|(at, _)| at), context.waker());
+        // With requests in flight there is no deadline, and the next one is no closer than any armed timer, nor than
+        // the shortest timeout from now.
+        let at = due.map_or_else(|| now + self.timeouts.head.min(self.timeouts.idle), |(at, _)| at);
+        self.timer.arm(now, at, due.map(|(at, _)| at), context.waker());
         Poll::Pending
-    }
-
-    /// Schedules a wakeup for the next deadline. An earlier timer is sufficient: it causes another poll. With
-    /// requests in flight there is no deadline, and the next one is no closer than any scheduled timer, nor
-    /// than the shortest timeout from now.
-    fn schedule_wakeup(&mut self, now: Timestamp, due: Option<Timestamp>, waker: &Waker) {
-        let in_time =
-            |timer: &ScheduledTimer| now + TIMER_TOLERANCE < timer.at && due.is_none_or(|due| timer.at <= due);
-        if !self.timer.as_ref().is_some_and(|timer| in_time(timer) && timer.waker.will_wake(waker)) {
-            let at = due.unwrap_or(now + self.timeouts.head.min(self.timeouts.idle));
-            self.cancel_timer();
-            let id = self.clock.schedule(at, waker.clone());
-            self.timer = Some(ScheduledTimer { at, waker: waker.clone(), id });
-        }
-    }
-
-    fn cancel_timer(&mut self) {
-        if let Some(timer) = self.timer.take() {
-            self.clock.cancel(timer.id);
-        }
     }
 
     /// Returns the next deadline and its kind.
@@ -107,30 +78,22 @@ impl ConnectionTimer {
         let Some(phase) = self.activity.read_phase() else {
             return self.activity.unread_since().map(|since| (since + self.timeouts.write, TimeoutKind::Write));
         };
-        Some(match (phase, self.shutdown_requested_at, self.closing_since) {
-            (ReadPhase::Head(since) | ReadPhase::Idle { since, .. }, Some(requested_at), _) => {
-                (since.max(requested_at) + self.timeouts.head, TimeoutKind::Shutdown)
-            }
-            (ReadPhase::Head(since), None, _) => (since + self.timeouts.head, TimeoutKind::Header),
-            (ReadPhase::Idle { since, .. }, None, Some(closing)) => {
-                (since.max(closing) + self.timeouts.drain_grace, TimeoutKind::Idle)
-            }
-            (ReadPhase::Idle { since, settled }, None, None) => match self.park_after.filter(|_| settled) {
-                Some(after) => (since + after, TimeoutKind::Park),
-                None => (since + self.timeouts.idle, TimeoutKind::Idle),
-            },
+        let (ReadPhase::Head(since) | ReadPhase::Idle { since, .. }) = phase;
+        if let Some(requested_at) = self.shutdown_requested_at {
+            return Some((since.max(requested_at) + self.timeouts.head, TimeoutKind::Shutdown));
+        }
+        let parking_time = |after| self.timeouts.parking_time(phase, self.closing_since, after);
+        Some(match self.park_after.and_then(parking_time) {
+            Some(at) => (at, TimeoutKind::Park),
+            None => self.timeouts.read_deadline(phase, self.closing_since),
         })
-    }
-}
-
-impl Drop for ConnectionTimer {
-    fn drop(&mut self) {
-        self.cancel_timer();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use sluicegate_engine::clock::{Clock, ManualClock};
 
     use super::*;

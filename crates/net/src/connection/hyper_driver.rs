@@ -6,7 +6,9 @@
 //!                 └──── HTTP/1 <───┘
 //! ```
 //! An HTTP/1 connection that stays idle is parked: hyper's buffers take several thousand times the memory that
-//! an idle connection needs. When bytes arrive, the hyper connection is rebuilt.
+//! an idle connection needs. When bytes arrive, the hyper connection is rebuilt. The task stays, since only it has
+//! the service of the connection; the gateway can rebuild that too, so its `IdlePool` drops the task and has no code
+//! in common with this.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -32,15 +34,14 @@ use tokio::sync::watch;
 use super::activity::Activity;
 use super::admitted::Connection;
 use super::connection_timer::ConnectionTimer;
+use super::first_bytes::FirstBytes;
 use super::prefixed_io::PrefixedIo;
+use super::shutdown_signal::{ShutdownSignal, shutdown_changed};
 use super::track_activity::TrackActivity;
 use crate::limits::{ConnectionLimiter, increment};
 use crate::timeouts::{TimeoutKind, Timeouts, park_after};
 
 type BoxError = Box<dyn Error + Send + Sync>;
-
-/// HTTP/2 connection preface.
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Size of the first read: enough for a typical request head.
 const INITIAL_READ_BYTES: usize = 2 << 10;
@@ -83,6 +84,19 @@ pub trait AsConnection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
 impl AsConnection for Connection {
     fn connection(&mut self) -> &mut Connection {
         self
+    }
+}
+
+/// Shutdown of a connection, through all its protocols.
+struct ConnectionShutdown<'a> {
+    signal: ShutdownSignal<'a>,
+    receiver: &'a watch::Receiver<()>,
+}
+
+impl ConnectionShutdown<'_> {
+    /// True once the shutdown has begun.
+    fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        self.signal.poll(self.receiver, context)
     }
 }
 
@@ -135,7 +149,7 @@ impl ConnectionServer {
         connection: Connection,
         handshake: impl FnOnce(Connection) -> E + Send,
         service: impl FnOnce(&AcceptedIo<I>) -> S + Send,
-        mut closing: watch::Receiver<()>,
+        closing: watch::Receiver<()>,
     ) where
         E: Future<Output = Option<AcceptedIo<I>>> + Send,
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -154,10 +168,12 @@ impl ConnectionServer {
         let is_http2 = accepted.is_http2.take();
         let mut io = PrefixedIo::new(accepted.io);
         let mut parked = None;
+        let changed = pin!(shutdown_changed(closing.clone()));
+        let mut shutdown = ConnectionShutdown { signal: ShutdownSignal::new(changed), receiver: &closing };
         loop {
             let http2 = match is_http2 {
                 Some(true) => true,
-                _ => match self.detect_protocol(&mut io, &mut timer, &mut closing).await {
+                _ => match self.detect_protocol(&mut io, &mut timer, &mut shutdown).await {
                     Some(http2) => http2,
                     None => return,
                 },
@@ -165,9 +181,9 @@ impl ConnectionServer {
             drop(parked.take());
             if http2 {
                 // On the heap, like everything that exists only while requests are served: an idle connection stays small.
-                return Box::pin(self.run_http2(io, service, &mut timer, &mut closing)).await;
+                return Box::pin(self.run_http2(io, service, &mut timer, &mut shutdown)).await;
             }
-            match Box::pin(self.run_http1(io, service, &mut timer, &mut closing)).await {
+            match Box::pin(self.run_http1(io, service, &mut timer, &mut shutdown)).await {
                 Http1Result::Closed => return,
                 Http1Result::Parked(parked_io, of) => {
                     (io, service, parked) = (parked_io, of, Some(self.parked_guard()));
@@ -183,7 +199,7 @@ impl ConnectionServer {
         mut io: I,
         prefix: Bytes,
         service: S,
-        mut closing: watch::Receiver<()>,
+        closing: watch::Receiver<()>,
         is_closing: bool,
     ) where
         I: AsConnection,
@@ -202,7 +218,9 @@ impl ConnectionServer {
         io.connection().set_activity(&activity);
         let mut io = PrefixedIo::new(io);
         io.set_prefix(prefix);
-        self.run_http2(io, TrackActivity::new(service, activity), &mut timer, &mut closing).await;
+        let changed = pin!(shutdown_changed(closing.clone()));
+        let mut shutdown = ConnectionShutdown { signal: ShutdownSignal::new(changed), receiver: &closing };
+        self.run_http2(io, TrackActivity::new(service, activity), &mut timer, &mut shutdown).await;
     }
 
     /// Returns the timeouts of a connection.
@@ -219,11 +237,6 @@ impl ConnectionServer {
     /// Idle time after which a connection should be parked.
     pub fn park_after(&self) -> Duration {
         park_after(self.limiter.counters.open.load(Ordering::Relaxed))
-    }
-
-    /// Counts a connection that was closed by a timeout.
-    pub fn record_timeout(&self, kind: TimeoutKind) {
-        self.count_timeout(kind);
     }
 
     /// Runs the handshake within the header timeout.
@@ -250,36 +263,29 @@ impl ConnectionServer {
         &self,
         io: &mut PrefixedIo<I>,
         timer: &mut ConnectionTimer,
-        closing: &mut watch::Receiver<()>,
+        shutdown: &mut ConnectionShutdown<'_>,
     ) -> Option<bool>
     where
         I: AsyncRead + Unpin,
     {
         timer.set_park_after(None);
         let mut prefix = Vec::new();
-        let mut shutdown = pin!(closing.changed());
-        let mut is_closing = timer.is_closing();
         let http2 = poll_fn(|context| {
-            if !is_closing && shutdown.as_mut().poll(context).is_ready() {
-                is_closing = true;
+            if !timer.is_closing() && shutdown.poll(context) {
                 timer.begin_shutdown();
             }
             loop {
                 match poll_initial_read(io, &mut prefix, context) {
                     Poll::Ready(Err(_) | Ok(0)) => return Poll::Ready(None),
-                    Poll::Ready(Ok(_)) => {
-                        let compared = prefix.len().min(HTTP2_PREFACE.len());
-                        if prefix[..compared] != HTTP2_PREFACE[..compared] {
-                            return Poll::Ready(Some(false));
-                        }
-                        if compared == HTTP2_PREFACE.len() {
-                            return Poll::Ready(Some(true));
-                        }
-                    }
+                    Poll::Ready(Ok(_)) => match FirstBytes::of(&prefix) {
+                        FirstBytes::Http1 => return Poll::Ready(Some(false)),
+                        FirstBytes::Http2 => return Poll::Ready(Some(true)),
+                        FirstBytes::Undecided => {}
+                    },
                     Poll::Pending => match timer.poll_timeout(context) {
                         Poll::Pending => return Poll::Pending,
                         Poll::Ready(kind) => {
-                            self.count_timeout(kind);
+                            self.record_timeout(kind);
                             return Poll::Ready(None);
                         }
                     },
@@ -296,7 +302,7 @@ impl ConnectionServer {
         io: PrefixedIo<I>,
         service: TrackActivity<S>,
         timer: &mut ConnectionTimer,
-        closing: &mut watch::Receiver<()>,
+        shutdown: &mut ConnectionShutdown<'_>,
     ) -> Http1Result<I, TrackActivity<S>>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -306,12 +312,9 @@ impl ConnectionServer {
         B::Error: Into<BoxError>,
     {
         let mut served = self.http1.serve_connection(TokioIo::new(io), service).with_upgrades();
-        let mut shutdown = pin!(closing.changed());
-        let mut is_closing = timer.is_closing();
         timer.set_park_after(Some(park_after(self.limiter.counters.open.load(Ordering::Relaxed))));
         let parks_connection = poll_fn(|context| {
-            if !is_closing && shutdown.as_mut().poll(context).is_ready() {
-                is_closing = true;
+            if !timer.is_closing() && shutdown.poll(context) {
                 timer.begin_shutdown();
             }
             loop {
@@ -322,11 +325,11 @@ impl ConnectionServer {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(TimeoutKind::Park) => return Poll::Ready(true),
                     Poll::Ready(TimeoutKind::Idle) => {
-                        self.count_timeout(TimeoutKind::Idle);
+                        self.record_timeout(TimeoutKind::Idle);
                         Pin::new(&mut served).graceful_shutdown();
                     }
                     Poll::Ready(kind) => {
-                        self.count_timeout(kind);
+                        self.record_timeout(kind);
                         return Poll::Ready(false);
                     }
                 }
@@ -348,7 +351,7 @@ impl ConnectionServer {
         io: PrefixedIo<I>,
         service: TrackActivity<S>,
         timer: &mut ConnectionTimer,
-        closing: &mut watch::Receiver<()>,
+        shutdown: &mut ConnectionShutdown<'_>,
     ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         S: Service<Request<Incoming>, Response = Response<B>>,
@@ -359,13 +362,12 @@ impl ConnectionServer {
         B::Error: Into<BoxError>,
     {
         let mut served = pin!(self.http2.serve_connection(TokioIo::new(io), service));
-        let mut shutdown = pin!(closing.changed());
         let mut is_closing = timer.is_closing();
         if is_closing {
             served.as_mut().graceful_shutdown();
         }
         poll_fn(|context| {
-            if !is_closing && shutdown.as_mut().poll(context).is_ready() {
+            if !is_closing && shutdown.poll(context) {
                 is_closing = true;
                 // GOAWAY tells the client which of its requests will be served; none is lost.
                 served.as_mut().graceful_shutdown();
@@ -377,11 +379,11 @@ impl ConnectionServer {
                 match timer.poll_timeout(context) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(TimeoutKind::Idle) => {
-                        self.count_timeout(TimeoutKind::Idle);
+                        self.record_timeout(TimeoutKind::Idle);
                         served.as_mut().graceful_shutdown();
                     }
                     Poll::Ready(kind) => {
-                        self.count_timeout(kind);
+                        self.record_timeout(kind);
                         return Poll::Ready(());
                     }
                 }
@@ -390,8 +392,8 @@ impl ConnectionServer {
         .await;
     }
 
-    /// Counts a timeout by kind.
-    fn count_timeout(&self, kind: TimeoutKind) {
+    /// Counts a connection that was closed by a timeout.
+    pub fn record_timeout(&self, kind: TimeoutKind) {
         let counters = &self.limiter.counters;
         match kind {
             TimeoutKind::Header => increment(&counters.header_timeouts),

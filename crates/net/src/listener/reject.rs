@@ -1,20 +1,20 @@
 //! Rejection of connections with a 503 and a lingering close.
 //!
-//! Closing a socket with unread bytes resets the connection, and the client may never see the response. So a
-//! rejected connection gets its response without its request being read, is half-closed, and is then read
-//! briefly until the client closes its side. The number of lingering connections is bounded; beyond that the
+//! A rejected connection gets its response without its request being read, and lingers: see
+//! [`LingeringClose`]. The number of lingering connections is bounded; beyond that the
 //! response is written, bytes that have already arrived are read, and the socket is closed.
 
+use std::future::poll_fn;
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::time::Duration;
 
 use sluicegate_engine::clock::ClockHandle;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use crate::connection::AsyncSocket;
+use crate::connection::{AsyncSocket, LingeringClose};
 
 /// Maximum number of rejected connections that linger at once.
 pub(crate) const MAX_LINGERING_CONNECTIONS: usize = 256;
@@ -94,17 +94,11 @@ impl Drop for Rejector {
 
 /// Sends the response and waits until the client closes its side. Errors are ignored: the client is gone.
 async fn respond_and_linger(mut stream: AsyncSocket) {
-    if stream.write_all(RESPONSE_503).await.is_err() || stream.shutdown().await.is_err() {
+    if stream.write_all(RESPONSE_503).await.is_err() {
         return;
     }
-    let mut unread = MAX_LINGER_BYTES;
-    let mut bytes = [0; 1_024];
-    while unread > 0 {
-        match stream.read(&mut bytes).await {
-            Ok(0) | Err(_) => return,
-            Ok(read) => unread = unread.saturating_sub(read),
-        }
-    }
+    let mut linger = LingeringClose::new(MAX_LINGER_BYTES);
+    poll_fn(|context| linger.poll(&mut stream, context)).await;
 }
 
 /// Sends the response and closes, without waiting.

@@ -13,16 +13,19 @@
 //! There is one timer per connection, not per command: it fires at the idle timeout and is rearmed after
 //! activity. A partial command has a shorter timeout, counted from its first byte, so that trickling bytes cannot
 //! extend it.
+//!
+//! Timer and shutdown notification are those of `sluicegate-net`. The deadlines are not: they concern commands and
+//! replies, which overlap, while an HTTP/1 connection either reads a head or writes a response.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
-use sluicegate_engine::clock::Sleep;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use sluicegate_net::{LazyTimer, ShutdownSignal};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use super::command::{CommandContext, CommandResult};
@@ -72,7 +75,10 @@ pub(super) struct RespConnection<'r, I> {
     had_io: bool,
     /// Arrival time of the first bytes of a partial command.
     command_started: Option<Timestamp>,
-    wakeups: RespWakeups,
+    closing: watch::Receiver<()>,
+    shutdown: ShutdownSignal<'r>,
+    is_closing: bool,
+    timer: LazyTimer,
 }
 
 /// State of the connection.
@@ -86,16 +92,6 @@ enum RespState {
     Ending,
 }
 
-/// Wakeups other than socket I/O: shutdown and timeout.
-struct RespWakeups {
-    closing: watch::Receiver<()>,
-    /// Resolves on shutdown; `None` afterwards.
-    changed: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    timer: Option<Sleep>,
-    /// The task registered for both.
-    waker: Option<Waker>,
-}
-
 /// The next action of the connection loop.
 enum NextAction {
     Process,
@@ -103,12 +99,13 @@ enum NextAction {
 }
 
 impl<'r, I: AsyncRead + AsyncWrite + Unpin> RespConnection<'r, I> {
-    pub(super) fn new(resp: &'r Resp, io: I, id: i64, closing: watch::Receiver<()>) -> Self {
-        let mut waiting = closing.clone();
-        let changed = async move {
-            // A dropped sender means shutdown as well.
-            let _ = waiting.changed().await;
-        };
+    pub(super) fn new(
+        resp: &'r Resp,
+        io: I,
+        id: i64,
+        closing: watch::Receiver<()>,
+        shutdown: ShutdownSignal<'r>,
+    ) -> Self {
         Self {
             resp,
             io,
@@ -126,7 +123,10 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> RespConnection<'r, I> {
             last_active: resp.clock.now(),
             had_io: false,
             command_started: None,
-            wakeups: RespWakeups { closing, changed: Some(Box::pin(changed)), timer: None, waker: None },
+            closing,
+            shutdown,
+            is_closing: false,
+            timer: LazyTimer::new(resp.clock.clone()),
         }
     }
 
@@ -219,6 +219,7 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> RespConnection<'r, I> {
 
     /// Sends and reads until there is a command to process.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<NextAction> {
+        self.is_closing = self.is_closing || self.shutdown.poll(&self.closing, context);
         if !self.replies.unsent().is_empty() && !std::mem::replace(&mut self.has_yielded, true) {
             // Scheduled again after all tasks that are ready now.
             context.waker().wake_by_ref();
@@ -230,12 +231,12 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> RespConnection<'r, I> {
         let unsent = self.replies.unsent().len();
         let is_sent = unsent == 0 && !self.unflushed;
         if let RespState::Stalled { last } = &mut self.state {
-            *last |= self.wakeups.is_closing();
+            *last |= self.is_closing;
             if unsent < MAX_UNSENT_BYTES / 2 {
                 return Poll::Ready(NextAction::Process);
             }
         }
-        if self.state == RespState::Open && self.has_command && self.wakeups.is_closing() {
+        if self.state == RespState::Open && self.has_command && self.is_closing {
             self.state = RespState::Ending;
         }
         if self.state == RespState::Open {
@@ -311,7 +312,7 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> RespConnection<'r, I> {
         let RespLimits { idle_timeout, command_timeout, .. } = self.resp.limits;
         let timeout = match is_sent {
             false => WRITE_TIMEOUT,
-            true if self.wakeups.is_closing() => FIRST_COMMAND_GRACE,
+            true if self.is_closing => FIRST_COMMAND_GRACE,
             true => idle_timeout,
         };
         let mut deadline = self.last_active + timeout.min(idle_timeout);
@@ -319,41 +320,14 @@ impl<'r, I: AsyncRead + AsyncWrite + Unpin> RespConnection<'r, I> {
             // All complete commands are processed: the rest is a partial command.
             deadline = deadline.min(*self.command_started.get_or_insert(now) + command_timeout);
         }
-        if now >= deadline {
-            return Poll::Ready(NextAction::Close);
-        }
-        let RespWakeups { changed, timer, waker, .. } = &mut self.wakeups;
-        let is_known = waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
-        if !is_known {
-            *waker = Some(context.waker().clone());
-            if changed.as_mut().is_some_and(|changed| changed.as_mut().poll(context).is_ready()) {
-                // The state may have changed since the last poll: poll again.
-                *changed = None;
-                context.waker().wake_by_ref();
-            }
-        }
-        if !is_known || timer.as_ref().is_none_or(|timer| timer.until() > deadline || now >= timer.until()) {
-            let timer = timer.insert(self.resp.clock.sleep_until(deadline));
-            if Pin::new(timer).poll(context).is_ready() {
-                context.waker().wake_by_ref();
-            }
-        }
-        Poll::Pending
+        self.timer.poll_due_at(now, deadline, context).map(|()| NextAction::Close)
     }
 
-    /// Shuts the stream down, within the write timeout.
+    /// Shuts the stream down, within the write timeout. It does not linger: as in Redis, a client that continues to
+    /// send after `QUIT` or a protocol error may see a reset instead of the last reply.
     async fn shut_down(mut self) {
-        let mut timeout = pin!(self.resp.clock.sleep(WRITE_TIMEOUT));
-        poll_fn(|context| match Pin::new(&mut self.io).poll_shutdown(context) {
-            Poll::Ready(_) => Poll::Ready(()),
-            Poll::Pending => timeout.as_mut().poll(context),
-        })
-        .await;
-    }
-}
-
-impl RespWakeups {
-    fn is_closing(&self) -> bool {
-        self.closing.has_changed().unwrap_or(true)
+        let deadline = self.timer.now() + WRITE_TIMEOUT;
+        // An error means that the client is gone.
+        drop(self.timer.within(deadline, self.io.shutdown()).await);
     }
 }

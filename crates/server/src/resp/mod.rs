@@ -32,6 +32,7 @@ mod transaction;
 #[cfg(test)]
 mod tests;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -39,6 +40,7 @@ use std::time::Duration;
 use sluicegate_engine::adhoc::AdHoc;
 use sluicegate_engine::clock::ClockHandle;
 use sluicegate_engine::{Sluice, Timestamp};
+use sluicegate_net::{ShutdownSignal, shutdown_changed};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -99,6 +101,7 @@ impl Resp {
         I: AsyncRead + AsyncWrite + Unpin,
     {
         let id = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        RespConnection::new(self, io, id, closing).run().await;
+        let changed = pin!(shutdown_changed(closing.clone()));
+        RespConnection::new(self, io, id, closing, ShutdownSignal::new(changed)).run().await;
     }
 }

@@ -8,15 +8,20 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use sluicegate_engine::Timestamp;
 use sluicegate_engine::clock::{ClockHandle, TimerId};
 
 /// Wakes a task at its deadline, or earlier.
-pub(crate) struct LazyTimer {
+pub struct LazyTimer {
     clock: ClockHandle,
     armed: Option<ArmedTimer>,
 }
+
+/// An armed timer this close is armed again. The counters of two CPUs may differ slightly, so a timer may fire just
+/// before its deadline as seen here.
+const TOLERANCE: Duration = Duration::from_millis(1);
 
 struct ArmedTimer {
     at: Timestamp,
@@ -25,31 +30,45 @@ struct ArmedTimer {
 }
 
 impl LazyTimer {
-    pub(crate) const fn new(clock: ClockHandle) -> Self {
+    /// Creates a timer that is not armed.
+    pub const fn new(clock: ClockHandle) -> Self {
         Self { clock, armed: None }
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
+    /// The clock's time.
+    pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Ready once the deadline has passed.
-    pub(crate) fn poll_due(&mut self, deadline: Timestamp, context: &mut Context<'_>) -> Poll<()> {
-        let now = self.clock.now();
+    pub fn poll_due(&mut self, deadline: Timestamp, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_due_at(self.clock.now(), deadline, context)
+    }
+
+    /// Like [`poll_due`](Self::poll_due), for callers that have read the clock.
+    pub fn poll_due_at(&mut self, now: Timestamp, deadline: Timestamp, context: &mut Context<'_>) -> Poll<()> {
         if now >= deadline {
             return Poll::Ready(());
         }
-        let is_armed = |set: &ArmedTimer| now < set.at && set.at <= deadline && set.waker.will_wake(context.waker());
-        if !self.armed.as_ref().is_some_and(is_armed) {
-            self.disarm();
-            let id = self.clock.schedule(deadline, context.waker().clone());
-            self.armed = Some(ArmedTimer { at: deadline, waker: context.waker().clone(), id });
-        }
+        self.arm(now, deadline, Some(deadline), context.waker());
         Poll::Pending
     }
 
+    /// Wakes the task at `at`, unless a timer is already armed that fires no later than `latest`. It causes another
+    /// poll, which arms the timer again.
+    pub(crate) fn arm(&mut self, now: Timestamp, at: Timestamp, latest: Option<Timestamp>, waker: &Waker) {
+        let is_armed = |armed: &ArmedTimer| {
+            now + TOLERANCE < armed.at && latest.is_none_or(|latest| armed.at <= latest) && armed.waker.will_wake(waker)
+        };
+        if !self.armed.as_ref().is_some_and(is_armed) {
+            self.disarm();
+            let id = self.clock.schedule(at, waker.clone());
+            self.armed = Some(ArmedTimer { at, waker: waker.clone(), id });
+        }
+    }
+
     /// Polls a future until the deadline; `None` if the deadline comes first.
-    pub(crate) async fn within<T>(&mut self, deadline: Timestamp, future: impl Future<Output = T>) -> Option<T> {
+    pub async fn within<T>(&mut self, deadline: Timestamp, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
         poll_fn(|context| match future.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -59,8 +78,8 @@ impl LazyTimer {
     }
 
     fn disarm(&mut self) {
-        if let Some(set) = self.armed.take() {
-            self.clock.cancel(set.id);
+        if let Some(armed) = self.armed.take() {
+            self.clock.cancel(armed.id);
         }
     }
 }
@@ -73,14 +92,12 @@ impl Drop for LazyTimer {
 
 impl fmt::Debug for LazyTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LazyAlarm").field("is_set", &self.armed.is_some()).finish()
+        f.debug_struct("LazyTimer").field("is_armed", &self.armed.is_some()).finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use sluicegate_engine::clock::{Clock, ManualClock};
 
     use super::*;
