@@ -1,7 +1,7 @@
 // Texts for structured values of the API, in the language of the page.
 
 import { byteRate, bytes, count, duration, number, share } from "./format.js";
-import { t } from "./i18n/index.js";
+import { limitTranslation, t } from "./i18n/index.js";
 import { state } from "./state.js";
 
 /** A text by name, or `fallback` if there is none: a newer server may send values that this page does not know. */
@@ -10,19 +10,19 @@ export function known(name, parameters, fallback) {
   return text === name ? fallback : text;
 }
 
-/** A limit: `token bucket 50/s, burst 100`. Plain windows stay in rule file notation: `300/1m`. */
+/** A limit in words: the label of the API, or its translation. Plain windows stay in rule file notation: `300/1m`. */
 function formatLimit(limit) {
   if (limit.limit === limit.rate) return limit.rate;
   const amounts = {
     rate: limit.rate,
     amount: count(limit.amount),
-    burst: limit.algorithm === "bandwidth" ? bytes(limit.burst) : count(limit.burst),
+    burst: limit.unit === "bytes" ? bytes(limit.burst) : count(limit.burst),
     cells: limit.cells,
     time: duration(limit.warm_up_s),
     factor: limit.cold_factor,
   };
-  const name = limit.alignment === "first_use" ? "limit.fixed_window.first_use" : `limit.${limit.algorithm}`;
-  return known(name, amounts, limit.limit);
+  const name = limit.alignment === "first_use" ? "fixed_window.first_use" : limit.algorithm;
+  return limitTranslation(name, amounts) ?? limit.label;
 }
 
 /** A limit of a rule, found by its notation. */

@@ -11,7 +11,10 @@ import { badge, bar } from "./components.js";
 import { state } from "./state.js";
 
 /** True if the rule only limits bandwidth and refuses nothing. */
-export const isBandwidthOnly = (rule) => rule !== undefined && rule.limits.length > 0 && rule.limits.every((limit) => limit.startsWith("bandwidth"));
+export function isBandwidthOnly(rule) {
+  const { configured = [] } = state.limits.get(rule?.name) ?? {};
+  return configured.length > 0 && configured.every(({ unit }) => unit === "bytes");
+}
 
 /** Chart of a rule, in requests or in bytes. */
 export function ruleChart(rule, options) {

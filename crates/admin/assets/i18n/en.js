@@ -116,17 +116,6 @@ export const strings = {
   "direction.outbound": "outbound requests",
   "direction.descriptor": "descriptors",
 
-  "limit.token_bucket": "token bucket {rate}, burst {burst}",
-  "limit.leaky_bucket": "leaky bucket {rate}, queue {burst}",
-  "limit.fixed_window": "fixed window {rate}",
-  "limit.fixed_window.first_use": "fixed window {rate}, from first use",
-  "limit.sliding_window": "sliding window {rate}, {cells} cells",
-  "limit.interpolated_window": "interpolated window {rate}",
-  "limit.sliding_log": "sliding log {rate}",
-  "limit.concurrency": "concurrency {amount}",
-  "limit.bandwidth": "bandwidth {rate}, burst {burst}",
-  "limit.warm_up": "warm-up to {rate} in {time}, cold factor {factor}",
-
   "chart.now": "now",
   "chart.seconds": "{n} s ago",
   "chart.minutes": "{n} min ago",

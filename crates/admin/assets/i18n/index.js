@@ -2,7 +2,7 @@
 
 import { language } from "../settings.js";
 import { strings as en } from "./en.js";
-import { strings as zh } from "./zh.js";
+import { limits, strings as zh } from "./zh.js";
 
 export const tables = { en, zh };
 
@@ -11,7 +11,15 @@ export function t(name, parameters = {}) {
   const text = tables[language.get()][name] ?? en[name];
   if (text === undefined) return name;
   if (typeof text === "function") return text(parameters);
-  return text.replace(/\{(\w+)\}/g, (match, word) => (word in parameters ? String(parameters[word]) : match));
+  return fill(text, parameters);
+}
+
+const fill = (text, parameters) => text.replace(/\{(\w+)\}/g, (match, word) => (word in parameters ? String(parameters[word]) : match));
+
+/** Translation of a limit of this algorithm. None in English: the label of the API is English. */
+export function limitTranslation(algorithm, parameters) {
+  const text = language.get() === "zh" ? limits[algorithm] : undefined;
+  return text === undefined ? undefined : fill(text, parameters);
 }
 
 /** Locale for `Intl`. */

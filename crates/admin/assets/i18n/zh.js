@@ -114,17 +114,6 @@ export const strings = {
   "direction.outbound": "出站请求",
   "direction.descriptor": "描述符",
 
-  "limit.token_bucket": "令牌桶 {rate}，突发 {burst}",
-  "limit.leaky_bucket": "漏桶 {rate}，队列 {burst}",
-  "limit.fixed_window": "固定窗口 {rate}",
-  "limit.fixed_window.first_use": "固定窗口 {rate}，从首次请求开始",
-  "limit.sliding_window": "滑动窗口 {rate}，{cells} 格",
-  "limit.interpolated_window": "插值窗口 {rate}",
-  "limit.sliding_log": "滑动日志 {rate}",
-  "limit.concurrency": "并发 {amount}",
-  "limit.bandwidth": "带宽 {rate}，突发 {burst}",
-  "limit.warm_up": "预热 {time}后达到 {rate}，冷启动系数 {factor}",
-
   "chart.now": "现在",
   "chart.seconds": "{n} 秒前",
   "chart.minutes": "{n} 分钟前",
@@ -479,4 +468,18 @@ export const strings = {
   "failure.invalid_reply": "响应无效",
   "warning.eviction": "{server}：maxmemory-policy 为 {policy}，内存不足时会淘汰键并丢失计数，请设为 noeviction。",
   "warning.version": "{server}：版本 {version} 低于最低支持版本 {minimum}。",
+};
+
+/** Limits by algorithm. One that is missing here is shown with the label of the API. */
+export const limits = {
+  token_bucket: "令牌桶 {rate}，突发 {burst}",
+  leaky_bucket: "漏桶 {rate}，队列 {burst}",
+  fixed_window: "固定窗口 {rate}",
+  "fixed_window.first_use": "固定窗口 {rate}，从首次请求开始",
+  sliding_window: "滑动窗口 {rate}，{cells} 格",
+  interpolated_window: "插值窗口 {rate}",
+  sliding_log: "滑动日志 {rate}",
+  concurrency: "并发 {amount}",
+  bandwidth: "带宽 {rate}，突发 {burst}",
+  warm_up: "预热 {time}后达到 {rate}，冷启动系数 {factor}",
 };
