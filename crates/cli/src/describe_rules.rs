@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use sluicegate_engine::Limit;
+use sluicegate_engine::algorithm::LimitUnit;
 use sluicegate_engine::limit::parse::{HumanBytes, HumanDuration};
 use sluicegate_engine::rule::{
     Attribute, ClusterMode, Cost, CostSource, Direction, KeyPart, Mode, OnStoreFailure, Reply, Rule, Scope,
@@ -62,7 +62,7 @@ pub(crate) fn limits(rule: &Rule) -> String {
 
 /// True if the rule only paces responses and refuses nothing.
 pub(crate) fn is_bandwidth_only(rule: &Rule) -> bool {
-    !rule.limits.is_empty() && rule.limits.iter().all(|limit| matches!(limit, Limit::Bandwidth(_)))
+    !rule.limits.is_empty() && rule.limits.iter().all(|limit| limit.unit() == LimitUnit::Bytes)
 }
 
 /// Cost of one request.

@@ -17,10 +17,11 @@ mod encode;
 use std::time::Duration;
 
 use bytes::Bytes;
+use sluicegate_engine::algorithm::store_form::{MAX_NUMBER, ceil_micros};
 use sluicegate_engine::{Limit, LimitError};
 use thiserror::Error;
 
-use encode::{LimitEncoder, MAX_NUMBER, ceil_micros, encode_short_bucket};
+use encode::{LimitEncoder, encode_short_bucket};
 
 /// Reason why limits cannot be kept in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -35,12 +36,6 @@ pub(crate) enum EncodeLimitsError {
         limit: Limit,
         /// The number that is too large.
         field: &'static str,
-    },
-    /// An algorithm the scripts do not implement.
-    #[error("`{limit}` cannot be stored in the shared store: its algorithm is not supported; count the rule locally")]
-    Unknown {
-        /// The limit.
-        limit: Limit,
     },
     /// No limits, or more than one key can have.
     #[error(transparent)]
@@ -113,10 +108,7 @@ impl EncodedLimits {
 
     /// Capacity of a limit, as reported in a status.
     pub(crate) fn capacity(&self, limit: usize) -> Option<u64> {
-        self.limits.get(limit).map(|limit| match limit {
-            Limit::WarmUp(_) => 1,
-            other => other.capacity(),
-        })
+        self.limits.get(limit).map(Limit::status_limit)
     }
 
     /// The general form, for any script.

@@ -16,6 +16,7 @@
 //! - `lease`: local decisions from leased slices of a limit.
 //! - `shared_state`: replicated bans and allow/deny lists.
 //! - `rules`: versioned rule text in the store.
+//! - `algorithm_scripts`: Lua scripts of the algorithms.
 //! - `encoded_limits`: limits encoded for the Lua scripts.
 //! - `decision`: the decision request and its result.
 //! - `keys`, `slot`: key names and Redis Cluster hash slots.
@@ -25,6 +26,7 @@
 //! all agree. The client thread batches the requests of all callers. Each is answered in one round trip or fails
 //! at its deadline; the rule's failure policy turns a failure into a verdict.
 
+mod algorithm_scripts;
 mod client;
 mod connection;
 mod decision;

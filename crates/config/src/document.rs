@@ -8,7 +8,7 @@ pub use crate::diagnostic::{DiagnosticBuilder, DiagnosticSink, quoted};
 pub use crate::grammar::tables::{ABSENT, LIMIT, fields};
 pub use crate::grammar::{Field, Presence, Section, Shape, SignalUnit};
 pub use crate::parse::{
-    FieldMap, FieldValue, MAX_LIMITS, MAX_RULES, ParseContext, json as to_json, limit as parse_limit, short_form,
+    FieldMap, FieldValue, MAX_LIMITS, MAX_RULES, ParseContext, json as to_json, limit as parse_limit,
 };
 pub use crate::source::{ReadError, SourceText, read as read_file};
 pub use crate::tree::{MapEntry, Node, Value, parse as parse_tree};

@@ -19,17 +19,19 @@
 //! # Ok::<(), sluicegate_config::Report>(())
 //! ```
 //!
+//! Modules, each depending only on those above it:
+//!
 //! - `source`: file reading, lines and columns.
+//! - [`diagnostic`]: errors and warnings, and their rendering.
 //! - `tree`: YAML tree with spans.
 //! - `grammar`: declared sections and fields; generates the [JSON schema](schema()) and the
 //!   [reference](reference()).
+//! - [`settings`]: the validated settings.
 //! - `expressions`: attributes, conditions and targets, parsed by the engine.
 //! - `parse`: converts the tree to settings.
-//! - [`settings`]: the validated settings.
 //! - `lint`: warnings, and errors that span several fields.
-//! - [`diagnostic`]: errors and warnings, and their rendering.
-//! - `shareable`: extracts the part of a file that a cluster can share.
 //! - [`document`]: the parts of the parser that other YAML formats share.
+//! - `shareable`: extracts the part of a file that a cluster can share.
 
 pub mod diagnostic;
 pub mod document;
@@ -46,6 +48,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use diagnostic::{Diagnostic, RenderStyle, Report, Severity};
+#[doc(hidden)]
+pub use grammar::Field as GrammarField;
 pub use grammar::{reference, schema};
 pub use settings::Settings;
 pub use shareable::shareable_text;
@@ -78,12 +82,12 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String, Report> {
 /// Parses a text as if it were the content of this file, to validate an edit.
 pub fn parse_at(path: impl AsRef<Path>, text: &str) -> Result<LoadedConfig, Report> {
     let path = path.as_ref();
-    parse_with(&path.to_string_lossy(), text, path.parent(), parse::parse_settings)
+    parse_with(&path.to_string_lossy(), text, path.parent(), parse::parse_file)
 }
 
 /// Parses the text of a rule file. Files it refers to are not opened.
 pub fn parse(file_name: &str, text: &str) -> Result<LoadedConfig, Report> {
-    parse_with(file_name, text, None, parse::parse_settings)
+    parse_with(file_name, text, None, parse::parse_file)
 }
 
 /// Parses rules and lists from a shared store. All other settings are taken from `base`, the settings of
@@ -111,7 +115,7 @@ fn parse_with(
     name: &str,
     text: &str,
     folder: Option<&Path>,
-    convert: impl for<'c> FnOnce(&'c parse::ParseContext<'c>, &'c tree::Node<'c>) -> Settings,
+    convert: impl for<'c> FnOnce(&'c parse::ParseContext<'c>, &'c tree::Node<'c>) -> Option<parse::ParsedFile>,
 ) -> Result<LoadedConfig, Report> {
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(unreadable(name, &ReadError::TooLarge));
@@ -122,7 +126,10 @@ fn parse_with(
     match tree {
         Some(tree) if tree.value != tree::Value::Null => {
             let context = parse::ParseContext::new(&source.text, folder);
-            settings = convert(&context, &tree);
+            if let Some(parsed) = convert(&context, &tree) {
+                lint::file(&context, &parsed);
+                settings = parsed.into_settings();
+            }
             findings.append(context.findings.into_inner());
         }
         _ if !findings.has_errors() => findings.push(DiagnosticBuilder::for_file("the file is empty").help(

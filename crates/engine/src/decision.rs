@@ -16,7 +16,9 @@
 
 use std::time::Duration;
 
-use crate::algorithm::Status;
+use crate::algorithm::gcra::{Gcra, nanos_covering};
+use crate::algorithm::{Check, Status};
+use crate::time::saturating_nanos;
 
 /// Verdict on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,5 +83,44 @@ impl Decision {
     /// Time until the full limit is available again if no other request arrives.
     pub const fn reset(&self) -> Duration {
         Duration::from_nanos(self.status.reset)
+    }
+}
+
+impl Check {
+    /// The verdict for the caller.
+    #[inline]
+    pub const fn verdict(self) -> Verdict {
+        match self {
+            Self::Now => Verdict::Allowed,
+            Self::After(pause) => Verdict::Wait(Duration::from_nanos(pause)),
+            Self::NotBefore(wait) => Verdict::Denied { retry_after: Some(Duration::from_nanos(wait)) },
+            Self::Held => Verdict::Denied { retry_after: None },
+            Self::Never => Verdict::Never,
+        }
+    }
+}
+
+impl From<Verdict> for Check {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Allowed => Self::Now,
+            Verdict::Wait(pause) => Self::After(saturating_nanos(pause)),
+            Verdict::Denied { retry_after: Some(wait) } => Self::NotBefore(saturating_nanos(wait)),
+            Verdict::Denied { retry_after: None } => Self::Held,
+            Verdict::Never => Self::Never,
+        }
+    }
+}
+
+impl Gcra {
+    /// Decision about this bucket alone, given the arrival time after it.
+    #[inline(always)]
+    pub(crate) const fn decision(&self, check: Check, arrival: u64, now: u64) -> Decision {
+        let status = Status {
+            limit: self.burst(),
+            remaining: self.remaining(arrival, now),
+            reset: nanos_covering(arrival.saturating_sub(now)),
+        };
+        Decision { verdict: check.verdict(), limit: 0, status }
     }
 }

@@ -17,22 +17,26 @@
 //!
 //! # Modules
 //!
-//! - [`limit`]: a limit (algorithm and parameters) and its notation `300/1m`
-//! - [`algorithm`]: token bucket, leaky bucket, windows, concurrency, warm-up; each with its guarantee
-//! - [`limiter`]: limits with their state, unkeyed or per key
-//! - [`rule`]: rule definitions, matching, keys, allow and deny lists
-//! - [`sluice`]: the rule engine; decides requests by rules
-//! - [`overload`]: admission gates for overload protection
-//! - [`store`]: interface of a shared store for cluster-wide limits
-//! - [`adhoc`]: limits with parameters given per call
-//! - [`clock`]: injected clocks and timers
+//! Each module depends only on those above it.
+//!
+//! - `sync`: atomics, replaceable in tests
 //! - [`time`]: time stamps with nanoseconds
 //! - [`spelling`]: "did you mean" suggestions
+//! - [`clock`]: injected clocks and timers
+//! - `quota`: rates, durations and sizes, with their notation and errors; public as part of [`limit`]
+//! - [`algorithm`]: token bucket, leaky bucket, windows, concurrency, warm-up; each with its guarantee, its description
+//!   and its parameters
+//! - [`limit`]: a limit (any algorithm with its parameters), its notation `300/1m` and its saved form
 //! - `decision`: verdict and status of one decision
 //! - `limit_set`: several limits decided together on one key
 //! - `table`: fixed-size hash table of per-key state
 //! - `wait`: wait queues
-//! - `sync`: atomics, replaceable in tests
+//! - [`limiter`]: limits with their state, unkeyed or per key
+//! - [`rule`]: rule definitions, matching, keys, allow and deny lists
+//! - [`overload`]: admission gates for overload protection
+//! - [`store`]: interface of a shared store for cluster-wide limits
+//! - [`adhoc`]: limits with parameters given per call
+//! - [`sluice`]: the rule engine; decides requests by rules
 //!
 //! # Path of a request
 //!
@@ -48,6 +52,7 @@ pub mod limit;
 mod limit_set;
 pub mod limiter;
 pub mod overload;
+mod quota;
 pub mod rule;
 pub mod sluice;
 pub mod spelling;

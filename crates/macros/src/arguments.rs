@@ -192,14 +192,11 @@ impl Arguments {
         ten_per_second.map(|limit| vec![limit]).map_err(|error: LimitError| Error::new(Span::call_site(), error))
     }
 
-    /// Maximum time that a call waits. Without `wait`, the longest queue time of a leaky bucket, since queueing is
-    /// the purpose of that algorithm.
+    /// Maximum time that a call waits. Without `wait`, the longest time in a queue that is part of a limit, since
+    /// queueing is the purpose of such a limit.
     pub(crate) fn max_wait(&self) -> Duration {
-        let paced = |limit: &Limit| match limit {
-            Limit::LeakyBucket(_) => limit.window(),
-            _ => None,
-        };
-        let max_queue_time = || self.limits.iter().filter_map(paced).max().unwrap_or_default();
+        let queues = || self.limits.iter().filter(|limit| limit.has_queue());
+        let max_queue_time = || queues().filter_map(Limit::window).max().unwrap_or_default();
         self.wait.get().copied().unwrap_or_else(max_queue_time)
     }
 

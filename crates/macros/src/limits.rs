@@ -4,61 +4,36 @@ use std::time::Duration;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use sluicegate_engine::algorithm::Alignment;
-use sluicegate_engine::{Limit, Rate};
+use sluicegate_engine::Limit;
+use sluicegate_engine::algorithm::{MAX_PARAMETERS, ParameterValue};
 
 /// Generates an expression that builds this limit, in a context that returns `LimitError` with `?`. `expansion`
 /// is the path of the runtime module.
 pub(crate) fn limit_expr(limit: &Limit, expansion: &TokenStream) -> TokenStream {
-    let rate = |rate: Rate| {
-        let (count, period) = (rate.count(), duration_expr(rate.period(), expansion));
-        quote!(#expansion::Rate::new(#count, #period)?)
-    };
-    let call = match limit {
-        Limit::TokenBucket(limit) => {
-            let (rate, burst) = (rate(limit.rate()), limit.burst());
-            quote!(token_bucket(#rate, #burst))
+    let (algorithm, arguments) = (limit.algorithm(), limit.arguments());
+    let values = (0..MAX_PARAMETERS).map(|index| match arguments.get(index) {
+        Some(value) => {
+            let value = value_expr(value, expansion);
+            quote!(#expansion::Option::Some(#expansion::ParameterValue::#value))
         }
-        Limit::Bandwidth(limit) => {
-            let (rate, burst) = (rate(limit.rate()), limit.burst());
-            quote!(bandwidth(#rate, #burst))
+        None => quote!(#expansion::Option::None),
+    });
+    quote!(#expansion::Limit::from_arguments(#algorithm, &#expansion::LimitArguments::new([#(#values),*]))?)
+}
+
+fn value_expr(value: ParameterValue, expansion: &TokenStream) -> TokenStream {
+    match value {
+        ParameterValue::Rate(rate) => {
+            let (count, period) = (rate.count(), duration_expr(rate.period(), expansion));
+            quote!(Rate(#expansion::Rate::new(#count, #period)?))
         }
-        Limit::LeakyBucket(limit) => {
-            let (rate, queue) = (rate(limit.rate()), limit.queue());
-            quote!(leaky_bucket(#rate, #queue))
+        ParameterValue::Count(count) => quote!(Count(#count)),
+        ParameterValue::Duration(duration) => {
+            let duration = duration_expr(duration, expansion);
+            quote!(Duration(#duration))
         }
-        Limit::FixedWindow(limit) => {
-            let (count, window) = (limit.limit(), duration_expr(limit.window(), expansion));
-            let alignment = match limit.alignment() {
-                Alignment::Epoch => quote!(Epoch),
-                Alignment::FirstUse => quote!(FirstUse),
-            };
-            quote!(fixed_window(#count, #window, #expansion::Alignment::#alignment))
-        }
-        Limit::SlidingWindow(limit) => {
-            let (count, window, cells) = (limit.limit(), duration_expr(limit.window(), expansion), limit.cells());
-            quote!(sliding_window(#count, #window, #cells))
-        }
-        Limit::InterpolatedWindow(limit) => {
-            let (count, window) = (limit.limit(), duration_expr(limit.window(), expansion));
-            quote!(interpolated_window(#count, #window))
-        }
-        Limit::SlidingLog(limit) => {
-            let (count, window) = (limit.limit(), duration_expr(limit.window(), expansion));
-            quote!(sliding_log(#count, #window))
-        }
-        Limit::Concurrency(limit) => {
-            let permits = limit.limit();
-            quote!(concurrency(#permits))
-        }
-        Limit::WarmUp(limit) => {
-            let (rate, over, factor) =
-                (rate(limit.rate()), duration_expr(limit.warm_up(), expansion), limit.cold_factor());
-            quote!(warm_up(#rate, #over, #factor))
-        }
-        _ => return quote!(::core::compile_error!("this limit is not supported in an attribute")),
-    };
-    quote!(#expansion::Limit::#call?)
+        ParameterValue::Keyword(index) => quote!(Keyword(#index)),
+    }
 }
 
 /// Generates an expression for a duration.

@@ -72,7 +72,7 @@ fn rule_and_key<'q>(query: &'q Query<'_>) -> Result<(&'q str, Vec<&'q str>), Pro
 
 fn limit_view(state: &LimitState) -> KeyLimitView {
     KeyLimitView {
-        limit: rules::format_limit(&state.limit),
+        limit: state.limit.short_notation(),
         remaining: state.remaining,
         reset_s: state.reset.as_secs_f64(),
         retry_after_s: state.retry_after.map(|wait| wait.as_secs_f64()),

@@ -2,16 +2,15 @@
 
 use serde::Serialize;
 use sluicegate_cluster::{ClusterStore, StoreState};
-use sluicegate_engine::algorithm::Alignment;
+use sluicegate_engine::algorithm::{LimitUnit, ParameterValue};
 use sluicegate_engine::limit::DEFAULT_CELLS;
-use sluicegate_engine::limit::parse::{HumanBytes, HumanDuration};
 use sluicegate_engine::rule::{OnStoreFailure, Rule, Scope};
 use sluicegate_engine::store::{Store, share_of};
 use sluicegate_engine::{Limit, Sluice};
 use utoipa::ToSchema;
 
 use super::reply::{self, Reply};
-use super::rules::{self, ScopeName};
+use super::rules::ScopeName;
 
 /// Effective limits of all rules.
 #[derive(Serialize, ToSchema)]
@@ -38,9 +37,12 @@ struct RuleLimitsView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Limit)]
 struct LimitView {
-    /// Limit as text.
+    /// Limit in the notation of the rule file, in its shortest form.
     limit: String,
+    /// Limit in words.
+    label: String,
     algorithm: &'static str,
+    unit: LimitUnitName,
     amount: u64,
     #[schema(minimum = 0)]
     window_s: Option<f64>,
@@ -56,6 +58,16 @@ struct LimitView {
     warm_up_s: Option<f64>,
     /// Ratio of the cold interval to the warm one.
     cold_factor: Option<u32>,
+}
+
+/// Quantity that a limit counts.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = LimitUnit)]
+enum LimitUnitName {
+    Requests,
+    Permits,
+    Bytes,
 }
 
 /// Alignment of a fixed window.
@@ -102,42 +114,37 @@ fn rule_limits(rule: &Rule, nodes_without_store: Option<u32>) -> RuleLimitsView 
 
 impl From<&Limit> for LimitView {
     fn from(limit: &Limit) -> Self {
-        let rated = |rate: sluicegate_engine::Rate, burst| (rate.count(), Some(rate.period()), burst);
-        let (amount, window, burst) = match limit {
-            Limit::TokenBucket(it) | Limit::Bandwidth(it) => rated(it.rate(), Some(it.burst())),
-            Limit::LeakyBucket(it) => rated(it.rate(), Some(it.queue())),
-            Limit::WarmUp(it) => rated(it.rate(), None),
-            other => (other.capacity(), other.window(), None),
-        };
-        let rate = match limit {
-            Limit::TokenBucket(it) => Some(it.rate().to_string()),
-            Limit::LeakyBucket(it) => Some(it.rate().to_string()),
-            Limit::WarmUp(it) => Some(it.rate().to_string()),
-            Limit::Bandwidth(it) => {
-                let rate = it.rate();
-                Some(format!("{}/{}", HumanBytes(rate.count()), HumanDuration(rate.period())))
-            }
-            _ => window.map(|window| format!("{amount}/{}", HumanDuration(window))),
-        };
-        let warm_up = if let Limit::WarmUp(it) = limit { Some(it) } else { None };
+        let (amount, window) = limit.quota();
+        let arguments = limit.arguments();
+        let parameters = limit.description().parameters;
+        let argument = |name: &str| arguments.get(parameters.iter().position(|parameter| parameter.name == name)?);
+        let count = |name| if let Some(ParameterValue::Count(count)) = argument(name) { Some(count) } else { None };
+        let count32 = |name| count(name).and_then(|count| u32::try_from(count).ok());
+        let main = parameters.first().zip(arguments.get(0));
         Self {
-            limit: rules::format_limit(limit),
+            limit: limit.short_notation(),
+            label: limit.label(),
             algorithm: limit.algorithm(),
+            unit: match limit.unit() {
+                LimitUnit::Requests => LimitUnitName::Requests,
+                LimitUnit::Permits => LimitUnitName::Permits,
+                LimitUnit::Bytes => LimitUnitName::Bytes,
+            },
             amount,
             window_s: window.map(|window| window.as_secs_f64()),
-            burst,
-            rate,
-            cells: match limit {
-                Limit::SlidingWindow(it) if it.cells() != DEFAULT_CELLS => Some(it.cells()),
+            burst: count("burst").or_else(|| count("queue")),
+            rate: window.and(main).map(|(parameter, value)| parameter.format(value)),
+            cells: count32("cells").filter(|cells| *cells != DEFAULT_CELLS),
+            alignment: match argument("align") {
+                Some(ParameterValue::Keyword(0)) => Some(AlignmentName::Epoch),
+                Some(_) => Some(AlignmentName::FirstUse),
+                None => None,
+            },
+            warm_up_s: match argument("over") {
+                Some(ParameterValue::Duration(duration)) => Some(duration.as_secs_f64()),
                 _ => None,
             },
-            alignment: match limit {
-                Limit::FixedWindow(it) if it.alignment() == Alignment::FirstUse => Some(AlignmentName::FirstUse),
-                Limit::FixedWindow(_) => Some(AlignmentName::Epoch),
-                _ => None,
-            },
-            warm_up_s: warm_up.map(|it| it.warm_up().as_secs_f64()),
-            cold_factor: warm_up.map(|it| it.cold_factor()),
+            cold_factor: count32("cold_factor"),
         }
     }
 }

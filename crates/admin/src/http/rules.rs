@@ -3,8 +3,6 @@
 use serde::Serialize;
 use sluicegate_engine::Limit;
 use sluicegate_engine::Sluice;
-use sluicegate_engine::limit::DEFAULT_CELLS;
-use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::{Adaptive, Attribute, Ban, Direction, KeyPart, Mode, Priority, Rule, Scope};
 use sluicegate_engine::sluice::RuleCounts;
 use sluicegate_engine::spelling::nearest;
@@ -180,7 +178,7 @@ impl RuleView {
             r#match: (target != "*").then_some(target),
             when: rule.when.as_ref().map(ToString::to_string),
             key: rule.key.iter().map(format_key_part).collect(),
-            limits: rule.limits.iter().map(format_limit).collect(),
+            limits: rule.limits.iter().map(Limit::short_notation).collect(),
             adaptive: rule.adaptive.as_ref().map(ToString::to_string),
             adaptive_kind: rule.adaptive.as_ref().map(AdaptiveKind::from),
             mode: rule.mode.into(),
@@ -265,16 +263,6 @@ impl From<&Scope> for ScopeName {
             Scope::Local => Self::Local,
             Scope::Cluster { .. } => Self::Cluster,
         }
-    }
-}
-
-/// Formats a limit in rule file syntax, in the short form if possible.
-pub(super) fn format_limit(limit: &Limit) -> String {
-    match limit {
-        Limit::SlidingWindow(it) if it.cells() == DEFAULT_CELLS => {
-            format!("{}/{}", it.limit(), HumanDuration(it.window()))
-        }
-        other => other.to_string(),
     }
 }
 

@@ -143,8 +143,7 @@ fn rules(sources: &Providers, server_stats: Option<&ServerStats>, metrics: &mut 
 
 impl RuleMetrics {
     fn new(rule: &Rule, counts: RuleCounts) -> Self {
-        let is_paced = |limit: &Limit| matches!(limit, Limit::LeakyBucket(_) | Limit::WarmUp(_) | Limit::Bandwidth(_));
-        let can_queue = rule.on_limit.queue.is_some() || rule.limits.iter().any(is_paced) || counts.waited > 0;
+        let can_queue = rule.on_limit.queue.is_some() || rule.limits.iter().any(Limit::is_paced) || counts.waited > 0;
         Self {
             name: rule.name.clone(),
             counts,

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::algorithm_scripts;
 use crate::invocation::Script;
 
 /// Decides requests and takes their cost.
@@ -26,13 +27,6 @@ fn include_source(name: &str) -> Option<&'static str> {
         "values" => include_str!("../scripts/values.lua"),
         "states" => include_str!("../scripts/states.lua"),
         "arithmetic" => include_str!("../scripts/arithmetic.lua"),
-        "bucket" => include_str!("../scripts/bucket.lua"),
-        "fixed_window" => include_str!("../scripts/fixed_window.lua"),
-        "sliding_window" => include_str!("../scripts/sliding_window.lua"),
-        "interpolated_window" => include_str!("../scripts/interpolated_window.lua"),
-        "sliding_log" => include_str!("../scripts/sliding_log.lua"),
-        "warm_up" => include_str!("../scripts/warm_up.lua"),
-        "concurrency" => include_str!("../scripts/concurrency.lua"),
         _ => return None,
     })
 }
@@ -43,6 +37,7 @@ fn assemble(frame: &str, general: &str) -> String {
     for line in frame.lines() {
         match line.trim_start().strip_prefix("--!include ") {
             Some("general") => source.push_str(general),
+            Some("algorithms") => algorithm_scripts::sources().for_each(|script| source += &assemble(&script, general)),
             Some(name) => source.push_str(&assemble(include_source(name).unwrap_or_default(), general)),
             // Comments are stripped: the server stores the text of every script.
             None if line.trim_start().starts_with("--") => {}

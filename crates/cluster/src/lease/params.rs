@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sluicegate_engine::Limit;
-use sluicegate_engine::algorithm::Alignment;
+use sluicegate_engine::algorithm::LeaseForm;
 use sluicegate_engine::algorithm::gcra::TICKS_PER_NANO;
+use sluicegate_engine::algorithm::store_form::ceil_micros;
 use sluicegate_engine::store::is_leasable;
 use smallvec::SmallVec;
 
@@ -35,23 +36,17 @@ pub(crate) enum LeaseLimit {
 
 impl LeaseLimit {
     fn from_limit(limit: &Limit) -> Option<Self> {
-        match limit {
-            Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => {
-                let bucket = bucket.gcra();
-                let bound = Self::Bucket { interval: bucket.interval(), burst: bucket.burst() };
-                (bucket.tolerance() < MAX_EXACT).then_some(bound)
+        let (bound, size) = match limit.lease_form()? {
+            LeaseForm::Bucket(bucket) => {
+                (Self::Bucket { interval: bucket.interval(), burst: bucket.burst() }, bucket.tolerance())
             }
-            Limit::SlidingWindow(window) => {
-                let cells = u64::from(window.cells());
-                let cell = whole_micros(window.window()).div_ceil(cells);
-                (window.limit() < MAX_EXACT).then_some(Self::Window { limit: window.limit(), cell, cells })
+            LeaseForm::Window { limit, window, cells } => {
+                let cells = u64::from(cells);
+                let cell = ceil_micros(window).div_ceil(cells.max(1));
+                (Self::Window { limit, cell, cells }, limit)
             }
-            Limit::FixedWindow(window) if window.alignment() == Alignment::Epoch => {
-                let cell = whole_micros(window.window());
-                (window.limit() < MAX_EXACT).then_some(Self::Window { limit: window.limit(), cell, cells: 0 })
-            }
-            _ => None,
-        }
+        };
+        (size < MAX_EXACT).then_some(bound)
     }
 
     /// The largest cost that can fit.
@@ -77,10 +72,6 @@ impl LeaseLimit {
             Self::Window { cell, cells, .. } => cell.saturating_mul(*cells + 1).saturating_mul(1_000),
         }
     }
-}
-
-fn whole_micros(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
 /// Parameters of a rule's leasable limits. See the [module documentation](super).
@@ -148,6 +139,7 @@ impl LeaseParams {
 mod tests {
     use super::*;
     use sluicegate_engine::Rate;
+    use sluicegate_engine::algorithm::Alignment;
 
     #[test]
     fn leasable_limits_are_accepted() {

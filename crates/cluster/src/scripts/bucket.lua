@@ -2,7 +2,7 @@
 -- Parameters: time per token in microseconds and ticks (sixteenths of a nanosecond), burst, approximate ticks
 -- per token, time from empty to full in microseconds and ticks, 1 for a leaky bucket.
 -- State: arrival time in microseconds and ticks, time of the last charge.
-algorithms[1] = function()
+algorithms[NUMBER] = function()
   local function span(params, cost)
     local ticks = cost * params[2]
     local remainder = ticks % 16000

@@ -2,7 +2,7 @@
 -- permits) scored by expiry, and one member 't' whose score is minus the total of held permits.
 -- Parameters: limit, permit TTL, index of the secondary key.
 -- State, shared by all concurrency limits of a key: held permits, Redis key.
-algorithms[7] = function()
+algorithms[NUMBER] = function()
   local function delete_foreign(key)
     if call('DEL', key) == 1 then replaced = replaced + 1 end
   end

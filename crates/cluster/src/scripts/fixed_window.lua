@@ -1,7 +1,7 @@
 -- Fixed window.
 -- Parameters: limit, window, offset of the start of 2026 within its window (-1: windows start with first use).
 -- State: end of the window, usage in it.
-algorithms[2] = function()
+algorithms[NUMBER] = function()
   local function window_end_at(params, at)
     if params[3] < 0 then return at + params[2] end
     return at + params[2] - (at + params[3]) % params[2]

@@ -1,7 +1,7 @@
 -- Interpolated window.
 -- Parameters: limit, window, resolution of overlaps in units per microsecond.
 -- State: number of the current window plus one, count of the previous window, count of the current window.
-algorithms[4] = function()
+algorithms[NUMBER] = function()
   local function counts(params, state, now)
     local window = (now - now % params[2]) / params[2]
     if window < state[1] - 1 then window = state[1] - 1 end

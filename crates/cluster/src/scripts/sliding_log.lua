@@ -3,7 +3,7 @@
 -- Parameters: limit, window, index of the secondary key.
 -- State: position of the oldest entry, newest expiry, Redis key. A position beyond the ring marks an overdrawn
 -- log: more was charged than it has entries.
-algorithms[5] = function()
+algorithms[NUMBER] = function()
   local function save(state)
     call('SETRANGE', state[3], 0, write('<BI4I7', 245, state[1], state[2]))
     local expiry = state[2]

@@ -1,7 +1,7 @@
 -- Sliding window of cells.
 -- Parameters: limit, cell length, number of cells, maximum counter value, bytes per counter.
 -- State: number of the newest cell plus one, then a ring of counters with one more than the number of cells.
-algorithms[3] = function()
+algorithms[NUMBER] = function()
   local function current(params, state, now)
     local cell = (now - now % params[2]) / params[2]
     if cell < state[1] - 1 then return state[1] - 1 end

@@ -5,13 +5,7 @@ local function general()
   local attempt, floor, rep, sub = redis.pcall, math.floor, string.rep, string.sub
   local algorithms = {}
   --!include arithmetic
-  --!include bucket
-  --!include fixed_window
-  --!include sliding_window
-  --!include interpolated_window
-  --!include sliding_log
-  --!include warm_up
-  --!include concurrency
+  --!include algorithms
 
   -- Decodes a limit set.
   local function decode_limit_set(index)

@@ -2,7 +2,7 @@
 -- Parameters: stable gap and difference to the cold gap (both in nanoseconds), warmth at which the stable gap
 -- is reached, maximum warmth, warm-up time in nanoseconds. Warmth is measured in 2^-20 permits.
 -- State: time of the next admission in microseconds and nanoseconds, warmth, time of the last charge.
-algorithms[6] = function()
+algorithms[NUMBER] = function()
   local function div_up(x, y)
     local remainder = x % y
     return (x - remainder) / y + (remainder > 0 and 1 or 0)

@@ -7,7 +7,7 @@ use super::{Presence, Section, Shape, tables};
 /// Generates the rule file reference: one table per section.
 pub fn reference() -> String {
     let mut page = String::new();
-    for section in tables::SECTIONS {
+    for section in tables::sections() {
         write_section(&mut page, section);
     }
     page

@@ -8,13 +8,15 @@ use super::{Section, Shape, SignalUnit};
 #[doc(hidden)]
 macro_rules! fields {
     ($($name:literal: $shape:expr, $presence:expr, $example:literal, $doc:literal;)*) => {
-        &[$($crate::document::Field { name: $name, doc: $doc, shape: $shape, presence: $presence, example: $example }),*]
+        &[$($crate::GrammarField { name: $name, doc: $doc, shape: $shape, presence: $presence, example: $example }),*]
     };
 }
 pub use crate::fields;
 
+mod algorithms;
 mod gateway;
 
+pub(crate) use algorithms::ALGORITHMS;
 use gateway::GATEWAY;
 
 /// Optional without a default value.
@@ -217,104 +219,6 @@ pub(crate) static COST: Section = Section {
 
 /// An entry of `limits`.
 pub const LIMIT: Shape = Shape::Either(&[Shape::Rate, Shape::OneOf(ALGORITHMS)]);
-
-/// Long forms of a limit. The first field of each names the algorithm.
-pub(crate) static ALGORITHMS: &[&Section] = &[
-    &TOKEN_BUCKET,
-    &LEAKY_BUCKET,
-    &FIXED_WINDOW,
-    &SLIDING_WINDOW,
-    &INTERPOLATED_WINDOW,
-    &SLIDING_LOG,
-    &CONCURRENCY,
-    &BANDWIDTH,
-    &WARM_UP,
-];
-
-pub(crate) static TOKEN_BUCKET: Section = Section {
-    name: "a token bucket",
-    doc: "Rate with a burst: at most burst + rate x T in any time T.",
-    fields: fields! {
-        "token_bucket": Shape::Rate, Required, "10/s", "Refill rate.";
-        "burst": Shape::Count(1, ANY), Default("the count of the rate"), "20", "Capacity of the bucket, in tokens.";
-    },
-};
-
-pub(crate) static LEAKY_BUCKET: Section = Section {
-    name: "a leaky bucket",
-    doc: "Bounded queue that drains at a constant rate.",
-    fields: fields! {
-        "leaky_bucket": Shape::Rate, Required, "5/s", "Drain rate.";
-        "queue": Shape::Count(1, ANY), Default("the count of the rate"), "15",
-            "Capacity of the queue, including the request that is admitted immediately. With 1, no request waits.";
-    },
-};
-
-pub(crate) static FIXED_WINDOW: Section = Section {
-    name: "a fixed window",
-    doc: "Count per window. Around a window boundary, up to twice the count can pass within one window length.",
-    fields: fields! {
-        "fixed_window": Shape::Rate, Required, "100/1h", "Count per window.";
-        "align": Shape::Keyword(&[
-            ("epoch", "at full hours, days and so on (UTC)"),
-            ("first_use", "at the first request of the window"),
-        ]), Default("epoch"), "first_use", "Start of a window.";
-    },
-};
-
-pub(crate) static SLIDING_WINDOW: Section = Section {
-    name: "a sliding window",
-    doc: "Strict limit: never more than the count in any window. `300/1m` is its short form.",
-    fields: fields! {
-        "sliding_window": Shape::Rate, Required, "15/3s", "Count in any window.";
-        "cells": Shape::Count(1, 1000), Default("10"), "30",
-            "Resolution of the window. A request counts for up to 1/cells longer than the window.";
-    },
-};
-
-pub(crate) static INTERPOLATED_WINDOW: Section = Section {
-    name: "an interpolated window",
-    doc: "Approximate limit that needs little memory. A client that exploits the approximation can reach almost \
-          twice the count.",
-    fields: fields! {
-        "interpolated_window": Shape::Rate, Required, "100/1m", "Approximate count per window.";
-    },
-};
-
-pub(crate) static SLIDING_LOG: Section = Section {
-    name: "a sliding log",
-    doc: "Exact limit: at most the count in any window. Stores every request of the window.",
-    fields: fields! {
-        "sliding_log": Shape::Rate, Required, "100/1m", "Count in any window.";
-    },
-};
-
-pub(crate) static CONCURRENCY: Section = Section {
-    name: "a concurrency limit",
-    doc: "Limit for requests in flight.",
-    fields: fields! {
-        "concurrency": Shape::Count(1, ANY), Required, "50", "Maximum number of requests in flight.";
-    },
-};
-
-pub(crate) static BANDWIDTH: Section = Section {
-    name: "a bandwidth limit",
-    doc: "Paces the response bytes of each key and refuses nothing. The rule cannot have other kinds of limits.",
-    fields: fields! {
-        "bandwidth": Shape::SizeRate, Required, "2MiB/s", "Bytes per time.";
-        "burst": Shape::Size, Default("the bytes of one second"), "8MiB", "Bytes that pass at full speed first.";
-    },
-};
-
-pub(crate) static WARM_UP: Section = Section {
-    name: "a warm-up limit",
-    doc: "Rate that starts low after an idle period and reaches its full value when warm.",
-    fields: fields! {
-        "warm_up": Shape::Rate, Required, "100/s", "Rate when warm.";
-        "over": Shape::Duration, Required, "10s", "Duration of the warm-up.";
-        "cold_factor": Shape::Count(2, 100), Default("3"), "3", "Factor by which the rate is lower at the start.";
-    },
-};
 
 /// `ban`.
 pub(crate) static BAN: Section = Section {
@@ -632,20 +536,13 @@ pub(crate) static OTLP: Section = Section {
 };
 
 /// All sections, in reference order.
-pub(crate) static SECTIONS: &[&Section] = &[
-    &FILE,
-    &RULE,
-    &KEY,
-    &COST,
-    &TOKEN_BUCKET,
-    &LEAKY_BUCKET,
-    &FIXED_WINDOW,
-    &SLIDING_WINDOW,
-    &INTERPOLATED_WINDOW,
-    &SLIDING_LOG,
-    &CONCURRENCY,
-    &BANDWIDTH,
-    &WARM_UP,
+pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
+    [BEFORE_ALGORITHMS, ALGORITHMS, AFTER_ALGORITHMS].into_iter().flatten().copied()
+}
+
+const BEFORE_ALGORITHMS: &[&Section] = &[&FILE, &RULE, &KEY, &COST];
+
+const AFTER_ALGORITHMS: &[&Section] = &[
     &BAN,
     &CLUSTER,
     &STORE,

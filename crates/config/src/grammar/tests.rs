@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::{Shape, schema, tables};
-use crate::parse::{ParseContext, json, parse_settings};
+use crate::parse::{ParseContext, json, parse_file};
 use crate::tree;
 
 /// Opens every section once, with minimal content.
@@ -49,9 +49,9 @@ fn the_parser_reads_exactly_the_declared_fields() {
     assert!(!findings.has_errors());
     let tree = tree.unwrap();
     let context = ParseContext::new(ALL_SECTIONS, None);
-    parse_settings(&context, &tree);
+    parse_file(&context, &tree);
     let declared: BTreeSet<_> =
-        tables::SECTIONS.iter().flat_map(|section| section.names().map(|name| (section.name, name))).collect();
+        tables::sections().flat_map(|section| section.names().map(|name| (section.name, name))).collect();
     assert_eq!(*context.requested_fields.borrow(), declared);
 }
 
@@ -70,12 +70,12 @@ fn every_section_that_is_used_is_listed() {
     }
     let mut found = BTreeSet::new();
     visit(&Shape::Section(&tables::FILE), &mut found);
-    assert_eq!(found, tables::SECTIONS.iter().map(|section| section.name).collect());
+    assert_eq!(found, tables::sections().map(|section| section.name).collect());
 }
 
 #[test]
 fn every_example_matches_the_schema() {
-    for section in tables::SECTIONS {
+    for section in tables::sections() {
         for field in section.fields {
             let (tree, findings) = tree::parse(field.example);
             assert!(!findings.has_errors(), "{}.{}", section.name, field.name);

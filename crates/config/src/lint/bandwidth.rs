@@ -2,6 +2,7 @@
 //! refusals and other limits have no effect in the same rule.
 
 use sluicegate_engine::Limit;
+use sluicegate_engine::algorithm::LimitUnit;
 use sluicegate_engine::rule::{Cost, Mode, OnLimit, Scope};
 
 use crate::diagnostic::DiagnosticBuilder;
@@ -10,7 +11,7 @@ use crate::source::Span;
 
 /// True if a limit paces instead of refusing.
 pub(super) fn is_bandwidth(limit: &Limit) -> bool {
-    matches!(limit, Limit::Bandwidth(_))
+    limit.unit() == LimitUnit::Bytes
 }
 
 /// Checks a rule with a bandwidth limit.

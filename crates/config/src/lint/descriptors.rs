@@ -1,6 +1,5 @@
 //! Lints for descriptor rules, and for rules that use request attributes on descriptors.
 
-use sluicegate_engine::Limit;
 use sluicegate_engine::rule::{Attribute, Direction};
 
 use super::missing_attributes::attributes_of;
@@ -26,7 +25,7 @@ pub(super) fn check(context: &ParseContext<'_>, ParsedRule { rule, spans }: &Par
         );
     }
     for (limit, span) in rule.limits.iter().zip(&spans.limits) {
-        if is_descriptor && matches!(limit, Limit::Concurrency(_)) {
+        if is_descriptor && limit.is_concurrency() {
             context.report(
                 DiagnosticBuilder::warning(*span, "a concurrency limit has little effect on descriptors")
                     .label("proxies do not report the end of a request")

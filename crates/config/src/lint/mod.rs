@@ -13,18 +13,17 @@ mod unsatisfiable;
 use std::collections::HashMap;
 
 use sluicegate_engine::Limit;
-use sluicegate_engine::algorithm::Algorithm;
-use sluicegate_engine::algorithm::gcra::TICKS_PER_NANO;
+use sluicegate_engine::algorithm::Imprecision;
 use sluicegate_engine::limit::parse::HumanBytes;
 use sluicegate_engine::rule::{Attribute, ClusterMode, Cost, Direction, Mode, Rule, Scope};
 use sluicegate_engine::store::is_leasable;
 
 use crate::diagnostic::DiagnosticBuilder;
-use crate::parse::{ParseContext, ParsedRule, RuleSpans};
+use crate::parse::{ParseContext, ParsedFile, ParsedRule, RuleSpans};
 use crate::settings::Store;
 use crate::source::Span;
 
-pub(crate) use missing_attributes::missing_attributes;
+use missing_attributes::missing_attributes;
 
 /// Minimum number of keys of a useful rule.
 const MIN_KEYS: u64 = 1_000;
@@ -32,8 +31,17 @@ const MIN_KEYS: u64 = 1_000;
 /// Bytes per key in the table in addition to the limit state: fingerprint and share of its bucket.
 const BYTES_PER_KEY: u64 = 16;
 
+/// Checks a parsed file.
+pub(crate) fn file(context: &ParseContext<'_>, parsed: &ParsedFile) {
+    let ParsedFile { base, rules: parsed_rules, lists, list_spans } = parsed;
+    rules(context, parsed_rules, base.memory, &base.store);
+    if let (Some(gateway), None) = (&base.gateway, &base.server) {
+        missing_attributes(context, gateway, parsed_rules, lists, list_spans);
+    }
+}
+
 /// Checks the rules of a file, individually and together.
-pub(crate) fn rules(context: &ParseContext<'_>, rules: &[ParsedRule], memory: u64, store: &Store) {
+fn rules(context: &ParseContext<'_>, rules: &[ParsedRule], memory: u64, store: &Store) {
     for parsed @ ParsedRule { rule, spans } in rules {
         bandwidth::check(context, parsed);
         descriptors::check(context, parsed);
@@ -139,40 +147,9 @@ fn names_param(rule: &Rule, name: &str) -> bool {
 
 /// Reports limits whose stored form differs noticeably from the written one.
 fn check_rounding(context: &ParseContext<'_>, limit: &Limit, span: Span) {
-    let (rate, interval) = match limit {
-        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => (bucket.rate(), bucket.gcra().interval()),
-        Limit::SlidingWindow(window) if window.cells() < 4 => {
-            let cells = window.cells();
-            context.report(
-                DiagnosticBuilder::warning(
-                    span,
-                    format!("with {cells} cells, a request counts for up to {} of the window", max_retention(cells)),
-                )
-                .label("stricter than configured")
-                .help("use 10 cells or more"),
-            );
-            return;
-        }
-        _ => return,
-    };
-    let written = rate.period().as_nanos() * u128::from(TICKS_PER_NANO);
-    let stored = u128::from(interval) * u128::from(rate.count());
-    let loss = stored.saturating_sub(written) * 100 / written.max(1);
-    if loss >= 1 {
-        context.report(
-            DiagnosticBuilder::warning(
-                span,
-                format!("{rate} is enforced as {loss}% less: the rate is too high for exact counting"),
-            )
-            .label("stricter than configured")
-            .help("raise the rate by this percentage if it matters"),
-        );
+    if let Some(Imprecision { description, remedy }) = limit.imprecision() {
+        context.report(DiagnosticBuilder::warning(span, description).label("stricter than configured").help(remedy));
     }
-}
-
-/// Maximum time that a request counts, as a percentage of the window.
-fn max_retention(cells: u32) -> String {
-    format!("{}%", 100 + 100 / cells.max(1))
 }
 
 /// Reports rules that differ only in name.
@@ -215,22 +192,8 @@ fn check_memory(context: &ParseContext<'_>, rules: &[ParsedRule], memory: u64) {
 }
 
 fn bytes_per_key(rule: &Rule) -> u64 {
-    let words: usize = rule.limits.iter().map(state_words).sum();
+    let words: usize = rule.limits.iter().map(Limit::words).sum();
     BYTES_PER_KEY + 8 * words as u64
-}
-
-fn state_words(limit: &Limit) -> usize {
-    match limit {
-        Limit::TokenBucket(limit) | Limit::Bandwidth(limit) => limit.words(),
-        Limit::LeakyBucket(limit) => limit.words(),
-        Limit::FixedWindow(limit) => limit.words(),
-        Limit::SlidingWindow(limit) => limit.words(),
-        Limit::InterpolatedWindow(limit) => limit.words(),
-        Limit::SlidingLog(limit) => limit.words(),
-        Limit::Concurrency(limit) => limit.words(),
-        Limit::WarmUp(limit) => limit.words(),
-        _ => 1,
-    }
 }
 
 /// Reports a cluster-wide rule without a shared store.

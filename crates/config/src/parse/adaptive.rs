@@ -1,9 +1,9 @@
 //! Parses `adaptive`: overload protection.
 
+use sluicegate_engine::Limit;
 use sluicegate_engine::limit::parse;
 use sluicegate_engine::rule::{Adaptive, Auto, Cap, Ceiling, Comparison, Condition, CpuGuard, Quorum, Signal};
 
-use super::limit::short_form;
 use super::map::FieldMap;
 use super::value::FieldValue;
 use crate::diagnostic::DiagnosticBuilder;
@@ -106,7 +106,7 @@ fn cap(item: &FieldValue<'_>) -> Option<Cap> {
     }
     let rate = item.rate()?;
     // A rate that is not a valid limit is not a valid ceiling either.
-    short_form(rate).map_err(|error| item.report_limit(item.span(), &error)).ok()?;
+    Limit::from_rate(rate).map_err(|error| item.report_limit(item.span(), &error)).ok()?;
     Some(Cap::Rate { count: rate.count(), window: rate.period() })
 }
 

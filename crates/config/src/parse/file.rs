@@ -13,7 +13,6 @@ use super::store::store;
 use super::value::FieldValue;
 use crate::diagnostic::DiagnosticBuilder;
 use crate::grammar::tables;
-use crate::lint;
 use crate::settings::{DEFAULT_MEMORY_BYTES, HeaderStyle, ListEntry, Lists, RulesFrom, Settings, Store};
 use crate::source::Span;
 use crate::tree::{Node, Value};
@@ -21,9 +20,27 @@ use crate::tree::{Node, Value};
 /// Maximum number of rules in a file.
 pub const MAX_RULES: usize = 100_000;
 
-/// Converts a file's tree to settings. Errors go to the context.
-pub(crate) fn parse_settings<'c>(context: &'c ParseContext<'c>, root: &'c Node<'c>) -> Settings {
-    let Some(fields) = FieldMap::open(context, root, &tables::FILE) else { return Settings::default() };
+/// A parsed file with the spans of its rules and lists, for lints.
+pub(crate) struct ParsedFile {
+    /// All settings but the rules and lists.
+    pub(crate) base: Settings,
+    pub(crate) rules: Vec<ParsedRule>,
+    pub(crate) lists: Lists,
+    /// Spans of the entries of the lists, `allow` first.
+    pub(crate) list_spans: Vec<Span>,
+}
+
+impl ParsedFile {
+    /// The settings, without spans.
+    pub(crate) fn into_settings(self) -> Settings {
+        let rules = self.rules.into_iter().map(|parsed| parsed.rule).collect();
+        Settings { rules, lists: self.lists, ..self.base }
+    }
+}
+
+/// Parses a file's tree. Errors go to the context.
+pub(crate) fn parse_file<'c>(context: &'c ParseContext<'c>, root: &'c Node<'c>) -> Option<ParsedFile> {
+    let fields = FieldMap::open(context, root, &tables::FILE)?;
     let store = fields.get("store").and_then(store).unwrap_or(Store::Memory);
     let headers = match fields.keyword("headers") {
         Some("legacy") => HeaderStyle::Legacy,
@@ -41,31 +58,27 @@ pub(crate) fn parse_settings<'c>(context: &'c ParseContext<'c>, root: &'c Node<'
     let log = fields.section("log").map(|it| log(&it)).unwrap_or_default();
     let base =
         Settings { store, headers, memory, gateway, server, admin, rules_from, watch, log, ..Settings::default() };
-    with_rules(&fields, base)
+    Some(with_rules(&fields, base))
 }
 
-/// Converts rules and lists from a shared store, for a process with these settings.
-pub(crate) fn parse_shared_rules<'c>(context: &'c ParseContext<'c>, root: &'c Node<'c>, base: &Settings) -> Settings {
+/// Parses rules and lists from a shared store, for a process with these settings.
+pub(crate) fn parse_shared_rules<'c>(
+    context: &'c ParseContext<'c>,
+    root: &'c Node<'c>,
+    base: &Settings,
+) -> Option<ParsedFile> {
     let hint = |name: &str| {
         let field = tables::FILE.field(name)?;
         Some(format!("`{}` belongs in the file of each process, not in the shared rules", field.name))
     };
-    match FieldMap::open_hinted(context, root, &tables::SHARED, hint) {
-        Some(fields) => with_rules(&fields, base.clone()),
-        None => Settings::default(),
-    }
+    let fields = FieldMap::open_hinted(context, root, &tables::SHARED, hint)?;
+    Some(with_rules(&fields, base.clone()))
 }
 
 /// Adds the rules and lists of these fields to `base`.
-fn with_rules(fields: &FieldMap<'_>, base: Settings) -> Settings {
+fn with_rules(fields: &FieldMap<'_>, base: Settings) -> ParsedFile {
     let (lists, list_spans) = fields.section("lists").map(|it| lists(&it)).unwrap_or_default();
-    let parsed = fields.get("rules").map(rules).unwrap_or_default();
-    lint::rules(fields.context, &parsed, base.memory, &base.store);
-    if let (Some(gateway), None) = (&base.gateway, &base.server) {
-        lint::missing_attributes(fields.context, gateway, &parsed, &lists, &list_spans);
-    }
-    let rules = parsed.into_iter().map(|parsed| parsed.rule).collect();
-    Settings { rules, lists, ..base }
+    ParsedFile { base, rules: fields.get("rules").map(rules).unwrap_or_default(), lists, list_spans }
 }
 
 fn rules_from(fields: &FieldMap<'_>, store: &Store) -> RulesFrom {

@@ -1,18 +1,14 @@
 //! Parses a limit, in short or long form.
 
-use std::time::Duration;
-
-use sluicegate_engine::algorithm::Alignment;
-use sluicegate_engine::algorithm::warm_up::DEFAULT_COLD_FACTOR;
-use sluicegate_engine::limit::DEFAULT_CELLS;
+use sluicegate_engine::Limit;
+use sluicegate_engine::algorithm::{LimitArguments, Parameter, ParameterKind, ParameterValue as Argument};
+use sluicegate_engine::limit::DESCRIPTIONS;
 use sluicegate_engine::spelling::nearest;
-use sluicegate_engine::{Limit, LimitError, Rate};
 
 use super::map::FieldMap;
 use super::value::FieldValue;
 use crate::diagnostic::DiagnosticBuilder;
 use crate::grammar::{Section, Shape, backticked_list};
-use crate::source::Span;
 use crate::tree::{MapEntry, Value};
 
 /// Parses an entry of `limits`.
@@ -20,8 +16,8 @@ pub fn limit(item: FieldValue<'_>) -> Option<Limit> {
     let item = item.narrow();
     match item.shape {
         Shape::Rate => {
-            let rate = item.rate()?;
-            short_form(rate).map_err(|error| item.report_limit(item.span(), &error)).ok()
+            let limit = Limit::from_rate(item.rate()?);
+            limit.map_err(|error| item.report_limit(item.span(), &error)).ok()
         }
         Shape::OneOf(sections) => long_form(item, sections),
         _ => {
@@ -37,12 +33,6 @@ pub fn limit(item: FieldValue<'_>) -> Option<Limit> {
             None
         }
     }
-}
-
-/// The limit for the short form `300/1m`.
-pub fn short_form(rate: Rate) -> Result<Limit, LimitError> {
-    let cells = u32::try_from(rate.period().as_nanos()).unwrap_or(u32::MAX).min(DEFAULT_CELLS);
-    Limit::sliding_window(rate.count(), rate.period(), cells)
 }
 
 fn long_form(item: FieldValue<'_>, sections: &'static [&'static Section]) -> Option<Limit> {
@@ -91,96 +81,38 @@ fn join_with_or(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
 }
 
+/// Builds the limit of a section, with the parameters that the engine describes.
 fn build(fields: &FieldMap<'_>) -> Option<Limit> {
-    let algorithm = fields.section.fields.first()?.name;
-    let main = fields.get(algorithm);
-    // Options are parsed even if the main field is invalid, to report all errors.
-    let built = match algorithm {
-        "token_bucket" => {
-            let (rate, burst) = (main.and_then(|it| it.rate()), fields.count("burst"));
-            rate.map(|rate| Limit::token_bucket(rate, burst.unwrap_or(rate.count())))
-        }
-        "leaky_bucket" => {
-            let (rate, queue) = (main.and_then(|it| it.rate()), fields.count("queue"));
-            rate.map(|rate| Limit::leaky_bucket(rate, queue.unwrap_or(rate.count())))
-        }
-        "fixed_window" => {
-            let alignment = match fields.keyword("align") {
-                Some("first_use") => Alignment::FirstUse,
-                _ => Alignment::Epoch,
-            };
-            main.and_then(|it| it.rate()).map(|rate| Limit::fixed_window(rate.count(), rate.period(), alignment))
-        }
-        "sliding_window" => {
-            let (rate, cells) = (main.and_then(|it| it.rate()), fields.count32("cells"));
-            match cells {
-                Some(cells) => rate.map(|rate| Limit::sliding_window(rate.count(), rate.period(), cells)),
-                None => rate.map(short_form),
-            }
-        }
-        "interpolated_window" => {
-            main.and_then(|it| it.rate()).map(|rate| Limit::interpolated_window(rate.count(), rate.period()))
-        }
-        "sliding_log" => main.and_then(|it| it.rate()).map(|rate| Limit::sliding_log(rate.count(), rate.period())),
-        "concurrency" => main.and_then(|it| it.count()).map(Limit::concurrency),
-        "bandwidth" => {
-            let (rate, burst) = (main.and_then(|it| it.size_rate()), fields.get("burst").and_then(|it| it.size()));
-            rate.map(|rate| Limit::bandwidth(rate, burst.unwrap_or_else(|| per_second(rate))))
-        }
-        "warm_up" => {
-            let rate = main.and_then(|it| it.rate());
-            let over = fields.get("over").and_then(|it| it.nonzero_duration());
-            let factor = fields.count32("cold_factor").unwrap_or(DEFAULT_COLD_FACTOR);
-            rate.zip(over).map(|(rate, over)| Limit::warm_up(rate, over, factor))
-        }
-        _ => None,
-    };
-    built?
+    let name = fields.section.fields.first()?.name;
+    let description = DESCRIPTIONS.iter().find(|description| description.name == name)?;
+    // All parameters are parsed even if one is invalid, to report all errors.
+    let values: Vec<Option<Argument>> =
+        description.parameters.iter().map(|parameter| argument(fields, parameter)).collect();
+    let is_complete =
+        description.parameters.iter().zip(&values).all(|(it, value)| value.is_some() || !it.is_required());
+    if !is_complete {
+        return None;
+    }
+    Limit::from_arguments(name, &LimitArguments::new(values))
         .map_err(|error| {
-            fields
-                .context
-                .report_limit(error_span(fields, algorithm, &error), &error, || format!("correct `{algorithm}`"));
+            let field = error.field().filter(|field| fields.has(field)).unwrap_or(name);
+            fields.context.report_limit(fields.value_span(field), &error, || format!("correct `{name}`"));
         })
         .ok()
 }
 
-/// Span of the value that an error refers to.
-fn error_span(fields: &FieldMap<'_>, algorithm: &'static str, error: &LimitError) -> Span {
-    let field = match error {
-        LimitError::Zero { field } | LimitError::FillsTooSlowly { field, .. } => *field,
-        LimitError::Cells { .. } => "cells",
-        LimitError::ColdFactor { .. } => "cold_factor",
-        LimitError::WarmUpTooShort { .. } => "over",
-        _ => algorithm,
-    };
-    fields.value_span(if fields.has(field) { field } else { algorithm })
-}
-
-/// Amount per second, at least one byte.
-fn per_second(rate: Rate) -> u64 {
-    let period = rate.period().as_nanos().max(1);
-    let bytes = u128::from(rate.count()) * Duration::from_secs(1).as_nanos() / period;
-    u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_short_form_matches_the_engine() {
-        for text in ["300/1m", "10/s", "1/5ns"] {
-            let rate: Rate = text.parse().unwrap();
-            assert_eq!(short_form(rate).unwrap(), text.parse().unwrap());
+/// Value of a parameter, if it is given and valid.
+fn argument(fields: &FieldMap<'_>, parameter: &Parameter) -> Option<Argument> {
+    let field = fields.get(parameter.name)?;
+    match parameter.kind {
+        ParameterKind::Rate | ParameterKind::Window => field.rate().map(Argument::Rate),
+        ParameterKind::ByteRate => field.size_rate().map(Argument::Rate),
+        ParameterKind::Count(..) => field.count().map(Argument::Count),
+        ParameterKind::Size => field.size().map(Argument::Count),
+        ParameterKind::Duration => field.nonzero_duration().map(Argument::Duration),
+        ParameterKind::Keyword(words) => {
+            let keyword = field.keyword()?;
+            words.iter().position(|(word, _)| *word == keyword).map(Argument::Keyword)
         }
-        assert_eq!(DEFAULT_CELLS, 10, "documented in the grammar");
-    }
-
-    #[test]
-    fn the_default_bandwidth_burst_is_one_second() {
-        let per = |count, period| Rate::new(count, Duration::from_secs(period)).unwrap();
-        assert_eq!(per_second(per(2 << 20, 1)), 2 << 20);
-        assert_eq!(per_second(per(600, 60)), 10);
-        assert_eq!(per_second(per(1, 60)), 1);
     }
 }

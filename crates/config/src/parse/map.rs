@@ -114,6 +114,11 @@ impl<'c> FieldMap<'c> {
         self.count(name).and_then(|count| u32::try_from(count).ok())
     }
 
+    /// Parses a string.
+    pub fn text(&self, name: &'static str) -> Option<String> {
+        self.get(name)?.text().map(str::to_owned)
+    }
+
     /// Parses one of the field's keywords.
     pub fn keyword(&self, name: &'static str) -> Option<&'static str> {
         self.get(name)?.keyword()

@@ -32,8 +32,8 @@ use crate::source::Span;
 use crate::tree::{Node, Value};
 
 pub use file::MAX_RULES;
-pub(crate) use file::{parse_settings, parse_shared_rules};
-pub use limit::{limit, short_form};
+pub(crate) use file::{ParsedFile, parse_file, parse_shared_rules};
+pub use limit::limit;
 pub use map::FieldMap;
 pub use reply::json;
 pub use rule::MAX_LIMITS;

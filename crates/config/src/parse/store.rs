@@ -57,7 +57,7 @@ fn long_form(fields: &FieldMap<'_>) -> Option<Store> {
             "use a duration such as 30s",
         );
     }
-    let prefix = fields.get("prefix").and_then(|it| it.text().map(str::to_owned));
+    let prefix = fields.text("prefix");
     let prefix = prefix.unwrap_or_else(|| RedisStore::DEFAULT_PREFIX.to_owned());
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._:/".contains(&b);
     if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(is_plain) {

@@ -13,8 +13,13 @@
 
 use std::time::Duration;
 
+use super::description::{
+    Describe, Description, LeaseForm, LimitArguments, LimitUnit, NodeShare, Pacing, Parameter, ParameterKind,
+    ParameterValue, Share,
+};
+use super::store_form::{StoreForm, StoreFormError, ceil_micros, exact};
 use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
-use crate::limit::{LimitError, window_nanos};
+use crate::quota::{LimitError, Rate, window_nanos};
 use crate::time::{EPOCH_UNIX_SECONDS, Timestamp};
 
 /// Alignment of window boundaries.
@@ -82,6 +87,103 @@ impl FixedWindow {
     }
 }
 
+impl Describe for FixedWindow {
+    const DESCRIPTION: &'static Description = &Description {
+        name: "fixed_window",
+        title: "a fixed window",
+        doc: "Count per window. Around a window boundary, up to twice the count can pass within one window length.",
+        code: 3,
+        unit: LimitUnit::Requests,
+        pacing: Pacing::None,
+        refundable: true,
+        reservable: false,
+        parameters: &[
+            Parameter {
+                name: "fixed_window",
+                doc: "Count per window.",
+                kind: ParameterKind::Window,
+                default: None,
+                example: "100/1h",
+                notation: " {}",
+            },
+            Parameter {
+                name: "align",
+                doc: "Start of a window.",
+                kind: ParameterKind::Keyword(&[
+                    ("epoch", "at full hours, days and so on (UTC)"),
+                    ("first_use", "at the first request of the window"),
+                ]),
+                default: Some("epoch"),
+                example: "first_use",
+                notation: ", from {}",
+            },
+        ],
+    };
+
+    fn from_arguments(arguments: &LimitArguments) -> Result<Self, LimitError> {
+        let rate = arguments.rate()?;
+        let alignment = if arguments.keyword(1) == 0 { Alignment::Epoch } else { Alignment::FirstUse };
+        Self::new(rate.count(), rate.period(), alignment)
+    }
+
+    fn arguments(&self) -> LimitArguments {
+        let alignment = usize::from(self.alignment == Alignment::FirstUse);
+        LimitArguments::new([
+            Rate::new(self.limit, self.window()).ok().map(ParameterValue::Rate),
+            Some(ParameterValue::Keyword(alignment)),
+        ])
+    }
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window(&self) -> Option<Duration> {
+        Some(self.window())
+    }
+
+    fn share(&self, nodes: NodeShare) -> Result<Share<Self>, LimitError> {
+        let (limit, window) = nodes.window(self.limit, self.window());
+        Self::new(limit, window, self.alignment).map(Share::Limit)
+    }
+
+    fn store_form(&self) -> Result<StoreForm, StoreFormError> {
+        let max = exact(self.limit, "limit")?;
+        let length = ceil_micros(self.window());
+        let (name, phase) = match self.alignment {
+            Alignment::Epoch => ("fw", (u128::from(EPOCH_UNIX_SECONDS) * 1_000_000 % u128::from(length)) as f64),
+            Alignment::FirstUse => ("fu", -1.0),
+        };
+        Ok(StoreForm::new(format!("{name}{length}"), [max as f64, length as f64, phase]))
+    }
+
+    fn lease_form(&self) -> Option<LeaseForm> {
+        let form = LeaseForm::Window { limit: self.limit, window: self.window(), cells: 0 };
+        (self.alignment == Alignment::Epoch).then_some(form)
+    }
+
+    fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) -> bool {
+        let same = self.window == old.window && self.alignment == old.alignment;
+        if same {
+            state.copy_from_slice(old_state);
+        }
+        same
+    }
+
+    fn implies(&self, other: &Self) -> bool {
+        self.alignment == other.alignment && self.window == other.window && self.limit <= other.limit
+    }
+
+    fn max_admitted(&self, span: Duration) -> Option<u128> {
+        // A span that begins within a window touches one more.
+        (span.as_nanos().div_ceil(u128::from(self.window)) + 1).checked_mul(u128::from(self.limit))
+    }
+
+    fn counting_time(&self) -> Option<Duration> {
+        Some(self.window())
+    }
+}
+
 impl Algorithm for FixedWindow {
     fn words(&self) -> usize {
         2
@@ -136,5 +238,11 @@ impl Algorithm for FixedWindow {
     fn merge(&self, into: &mut [u64], from: &[u64]) {
         into[0] = into[0].max(from[0]);
         into[1] = into[1].max(from[1]);
+    }
+
+    fn restart(&self, state: &mut [u64], now: Timestamp) {
+        if self.alignment == Alignment::FirstUse && state[0] > now.as_nanos() {
+            state[0] = (now + self.window()).as_nanos();
+        }
     }
 }

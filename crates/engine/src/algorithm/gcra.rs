@@ -15,9 +15,8 @@
 //! `t` and ends no later than `t + T + burst` intervals. A clock that steps back makes `now` smaller and the
 //! test stricter.
 
-use super::{Check, Status};
-use crate::decision::Decision;
-use crate::limit::{LimitError, Rate};
+use super::store_form::{MAX_NUMBER, StoreFormError};
+use crate::quota::{LimitError, Rate};
 use crate::time::{Timestamp, saturating_nanos};
 
 /// Ticks per nanosecond; the arrival time is in ticks.
@@ -132,15 +131,24 @@ impl Gcra {
         arrival.saturating_sub(now).saturating_sub(self.tolerance).div_ceil(self.interval)
     }
 
-    /// Decision about this bucket alone, given the arrival time after it.
-    #[inline(always)]
-    pub(crate) const fn decision(&self, check: Check, arrival: u64, now: u64) -> Decision {
-        let status = Status {
-            limit: self.burst,
-            remaining: self.remaining(arrival, now),
-            reset: nanos_covering(arrival.saturating_sub(now)),
-        };
-        Decision { verdict: check.verdict(), limit: 0, status }
+    /// Parameters of the script of a shared store. They end with a flag for a leaky bucket.
+    pub(super) fn store_numbers(&self, leaky: bool) -> Result<Vec<f64>, StoreFormError> {
+        /// Ticks per microsecond, the store's unit of time.
+        const TICKS_PER_MICRO: u64 = 1_000 * TICKS_PER_NANO;
+        let fraction = self.interval % TICKS_PER_MICRO;
+        if self.burst > MAX_NUMBER || self.burst.checked_mul(fraction).is_none_or(|ticks| ticks > MAX_NUMBER) {
+            return Err(StoreFormError("burst"));
+        }
+        let numbers = [
+            self.interval / TICKS_PER_MICRO,
+            fraction,
+            self.burst,
+            self.interval,
+            self.tolerance / TICKS_PER_MICRO,
+            self.tolerance % TICKS_PER_MICRO,
+            u64::from(leaky),
+        ];
+        Ok(numbers.map(|number| number as f64).into())
     }
 
     /// Ticks for `cost` tokens; saturating, for costs not checked against the burst.

@@ -13,8 +13,13 @@
 
 use std::time::Duration;
 
+use super::description::{
+    Describe, Description, LimitArguments, LimitUnit, NodeShare, Pacing, Parameter, ParameterKind, ParameterValue,
+    Share,
+};
+use super::store_form::{MAX_NUMBER, StoreForm, StoreFormError, ceil_micros, exact};
 use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
-use crate::limit::{LimitError, window_nanos};
+use crate::quota::{LimitError, Rate, window_nanos};
 use crate::time::Timestamp;
 
 /// Interpolated window limit. See the [module documentation](self).
@@ -74,6 +79,70 @@ impl InterpolatedWindow {
             return self.window;
         }
         (room as u128 * self.window as u128 / count as u128) as u64
+    }
+}
+
+impl Describe for InterpolatedWindow {
+    const DESCRIPTION: &'static Description = &Description {
+        name: "interpolated_window",
+        title: "an interpolated window",
+        doc: "Approximate limit that needs little memory. A client that exploits the approximation can reach almost \
+              twice the count.",
+        code: 5,
+        unit: LimitUnit::Requests,
+        pacing: Pacing::None,
+        refundable: true,
+        reservable: false,
+        parameters: &[Parameter {
+            name: "interpolated_window",
+            doc: "Approximate count per window.",
+            kind: ParameterKind::Window,
+            default: None,
+            example: "100/1m",
+            notation: " {}",
+        }],
+    };
+
+    fn from_arguments(arguments: &LimitArguments) -> Result<Self, LimitError> {
+        let rate = arguments.rate()?;
+        Self::new(rate.count(), rate.period())
+    }
+
+    fn arguments(&self) -> LimitArguments {
+        LimitArguments::new([Rate::new(self.limit, self.window()).ok().map(ParameterValue::Rate)])
+    }
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window(&self) -> Option<Duration> {
+        Some(self.window())
+    }
+
+    fn share(&self, nodes: NodeShare) -> Result<Share<Self>, LimitError> {
+        let (limit, window) = nodes.window(self.limit, self.window());
+        Self::new(limit, window).map(Share::Limit)
+    }
+
+    fn store_form(&self) -> Result<StoreForm, StoreFormError> {
+        let max = exact(self.limit, "limit")?;
+        let length = ceil_micros(self.window());
+        let scale = if length <= MAX_NUMBER / 1_000 { 1_000.0 } else { 1.0 };
+        Ok(StoreForm::new(format!("iw{length}"), [max as f64, length as f64, scale]))
+    }
+
+    fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) -> bool {
+        let same = self.window == old.window;
+        if same {
+            state.copy_from_slice(old_state);
+        }
+        same
+    }
+
+    /// The estimate never exceeds the count of two windows.
+    fn counting_time(&self) -> Option<Duration> {
+        Some(self.window() * 2)
     }
 }
 

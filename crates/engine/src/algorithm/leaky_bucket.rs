@@ -13,9 +13,16 @@
 //! frees it only for the last request in the queue. Callers that wait inside the process are kept in a wait
 //! queue instead ([`AdmitMode::Immediate`]), where all callers behind a cancelled one move up.
 
+use std::time::Duration;
+
+use super::description::{
+    Describe, Description, LimitArguments, LimitUnit, NodeShare, Pacing, Parameter, ParameterKind, ParameterValue,
+    Share,
+};
 use super::gcra::{Gcra, nanos_covering, ticks};
-use super::{AdmitMode, Algorithm, Check, LimitCharge, Status};
-use crate::limit::{LimitError, Rate};
+use super::store_form::{StoreForm, StoreFormError};
+use super::{AdmitMode, Algorithm, Check, Leftover, LimitCharge, Status};
+use crate::quota::{LimitError, Rate};
 use crate::time::Timestamp;
 
 /// Leaky bucket limit. See the [module documentation](self).
@@ -31,10 +38,6 @@ impl LeakyBucket {
         Ok(Self { bucket: Gcra::new(rate, queue, "queue")?, rate })
     }
 
-    pub(crate) const fn gcra(&self) -> &Gcra {
-        &self.bucket
-    }
-
     /// Drain rate.
     pub const fn rate(&self) -> Rate {
         self.rate
@@ -43,6 +46,63 @@ impl LeakyBucket {
     /// Capacity of the queue.
     pub const fn queue(&self) -> u64 {
         self.bucket.burst()
+    }
+}
+
+impl Describe for LeakyBucket {
+    const DESCRIPTION: &'static Description = &Description {
+        name: "leaky_bucket",
+        title: "a leaky bucket",
+        doc: "Bounded queue that drains at a constant rate.",
+        code: 2,
+        unit: LimitUnit::Requests,
+        pacing: Pacing::Queue,
+        refundable: false,
+        reservable: false,
+        parameters: &[
+            Parameter {
+                name: "leaky_bucket",
+                doc: "Drain rate.",
+                kind: ParameterKind::Rate,
+                default: None,
+                example: "5/s",
+                notation: " {}",
+            },
+            Parameter {
+                name: "queue",
+                doc: "Capacity of the queue, including the request that is admitted immediately. With 1, no request \
+                      waits.",
+                kind: ParameterKind::Count(1, u64::MAX),
+                default: Some("the count of the rate"),
+                example: "15",
+                notation: ", queue {}",
+            },
+        ],
+    };
+
+    fn from_arguments(arguments: &LimitArguments) -> Result<Self, LimitError> {
+        let rate = arguments.rate()?;
+        Self::new(rate, arguments.count(1).unwrap_or(rate.count()))
+    }
+
+    fn arguments(&self) -> LimitArguments {
+        LimitArguments::of([ParameterValue::Rate(self.rate), ParameterValue::Count(self.queue())])
+    }
+
+    fn capacity(&self) -> u64 {
+        self.queue()
+    }
+
+    fn window(&self) -> Option<Duration> {
+        Some(self.rate.time_for(self.queue()))
+    }
+
+    fn share(&self, nodes: NodeShare) -> Result<Share<Self>, LimitError> {
+        Self::new(nodes.rate(self.rate)?, nodes.part(self.queue())).map(Share::Limit)
+    }
+
+    fn store_form(&self) -> Result<StoreForm, StoreFormError> {
+        Ok(StoreForm::new("lb".to_owned(), self.bucket.store_numbers(true)?))
     }
 }
 
@@ -106,5 +166,15 @@ impl Algorithm for LeakyBucket {
 
     fn merge(&self, into: &mut [u64], from: &[u64]) {
         into[0] = into[0].max(from[0]);
+    }
+
+    fn leftover(&self, state: &[u64], now: Timestamp) -> Leftover {
+        Leftover { overdraft: self.bucket.overdraft(state[0], ticks(now)), ..Leftover::of(self, state, now) }
+    }
+
+    fn start_with(&self, state: &mut [u64], leftover: Leftover, now: Timestamp) {
+        leftover.charge(self, state, now);
+        // Full but not fresh: the next change must not treat it as unused.
+        state[0] = state[0].max(ticks(now));
     }
 }

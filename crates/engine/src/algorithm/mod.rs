@@ -20,18 +20,26 @@
 //! | [`Concurrency`] | 1 | never more than N in flight |
 //! | [`WarmUp`] | 2 | gaps of at least 1/r, three times that when cold |
 
+pub mod bandwidth;
 pub mod concurrency;
 mod counter_ring;
+mod description;
 pub mod fixed_window;
 pub mod gcra;
 pub mod interpolated_window;
 pub mod leaky_bucket;
 pub mod sliding_log;
 pub mod sliding_window;
+pub mod store_form;
 pub mod token_bucket;
 pub mod warm_up;
 
+pub use bandwidth::Bandwidth;
 pub use concurrency::Concurrency;
+pub use description::{
+    Describe, Description, Imprecision, LeaseForm, LimitArguments, LimitUnit, MAX_PARAMETERS, NodeShare, Pacing,
+    Parameter, ParameterKind, ParameterValue, Share,
+};
 pub use fixed_window::{Alignment, FixedWindow};
 pub use interpolated_window::InterpolatedWindow;
 pub use leaky_bucket::LeakyBucket;
@@ -40,10 +48,37 @@ pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 pub use warm_up::WarmUp;
 
-use std::time::Duration;
+use crate::time::Timestamp;
 
-use crate::decision::Verdict;
-use crate::time::{Timestamp, saturating_nanos};
+/// The algorithms: the one list that everything else is generated from. Each line has the description of its
+/// variant of `Limit`, the type, and the name of its script in the shared store (`crates/cluster/src/scripts/`).
+#[macro_export]
+#[doc(hidden)]
+macro_rules! for_each_algorithm {
+    ($then:ident $([$($context:tt)*])?) => {
+        $then! {
+            $([$($context)*])?
+            /// Rate with a burst.
+            TokenBucket "bucket";
+            /// Bounded queue drained at a constant rate.
+            LeakyBucket "bucket";
+            /// Count per window.
+            FixedWindow "fixed_window";
+            /// Count in any window, strict.
+            SlidingWindow "sliding_window";
+            /// Approximate count in any window, cheap.
+            InterpolatedWindow "interpolated_window";
+            /// Count in any window, exact, with one entry per request.
+            SlidingLog "sliding_log";
+            /// Maximum number in flight.
+            Concurrency "concurrency";
+            /// Token bucket of bytes.
+            Bandwidth "bucket";
+            /// Paced rate with a cold start.
+            WarmUp "warm_up";
+        }
+    };
+}
 
 /// [`Algorithm::full_at`] of a state that must never be evicted.
 pub const NEVER_FULL: Timestamp = Timestamp::from_nanos(u64::MAX);
@@ -92,30 +127,6 @@ impl Check {
             Self::NotBefore(wait) => 2 * KIND + wait as u128,
             Self::Held => 3 * KIND,
             Self::Never => 4 * KIND,
-        }
-    }
-
-    /// The verdict for the caller.
-    #[inline]
-    pub const fn verdict(self) -> Verdict {
-        match self {
-            Self::Now => Verdict::Allowed,
-            Self::After(pause) => Verdict::Wait(Duration::from_nanos(pause)),
-            Self::NotBefore(wait) => Verdict::Denied { retry_after: Some(Duration::from_nanos(wait)) },
-            Self::Held => Verdict::Denied { retry_after: None },
-            Self::Never => Verdict::Never,
-        }
-    }
-}
-
-impl From<Verdict> for Check {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Allowed => Self::Now,
-            Verdict::Wait(pause) => Self::After(saturating_nanos(pause)),
-            Verdict::Denied { retry_after: Some(wait) } => Self::NotBefore(saturating_nanos(wait)),
-            Verdict::Denied { retry_after: None } => Self::Held,
-            Verdict::Never => Self::Never,
         }
     }
 }
@@ -177,4 +188,86 @@ pub trait Algorithm {
     /// Permits and reservations can be settled in the merged state as before. Other earlier charges must not be
     /// refunded there: the merged state does not identify their owners.
     fn merge(&self, into: &mut [u64], from: &[u64]);
+
+    /// Merges two copies of one key's state: holdings are the same in both and count once.
+    fn merge_copies(&self, into: &mut [u64], from: &[u64]) {
+        self.merge(into, from);
+    }
+
+    /// Prepares a state that evicted keys shared for a new key: a window that starts at first use starts now.
+    fn restart(&self, _state: &mut [u64], _now: Timestamp) {}
+
+    /// Resources that a request holds until it ends.
+    fn holding(&self) -> Option<HoldingKind> {
+        None
+    }
+
+    /// Releases an amount that a request held.
+    fn release(&self, _state: &mut [u64], _amount: u64, _now: Timestamp) {}
+
+    /// Clears everything but holdings: their holders will release them.
+    fn clear_unheld(&self, state: &mut [u64], _now: Timestamp) {
+        state.fill(0);
+    }
+
+    /// Clears all holdings: after a restart they have no holders.
+    fn clear_holdings(&self, _state: &mut [u64]) {}
+
+    /// Quota that is left for a limit that replaces this one.
+    fn leftover(&self, state: &[u64], now: Timestamp) -> Leftover {
+        Leftover::of(self, state, now)
+    }
+
+    /// Starts a fresh state with the quota that the replaced limit left, and no more.
+    fn start_with(&self, state: &mut [u64], leftover: Leftover, now: Timestamp) {
+        leftover.charge(self, state, now);
+    }
+}
+
+/// Resources that a request holds until it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldingKind {
+    /// Permits of a concurrency limit.
+    Permits,
+    /// Reserved tokens.
+    Tokens,
+}
+
+/// Quota that is left of a limit when another one replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// Remaining quota; `None` if the algorithm has none and only the wait counts.
+    pub remaining: Option<u64>,
+    /// Amount charged beyond the limit.
+    pub overdraft: u64,
+    /// Nanoseconds until the next request is admitted.
+    pub wait: u64,
+    /// Tokens outstanding in reservations.
+    pub outstanding: u64,
+}
+
+impl Leftover {
+    fn of<A: Algorithm + ?Sized>(algorithm: &A, state: &[u64], now: Timestamp) -> Self {
+        let wait = match algorithm.check(state, now, 1, AdmitMode::Immediate) {
+            Check::NotBefore(wait) => wait,
+            _ => 0,
+        };
+        Self { remaining: Some(algorithm.status(state, now).remaining), overdraft: 0, wait, outstanding: 0 }
+    }
+
+    /// Charges a fresh state with what is missing.
+    fn charge<A: Algorithm + ?Sized>(&self, algorithm: &A, state: &mut [u64], now: Timestamp) {
+        let capacity = algorithm.status(state, now).limit;
+        let taken = match self.remaining {
+            Some(left) => capacity.saturating_sub(left).saturating_add(self.overdraft),
+            // The new limit starts with one request, or none.
+            None => capacity.saturating_sub(u64::from(self.wait == 0)),
+        };
+        algorithm.commit(state, now, taken, false);
+        if taken == 0 {
+            // Full but not fresh: the next change must not treat it as unused.
+            let mark = algorithm.commit(state, now, 1, false);
+            algorithm.settle(state, LimitCharge { at: now, cost: 1, mark, reserved: false }, 0, now);
+        }
+    }
 }

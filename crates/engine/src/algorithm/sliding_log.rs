@@ -11,8 +11,13 @@
 
 use std::time::Duration;
 
+use super::description::{
+    Describe, Description, LimitArguments, LimitUnit, NodeShare, Pacing, Parameter, ParameterKind, ParameterValue,
+    Share,
+};
+use super::store_form::{SecondaryKey, StoreForm, StoreFormError, ceil_micros};
 use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
-use crate::limit::{LimitError, window_nanos};
+use crate::quota::{LimitError, Rate, window_nanos};
 use crate::time::Timestamp;
 
 /// Maximum limit of a log: 32 KiB of state per key.
@@ -32,7 +37,10 @@ impl SlidingLog {
             return Err(LimitError::zero("limit"));
         }
         if limit > MAX_ENTRIES {
-            return Err(LimitError::LogTooLong { limit, max: MAX_ENTRIES });
+            let reason = format!(
+                "sliding_log stores every request of {limit}: the maximum is {MAX_ENTRIES}; sliding_window has no such bound"
+            );
+            return Err(LimitError::parameter("sliding_log", reason));
         }
         Ok(Self { limit, window: window_nanos(window)? })
     }
@@ -45,18 +53,6 @@ impl SlidingLog {
     /// Length of the window.
     pub const fn window(&self) -> Duration {
         Duration::from_nanos(self.window)
-    }
-
-    /// Carries over the entries of a log that has the same window and another limit; if too many, the newest.
-    /// Those decide: once the oldest of them has expired, there is room for one.
-    pub(crate) fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
-        state.fill(0);
-        for age in old.limit.saturating_sub(self.limit)..old.limit {
-            self.push(state, old.expiry(old_state, age));
-        }
-        if old.is_overdrawn(old_state) {
-            self.mark_overdrawn(state);
-        }
     }
 
     /// Index of the entry of this age: 0 is the oldest, `limit - 1` the newest.
@@ -111,6 +107,79 @@ impl SlidingLog {
         }
         state[1..].sort_unstable();
         state[0] = 0;
+    }
+}
+
+impl Describe for SlidingLog {
+    const DESCRIPTION: &'static Description = &Description {
+        name: "sliding_log",
+        title: "a sliding log",
+        doc: "Exact limit: at most the count in any window. Stores every request of the window.",
+        code: 6,
+        unit: LimitUnit::Requests,
+        pacing: Pacing::None,
+        refundable: true,
+        reservable: false,
+        parameters: &[Parameter {
+            name: "sliding_log",
+            doc: "Count in any window.",
+            kind: ParameterKind::Window,
+            default: None,
+            example: "100/1m",
+            notation: " {}",
+        }],
+    };
+
+    fn from_arguments(arguments: &LimitArguments) -> Result<Self, LimitError> {
+        let rate = arguments.rate()?;
+        Self::new(rate.count(), rate.period())
+    }
+
+    fn arguments(&self) -> LimitArguments {
+        LimitArguments::new([Rate::new(self.limit, self.window()).ok().map(ParameterValue::Rate)])
+    }
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window(&self) -> Option<Duration> {
+        Some(self.window())
+    }
+
+    fn share(&self, nodes: NodeShare) -> Result<Share<Self>, LimitError> {
+        let (limit, window) = nodes.window(self.limit, self.window());
+        Self::new(limit, window).map(Share::Limit)
+    }
+
+    fn store_form(&self) -> Result<StoreForm, StoreFormError> {
+        let numbers = [self.limit as f64, ceil_micros(self.window()) as f64];
+        let form = StoreForm::new(format!("sl{}", self.limit), numbers);
+        Ok(StoreForm { secondary: SecondaryKey::Own("log"), ..form })
+    }
+
+    /// Keeps the entries of a log with the same window; if too many, the newest. Those decide: once the oldest of
+    /// them has expired, there is room for one.
+    fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) -> bool {
+        if self.window != old.window {
+            return false;
+        }
+        state.fill(0);
+        for age in old.limit.saturating_sub(self.limit)..old.limit {
+            self.push(state, old.expiry(old_state, age));
+        }
+        if old.is_overdrawn(old_state) {
+            self.mark_overdrawn(state);
+        }
+        true
+    }
+
+    fn max_admitted(&self, span: Duration) -> Option<u128> {
+        span.as_nanos().div_ceil(u128::from(self.window)).checked_mul(u128::from(self.limit))
+    }
+
+    fn counting_time(&self) -> Option<Duration> {
+        Some(self.window())
     }
 }
 

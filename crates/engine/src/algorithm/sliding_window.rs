@@ -15,12 +15,20 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::counter_ring::CounterRing;
+use super::description::{
+    Describe, Description, Imprecision, LeaseForm, LimitArguments, LimitUnit, NodeShare, Pacing, Parameter,
+    ParameterKind, ParameterValue, Share,
+};
+use super::store_form::{MAX_NUMBER, StoreForm, StoreFormError, ceil_micros, exact};
 use super::{AdmitMode, Algorithm, Check, LimitCharge, Status, nanos};
-use crate::limit::{LimitError, window_nanos};
+use crate::quota::{LimitError, Rate, window_nanos};
 use crate::time::Timestamp;
 
 /// Maximum number of cells of a window.
 pub const MAX_CELLS: u32 = 1_000;
+
+/// Default number of cells.
+pub const DEFAULT_CELLS: u32 = 10;
 
 /// Sliding window limit. See the [module documentation](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +49,20 @@ impl SlidingWindow {
         }
         let window = window_nanos(window)?;
         if cells == 0 || cells > MAX_CELLS || u64::from(cells) > window {
-            return Err(LimitError::Cells { cells, max: u64::from(MAX_CELLS).min(window) });
+            let max = u64::from(MAX_CELLS).min(window);
+            let reason = format!("cells {cells} is out of range: this window can have 1 to {max}");
+            return Err(LimitError::parameter("cells", reason));
         }
         let cell = window.div_ceil(u64::from(cells));
         // If rounding up made the cells much longer (1001 ns in 1000 cells of 2 ns), fewer cells suffice.
         let cells = u32::try_from(window.div_ceil(cell)).unwrap_or(cells);
         Ok(Self { limit, window, cells, cell, ring: CounterRing::new(cells + 1, limit) })
+    }
+
+    /// The limit `300/1m`, with the default number of cells.
+    pub(crate) fn from_rate(rate: Rate) -> Result<Self, LimitError> {
+        let window = u32::try_from(rate.period().as_nanos()).unwrap_or(u32::MAX);
+        Self::new(rate.count(), rate.period(), window.min(DEFAULT_CELLS))
     }
 
     /// Maximum in any window.
@@ -62,16 +78,6 @@ impl SlidingWindow {
     /// Number of cells: as configured, or fewer if whole nanoseconds do not allow that many.
     pub const fn cells(&self) -> u32 {
         self.cells
-    }
-
-    /// Carries over the counts of a window that has the same cells and another limit.
-    pub(crate) fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) {
-        state.fill(0);
-        let Some(newest) = old_state[0].checked_sub(1) else { return };
-        state[0] = old_state[0];
-        for (cell, count) in old.live(old_state, newest) {
-            self.ring.set(&mut state[1..], cell, count);
-        }
     }
 
     /// Current cell: that of `now`, or the newest stored cell if the clock stepped back.
@@ -124,6 +130,114 @@ impl SlidingWindow {
             }
         }
         state[0] = current + 1;
+    }
+}
+
+impl Describe for SlidingWindow {
+    const DESCRIPTION: &'static Description = &Description {
+        name: "sliding_window",
+        title: "a sliding window",
+        doc: "Strict limit: never more than the count in any window. `300/1m` is its short form.",
+        code: 4,
+        unit: LimitUnit::Requests,
+        pacing: Pacing::None,
+        refundable: true,
+        reservable: false,
+        parameters: &[
+            Parameter {
+                name: "sliding_window",
+                doc: "Count in any window.",
+                kind: ParameterKind::Window,
+                default: None,
+                example: "15/3s",
+                notation: " {}",
+            },
+            Parameter {
+                name: "cells",
+                doc: "Resolution of the window. A request counts for up to 1/cells longer than the window.",
+                kind: ParameterKind::Count(1, MAX_CELLS as u64),
+                default: Some("10"),
+                example: "30",
+                notation: ", {} cells",
+            },
+        ],
+    };
+
+    fn from_arguments(arguments: &LimitArguments) -> Result<Self, LimitError> {
+        let rate = arguments.rate()?;
+        match arguments.count32(1) {
+            Some(cells) => Self::new(rate.count(), rate.period(), cells),
+            None => Self::from_rate(rate),
+        }
+    }
+
+    fn arguments(&self) -> LimitArguments {
+        let rate = Rate::new(self.limit, self.window()).ok().map(ParameterValue::Rate);
+        LimitArguments::new([rate, Some(ParameterValue::Count(self.cells.into()))])
+    }
+
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
+    fn window(&self) -> Option<Duration> {
+        Some(self.window())
+    }
+
+    fn share(&self, nodes: NodeShare) -> Result<Share<Self>, LimitError> {
+        let (limit, window) = nodes.window(self.limit, self.window());
+        Self::new(limit, window, self.cells).map(Share::Limit)
+    }
+
+    fn store_form(&self) -> Result<StoreForm, StoreFormError> {
+        let max = exact(self.limit, "limit")?;
+        let length = ceil_micros(self.window());
+        let cell = length.div_ceil(u64::from(self.cells));
+        let cells = length.div_ceil(cell);
+        let (width, highest, mark) =
+            if max < u64::from(u32::MAX) { (4, u64::from(u32::MAX), "") } else { (7, 2 * MAX_NUMBER - 1, "w") };
+        let numbers = [max as f64, cell as f64, cells as f64, highest as f64, f64::from(width)];
+        Ok(StoreForm::new(format!("sw{cells}x{cell}{mark}"), numbers))
+    }
+
+    fn lease_form(&self) -> Option<LeaseForm> {
+        Some(LeaseForm::Window { limit: self.limit, window: self.window(), cells: self.cells })
+    }
+
+    /// Keeps the counts of a window with the same cells.
+    fn carry_over(&self, state: &mut [u64], old: &Self, old_state: &[u64]) -> bool {
+        if self.window != old.window || self.cells != old.cells {
+            return false;
+        }
+        state.fill(0);
+        if let Some(newest) = old_state[0].checked_sub(1) {
+            state[0] = old_state[0];
+            for (cell, count) in old.live(old_state, newest) {
+                self.ring.set(&mut state[1..], cell, count);
+            }
+        }
+        true
+    }
+
+    fn implies(&self, other: &Self) -> bool {
+        self.window == other.window && self.cells == other.cells && self.limit <= other.limit
+    }
+
+    fn max_admitted(&self, span: Duration) -> Option<u128> {
+        span.as_nanos().div_ceil(u128::from(self.window)).checked_mul(u128::from(self.limit))
+    }
+
+    /// A request counts until its cell has expired: up to one cell longer than the window.
+    fn counting_time(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.expires_at(0)))
+    }
+
+    fn imprecision(&self) -> Option<Imprecision> {
+        let (cells, retention) = (self.cells, 100 + 100 / self.cells);
+        (cells < 4).then(|| Imprecision {
+            description: format!("with {cells} cells, a request counts for up to {retention}% of the window"),
+            remedy: "use 10 cells or more",
+        })
     }
 }
 

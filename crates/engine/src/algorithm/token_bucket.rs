@@ -13,9 +13,16 @@
 //! only if no other request came since: the refill they may have displaced is unknown, and the clock cannot
 //! tell it either, because it may have stepped back.
 
-use super::gcra::{Gcra, nanos_covering, ticks};
-use super::{AdmitMode, Algorithm, Check, LimitCharge, NEVER_FULL, Status};
-use crate::limit::{LimitError, Rate};
+use std::time::Duration;
+
+use super::description::{
+    Describe, Description, Imprecision, LeaseForm, LimitArguments, LimitUnit, NodeShare, Pacing, Parameter,
+    ParameterKind, ParameterValue, Share,
+};
+use super::gcra::{Gcra, TICKS_PER_NANO, nanos_covering, ticks};
+use super::store_form::{StoreForm, StoreFormError};
+use super::{AdmitMode, Algorithm, Check, HoldingKind, Leftover, LimitCharge, NEVER_FULL, Status};
+use crate::quota::{LimitError, Rate};
 use crate::time::Timestamp;
 
 /// Token bucket limit. See the [module documentation](self).
@@ -73,6 +80,101 @@ impl TokenBucket {
     #[inline]
     const fn outstanding(state: &[u64]) -> u64 {
         if let [_, out] = state { *out } else { 0 }
+    }
+}
+
+impl TokenBucket {
+    /// Difference between the rate and the one that whole ticks allow.
+    pub(super) fn rate_imprecision(&self) -> Option<Imprecision> {
+        let rate = self.rate;
+        let written = rate.period().as_nanos() * u128::from(TICKS_PER_NANO);
+        let stored = u128::from(self.bucket.interval()) * u128::from(rate.count());
+        let loss = stored.saturating_sub(written) * 100 / written.max(1);
+        (loss >= 1).then(|| Imprecision {
+            description: format!("{rate} is enforced as {loss}% less: the rate is too high for exact counting"),
+            remedy: "raise the rate by this percentage if it matters",
+        })
+    }
+}
+
+impl Describe for TokenBucket {
+    const DESCRIPTION: &'static Description = &Description {
+        name: "token_bucket",
+        title: "a token bucket",
+        doc: "Rate with a burst: at most burst + rate x T in any time T.",
+        code: 1,
+        unit: LimitUnit::Requests,
+        pacing: Pacing::None,
+        refundable: true,
+        reservable: true,
+        parameters: &[
+            Parameter {
+                name: "token_bucket",
+                doc: "Refill rate.",
+                kind: ParameterKind::Rate,
+                default: None,
+                example: "10/s",
+                notation: " {}",
+            },
+            Parameter {
+                name: "burst",
+                doc: "Capacity of the bucket, in tokens.",
+                kind: ParameterKind::Count(1, u64::MAX),
+                default: Some("the count of the rate"),
+                example: "20",
+                notation: ", burst {}",
+            },
+        ],
+    };
+
+    fn from_arguments(arguments: &LimitArguments) -> Result<Self, LimitError> {
+        let rate = arguments.rate()?;
+        Self::new(rate, arguments.count(1).unwrap_or(rate.count()))
+    }
+
+    fn arguments(&self) -> LimitArguments {
+        LimitArguments::of([ParameterValue::Rate(self.rate), ParameterValue::Count(self.burst())])
+    }
+
+    fn capacity(&self) -> u64 {
+        self.burst()
+    }
+
+    fn window(&self) -> Option<Duration> {
+        Some(self.rate.time_for(self.burst()))
+    }
+
+    fn share(&self, nodes: NodeShare) -> Result<Share<Self>, LimitError> {
+        Self::new(nodes.rate(self.rate)?, nodes.part(self.burst())).map(Share::Limit)
+    }
+
+    fn store_form(&self) -> Result<StoreForm, StoreFormError> {
+        Ok(StoreForm::new("tb".to_owned(), self.bucket.store_numbers(false)?))
+    }
+
+    fn lease_form(&self) -> Option<LeaseForm> {
+        Some(LeaseForm::Bucket(self.bucket))
+    }
+
+    fn token_bucket(&self) -> Option<&Gcra> {
+        Some(&self.bucket)
+    }
+
+    fn with_reservations(self) -> Self {
+        self.reservable()
+    }
+
+    fn implies(&self, other: &Self) -> bool {
+        self.burst() <= other.burst() && self.bucket.interval() >= other.bucket.interval()
+    }
+
+    fn max_admitted(&self, span: Duration) -> Option<u128> {
+        let refilled = span.as_nanos().checked_mul(u128::from(self.rate.count()))? / self.rate.period().as_nanos();
+        Some(u128::from(self.burst()) + refilled)
+    }
+
+    fn imprecision(&self) -> Option<Imprecision> {
+        self.rate_imprecision()
     }
 }
 
@@ -165,15 +267,51 @@ impl Algorithm for TokenBucket {
             *out = outstanding_into.saturating_add(outstanding_from);
         }
     }
-}
 
-impl TokenBucket {
+    fn merge_copies(&self, into: &mut [u64], from: &[u64]) {
+        into.iter_mut().zip(from).for_each(|(into, from)| *into = (*into).max(*from));
+    }
+
+    fn holding(&self) -> Option<HoldingKind> {
+        self.reservable.then_some(HoldingKind::Tokens)
+    }
+
     /// Ends a reservation of `amount` tokens. Refill lost to the cap while they were outstanding stays lost.
-    pub(crate) fn release(&self, state: &mut [u64], amount: u64, now: Timestamp) {
+    fn release(&self, state: &mut [u64], amount: u64, now: Timestamp) {
         let due = self.arrival(state, ticks(now));
         if let [arrival, out] = state {
             *arrival = due;
             *out = out.saturating_sub(amount);
+        }
+    }
+
+    fn clear_unheld(&self, state: &mut [u64], now: Timestamp) {
+        match state {
+            [arrival, out] => *arrival = ticks(now).saturating_add(self.bucket.span(*out)),
+            state => state.fill(0),
+        }
+    }
+
+    fn clear_holdings(&self, state: &mut [u64]) {
+        if let [_, out] = state {
+            *out = 0;
+        }
+    }
+
+    fn leftover(&self, state: &[u64], now: Timestamp) -> Leftover {
+        Leftover {
+            overdraft: self.bucket.overdraft(state[0], ticks(now)),
+            outstanding: Self::outstanding(state),
+            ..Leftover::of(self, state, now)
+        }
+    }
+
+    fn start_with(&self, state: &mut [u64], leftover: Leftover, now: Timestamp) {
+        leftover.charge(self, state, now);
+        // Full but not fresh: the next change must not treat it as unused.
+        state[0] = state[0].max(ticks(now));
+        if let [_, out] = state {
+            *out = leftover.outstanding;
         }
     }
 }

@@ -15,8 +15,14 @@
 
 use std::time::Duration;
 
-use super::{AdmitMode, Algorithm, Check, LimitCharge, Status};
-use crate::limit::{LimitError, Rate, window_nanos};
+use super::description::{
+    Describe, Description, LimitArguments, LimitUnit, NodeShare, Pacing, Parameter, ParameterKind, ParameterValue,
+    Share, missing,
+};
+use super::store_form::{StoreForm, StoreFormError};
+use super::token_bucket::TokenBucket;
+use super::{AdmitMode, Algorithm, Check, Leftover, LimitCharge, Status};
+use crate::quota::{LimitError, Rate, window_nanos};
 use crate::time::{Timestamp, saturating_nanos};
 
 /// Fractions of a stored permit.
@@ -49,7 +55,8 @@ impl WarmUp {
         }
         let warm_up = window_nanos(warm_up)?;
         if !(2..=100).contains(&cold_factor) {
-            return Err(LimitError::ColdFactor { factor: cold_factor });
+            let reason = format!("cold_factor {cold_factor} is out of range: use 2 to 100 (3 is usual)");
+            return Err(LimitError::parameter("cold_factor", reason));
         }
         let stable = saturating_nanos(rate.period()).div_ceil(rate.count());
         if stable < 1_000 {
@@ -65,7 +72,10 @@ impl WarmUp {
         // Allows the area under the whole slope to be computed without rounding: see `area`.
         let exact = (2 * scaled).checked_mul(u128::from(slope_ends)).is_some();
         if slope_ends < SCALE || max_warmth > 1 << 60 || !exact {
-            return Err(LimitError::WarmUpTooShort { rate });
+            let reason = format!(
+                "warm_up is out of range for {rate}: it must span at least a few requests and at most a few years"
+            );
+            return Err(LimitError::parameter("over", reason));
         }
         Ok(Self { rate, warm_up, cold_factor, stable, cold, slope_end: slope_ends, max_warmth })
     }
@@ -122,6 +132,93 @@ impl WarmUp {
     /// Warmth after `cost` permits.
     fn warmed(&self, warmth: u64, cost: u64) -> u64 {
         warmth.saturating_add(cost.saturating_mul(SCALE)).min(self.max_warmth)
+    }
+}
+
+impl Describe for WarmUp {
+    const DESCRIPTION: &'static Description = &Description {
+        name: "warm_up",
+        title: "a warm-up limit",
+        doc: "Rate that starts low after an idle period and reaches its full value when warm.",
+        code: 9,
+        unit: LimitUnit::Requests,
+        pacing: Pacing::Paced,
+        refundable: false,
+        reservable: false,
+        parameters: &[
+            Parameter {
+                name: "warm_up",
+                doc: "Rate when warm.",
+                kind: ParameterKind::Rate,
+                default: None,
+                example: "100/s",
+                notation: " {}",
+            },
+            Parameter {
+                name: "over",
+                doc: "Duration of the warm-up.",
+                kind: ParameterKind::Duration,
+                default: None,
+                example: "10s",
+                notation: " after {}",
+            },
+            Parameter {
+                name: "cold_factor",
+                doc: "Factor by which the rate is lower at the start.",
+                kind: ParameterKind::Count(2, 100),
+                default: Some("3"),
+                example: "3",
+                notation: ", cold factor {}",
+            },
+        ],
+    };
+
+    fn from_arguments(arguments: &LimitArguments) -> Result<Self, LimitError> {
+        let over = arguments.duration(1).ok_or_else(|| missing("over"))?;
+        Self::new(arguments.rate()?, over, arguments.count32(2).unwrap_or(DEFAULT_COLD_FACTOR))
+    }
+
+    fn arguments(&self) -> LimitArguments {
+        let factor = ParameterValue::Count(self.cold_factor.into());
+        LimitArguments::of([ParameterValue::Rate(self.rate), ParameterValue::Duration(self.warm_up()), factor])
+    }
+
+    /// A cost of any size is admitted.
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Either a request is admitted, or none.
+    fn status_limit(&self) -> u64 {
+        1
+    }
+
+    fn window(&self) -> Option<Duration> {
+        Some(self.rate.period())
+    }
+
+    fn share(&self, nodes: NodeShare) -> Result<Share<Self>, LimitError> {
+        let rate = nodes.rate(self.rate)?;
+        match Self::new(rate, self.warm_up(), self.cold_factor) {
+            Ok(share) => Ok(Share::Limit(share)),
+            // A share that admits less than one request in its warm-up time is always cold.
+            Err(_) => {
+                let cold = NodeShare::new(self.cold_factor).rate(rate)?;
+                TokenBucket::new(cold, 1).map(Share::TokenBucket)
+            }
+        }
+    }
+
+    fn store_form(&self) -> Result<StoreForm, StoreFormError> {
+        const MAX_NANOS: u64 = 1 << 50;
+        if self.warm_up > MAX_NANOS || self.cold > MAX_NANOS {
+            return Err(StoreFormError("warm-up time"));
+        }
+        if self.max_warmth > MAX_NANOS {
+            return Err(StoreFormError("rate times its warm-up time"));
+        }
+        let numbers = [self.stable, self.cold - self.stable, self.slope_end, self.max_warmth, self.warm_up];
+        Ok(StoreForm::new("wu".to_owned(), numbers.map(|number| number as f64)))
     }
 }
 
@@ -187,5 +284,15 @@ impl Algorithm for WarmUp {
         let free = into[0].max(from[0]);
         into[1] = self.warmth(into, free).min(self.warmth(from, free));
         into[0] = free;
+    }
+
+    fn leftover(&self, state: &[u64], now: Timestamp) -> Leftover {
+        Leftover { remaining: None, ..Leftover::of(self, state, now) }
+    }
+
+    /// Starts cold, after the wait of the replaced limit.
+    fn start_with(&self, state: &mut [u64], Leftover { wait, .. }: Leftover, now: Timestamp) {
+        self.commit(state, now, u64::from(wait > 0), false);
+        state[0] = state[0].max((now + Duration::from_nanos(wait)).as_nanos());
     }
 }

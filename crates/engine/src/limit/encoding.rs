@@ -2,49 +2,62 @@
 
 use std::time::Duration;
 
-use super::{Limit, LimitError, Rate};
-use crate::algorithm::Alignment;
+use super::{DESCRIPTIONS, Limit, LimitError, Rate};
+use crate::algorithm::{
+    Algorithm, HoldingKind, LimitArguments, MAX_PARAMETERS, Parameter, ParameterKind, ParameterValue,
+};
+use crate::limit::each_algorithm;
 use crate::time::saturating_nanos;
 
-/// Words of an encoded limit.
-pub(crate) const WORDS: usize = 5;
+/// Words of an encoded limit: the algorithm's code, two for its main parameter, one for each other parameter.
+pub(crate) const WORDS: usize = MAX_PARAMETERS + 2;
 
-/// Encodes kind, count, period and two further numbers. For a bucket, the last one is 1 if it is reservable.
+/// Encodes a limit. The last word is 1 for a limit with room for reservations.
 pub(crate) fn encode(limit: &Limit) -> [u64; WORDS] {
-    let rate = |rate: Rate| (rate.count(), saturating_nanos(rate.period()));
-    let (kind, (count, nanos), third, fourth) = match limit {
-        Limit::TokenBucket(l) => (1, rate(l.rate()), l.burst(), u64::from(l.is_reservable())),
-        Limit::LeakyBucket(l) => (2, rate(l.rate()), l.queue(), 0),
-        Limit::FixedWindow(l) => {
-            let from_first_use = u64::from(l.alignment() == Alignment::FirstUse);
-            (3, (l.limit(), saturating_nanos(l.window())), from_first_use, 0)
-        }
-        Limit::SlidingWindow(l) => (4, (l.limit(), saturating_nanos(l.window())), u64::from(l.cells()), 0),
-        Limit::InterpolatedWindow(l) => (5, (l.limit(), saturating_nanos(l.window())), 0, 0),
-        Limit::SlidingLog(l) => (6, (l.limit(), saturating_nanos(l.window())), 0, 0),
-        Limit::Concurrency(l) => (7, (l.limit(), 0), 0, 0),
-        Limit::Bandwidth(l) => (8, rate(l.rate()), l.burst(), u64::from(l.is_reservable())),
-        Limit::WarmUp(l) => (9, rate(l.rate()), saturating_nanos(l.warm_up()), u64::from(l.cold_factor())),
+    let mut words = [0; WORDS];
+    words[0] = limit.description().code;
+    let arguments = limit.arguments();
+    [words[1], words[2]] = match arguments.get(0) {
+        Some(ParameterValue::Rate(rate)) => [rate.count(), saturating_nanos(rate.period())],
+        Some(ParameterValue::Count(count)) => [count, 0],
+        _ => [0; 2],
     };
-    [kind, count, nanos, third, fourth]
+    for (index, word) in (1..).zip(&mut words[3..]) {
+        *word = match arguments.get(index) {
+            Some(ParameterValue::Count(count)) => count,
+            Some(ParameterValue::Duration(duration)) => saturating_nanos(duration),
+            Some(ParameterValue::Keyword(keyword)) => keyword as u64,
+            Some(ParameterValue::Rate(_)) | None => 0,
+        };
+    }
+    if each_algorithm!(limit, algorithm => algorithm.holding()) == Some(HoldingKind::Tokens) {
+        words[WORDS - 1] = 1;
+    }
+    words
 }
 
 /// Decodes and validates a limit.
-pub(crate) fn decode([kind, count, nanos, third, fourth]: [u64; WORDS]) -> Result<Limit, LimitError> {
-    let span = Duration::from_nanos(nanos);
-    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let limit = match kind {
-        1 => Limit::token_bucket(Rate::new(count, span)?, third)?,
-        2 => Limit::leaky_bucket(Rate::new(count, span)?, third)?,
-        3 => Limit::fixed_window(count, span, if third == 0 { Alignment::Epoch } else { Alignment::FirstUse })?,
-        4 => Limit::sliding_window(count, span, small(third))?,
-        5 => Limit::interpolated_window(count, span)?,
-        6 => Limit::sliding_log(count, span)?,
-        7 => Limit::concurrency(count)?,
-        8 => Limit::bandwidth(Rate::new(count, span)?, third)?,
-        9 => Limit::warm_up(Rate::new(count, span)?, Duration::from_nanos(third), small(fourth))?,
-        _ => return Err(LimitError::NoLimits),
-    };
-    let reservable = fourth == 1 && matches!(kind, 1 | 8);
-    Ok(if reservable { limit.reservable() } else { limit })
+pub(crate) fn decode(words: [u64; WORDS]) -> Result<Limit, LimitError> {
+    let description =
+        DESCRIPTIONS.iter().find(|description| description.code == words[0]).ok_or(LimitError::NoLimits)?;
+    let mut arguments = [None; MAX_PARAMETERS];
+    for (index, (parameter, argument)) in description.parameters.iter().zip(&mut arguments).enumerate() {
+        let words = if index == 0 { [words[1], words[2]] } else { [words[2 + index], 0] };
+        *argument = Some(value(parameter, words)?);
+    }
+    let limit = Limit::from_arguments(description.name, &LimitArguments::new(arguments))?;
+    Ok(if description.reservable && words[WORDS - 1] == 1 { limit.reservable() } else { limit })
+}
+
+fn value(parameter: &Parameter, [first, second]: [u64; 2]) -> Result<ParameterValue, LimitError> {
+    Ok(match parameter.kind {
+        ParameterKind::Rate | ParameterKind::Window | ParameterKind::ByteRate => {
+            ParameterValue::Rate(Rate::new(first, Duration::from_nanos(second))?)
+        }
+        ParameterKind::Count(..) | ParameterKind::Size => ParameterValue::Count(first),
+        ParameterKind::Duration => ParameterValue::Duration(Duration::from_nanos(first)),
+        ParameterKind::Keyword(words) => {
+            ParameterValue::Keyword(usize::try_from(first).unwrap_or(usize::MAX).min(words.len().saturating_sub(1)))
+        }
+    })
 }

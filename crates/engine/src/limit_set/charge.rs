@@ -1,11 +1,18 @@
 //! Charge to a limit set, and its settlement or release.
 
 use super::{LimitSet, Marks};
-use crate::algorithm::gcra::ticks;
-use crate::algorithm::{Algorithm, LimitCharge};
-use crate::limit::{Limit, each_algorithm};
-use crate::table::SlotLocation;
+use crate::algorithm::{Algorithm, HoldingKind, LimitCharge};
+use crate::limit::each_algorithm;
 use crate::time::Timestamp;
+
+/// Location of a key's state in its bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotLocation {
+    /// In a slot of its own.
+    Own,
+    /// In the overflow slot, shared with other keys.
+    Overflow,
+}
 
 /// Charge to the limits of a set and its location, to be ended later.
 #[derive(Clone, Debug)]
@@ -90,12 +97,11 @@ impl LimitSet {
     }
 
     fn holdings_for(&self, cost: u64, reserve: bool) -> Holdings {
-        let mut holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, &lineage)| match limit {
-            Limit::Concurrency(_) => Some(Holding { lineage, amount: self.permits_of(cost), is_permits: true }),
-            Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if reserve && bucket.is_reservable() => {
-                Some(Holding { lineage, amount: cost, is_permits: false })
+        let mut holding = self.limits.iter().zip(&self.lineage).filter_map(|(limit, &lineage)| {
+            match each_algorithm!(limit, algorithm => algorithm.holding())? {
+                HoldingKind::Permits => Some(Holding { lineage, amount: self.permits_of(cost), is_permits: true }),
+                HoldingKind::Tokens => reserve.then_some(Holding { lineage, amount: cost, is_permits: false }),
             }
-            _ => None,
         });
         match (holding.next(), holding.next()) {
             (Some(one), None) => Holdings::One(one),
@@ -138,10 +144,9 @@ impl LimitSet {
             let Some(&mark) = marks.next() else { return };
             let cost = self.cost_of(limit, charge.cost);
             let taken = LimitCharge { at: charge.at, cost, mark, reserved: charge.reserved };
-            let actual = match limit {
-                Limit::Concurrency(_) => 0,
-                Limit::TokenBucket(_) | Limit::Bandwidth(_) if charge.reserved => actual,
-                _ if charge.slot == SlotLocation::Overflow => actual.max(cost),
+            let actual = match charge.slot {
+                _ if limit.is_concurrency() => 0,
+                SlotLocation::Overflow if !(charge.reserved && limit.supports_reservations()) => actual.max(cost),
                 _ => actual,
             };
             each_algorithm!(limit, algorithm => algorithm.settle(part, taken, actual, now));
@@ -158,40 +163,26 @@ impl LimitSet {
             let Some(Holding { amount, .. }) = holdings.iter().find(|hold| Some(&hold.lineage) == lineage) else {
                 return;
             };
-            match (limit, part) {
-                (Limit::Concurrency(_), [permits]) => *permits = permits.saturating_sub(*amount),
-                (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), part) => bucket.release(part, *amount, now),
-                _ => {}
-            }
+            each_algorithm!(limit, algorithm => algorithm.release(part, *amount, now));
         });
     }
 
     /// Releases this number of permits of each concurrency limit.
-    pub(super) fn release_permits(&self, state: &mut [u64], permits: u64) {
+    pub(super) fn release_permits(&self, state: &mut [u64], permits: u64, now: Timestamp) {
         self.each_mut(state, |limit, part| {
             if limit.is_concurrency() {
-                part[0] = part[0].saturating_sub(permits);
+                each_algorithm!(limit, algorithm => algorithm.release(part, permits, now));
             }
         });
     }
 
     /// Clears everything but holdings: their holders will release them.
     pub(crate) fn clear_unheld(&self, state: &mut [u64], now: Timestamp) {
-        self.each_mut(state, |limit, part| match (limit, part) {
-            (Limit::Concurrency(_), _) => {}
-            (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), [arrival, out]) => {
-                *arrival = ticks(now).saturating_add(bucket.gcra().span(*out));
-            }
-            (_, part) => part.fill(0),
-        });
+        self.each_mut(state, |limit, part| each_algorithm!(limit, algorithm => algorithm.clear_unheld(part, now)));
     }
 
     /// Clears all holdings: after a restart they have no holders.
     pub(crate) fn clear_holdings(&self, state: &mut [u64]) {
-        self.each_mut(state, |limit, part| match (limit, part) {
-            (Limit::Concurrency(_), part) => part.fill(0),
-            (Limit::TokenBucket(_) | Limit::Bandwidth(_), [_, out]) => *out = 0,
-            _ => {}
-        });
+        self.each_mut(state, |limit, part| each_algorithm!(limit, algorithm => algorithm.clear_holdings(part)));
     }
 }

@@ -23,8 +23,8 @@ impl LimitSet {
     /// Charges `cost` to the limits with a bounded queue only.
     pub(crate) fn charge_queue(&self, state: &mut [u64], now: Timestamp, cost: u64) {
         self.each_mut(state, |limit, part| {
-            if let Limit::LeakyBucket(bucket) = limit {
-                bucket.commit(part, now, cost, false);
+            if limit.has_queue() {
+                each_algorithm!(limit, algorithm => algorithm.commit(part, now, cost, false));
             }
         });
     }
@@ -44,11 +44,10 @@ impl LimitSet {
     /// True if a request may join the queue of every limit with a bounded queue. `state` is the state after all
     /// queued requests have left.
     pub(crate) fn queue_has_capacity(&self, state: &[u64], now: Timestamp, cost: u64) -> bool {
-        self.parts(state).all(|(limit, part)| match limit {
-            Limit::LeakyBucket(bucket) => {
-                matches!(bucket.check(part, now, cost, AdmitMode::Reserve), Check::Now | Check::After(_))
-            }
-            _ => true,
-        })
+        let admits = |limit: &Limit, part: &[u64]| {
+            let check = each_algorithm!(limit, algorithm => algorithm.check(part, now, cost, AdmitMode::Reserve));
+            matches!(check, Check::Now | Check::After(_))
+        };
+        self.parts(state).all(|(limit, part)| !limit.has_queue() || admits(limit, part))
     }
 }

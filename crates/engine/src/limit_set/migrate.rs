@@ -1,12 +1,9 @@
 //! State migration between limit sets, so that a change of quota is no free burst.
 
-use std::time::Duration;
-
 use smallvec::SmallVec;
 
 use super::LimitSet;
-use crate::algorithm::gcra::ticks;
-use crate::algorithm::{AdmitMode, Algorithm, Check};
+use crate::algorithm::Algorithm;
 use crate::limit::{Limit, each_algorithm};
 use crate::time::Timestamp;
 
@@ -49,8 +46,8 @@ impl LimitSet {
 
 /// True if holdings of one limit carry over to the other.
 fn same_holding_kind(a: &Limit, b: &Limit) -> bool {
-    let reservable = |limit: &Limit| matches!(limit, Limit::TokenBucket(b) | Limit::Bandwidth(b) if b.is_reservable());
-    (a.is_concurrency() && b.is_concurrency()) || (reservable(a) && reservable(b))
+    let kind = |limit: &Limit| each_algorithm!(limit, algorithm => algorithm.holding());
+    kind(a).is_some() && kind(a) == kind(b)
 }
 
 /// Finds the old limit that each limit replaces: an equal one, else one of the same algorithm, else any that is
@@ -84,74 +81,13 @@ fn window_ratio(a: &Limit, b: &Limit) -> f64 {
 }
 
 fn migrate_limit(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64], now: Timestamp) {
-    if limit == old || (limit.is_concurrency() && old.is_concurrency()) {
+    if limit == old {
         state.copy_from_slice(old_state);
         return;
     }
-    if old_state.iter().all(|word| *word == 0) || carry_over_counts(limit, state, old, old_state) {
+    if old_state.iter().all(|word| *word == 0) || limit.carry_over(state, old, old_state) {
         return;
     }
-    let left = each_algorithm!(old, algorithm => algorithm.status(old_state, now)).remaining;
-    let wait = match each_algorithm!(old, algorithm => algorithm.check(old_state, now, 1, AdmitMode::Immediate)) {
-        Check::NotBefore(wait) => wait,
-        _ => 0,
-    };
-    let taken = match (limit, old) {
-        // A warm-up limit has no remaining quota; it starts cold.
-        (Limit::WarmUp(_), _) => u64::from(wait > 0),
-        // After a warm-up limit the new limit starts with one request, or none.
-        (_, Limit::WarmUp(_)) => limit.capacity().saturating_sub(u64::from(wait == 0)),
-        _ => limit.capacity().saturating_sub(left).saturating_add(overdraft(old, old_state, now)),
-    };
-    each_algorithm!(limit, algorithm => algorithm.commit(state, now, taken, false));
-    if taken == 0 && !matches!(limit, Limit::WarmUp(_)) {
-        // Full but not fresh: the next change must not treat it as unused.
-        let mark = each_algorithm!(limit, algorithm => algorithm.commit(state, now, 1, false));
-        let one = crate::algorithm::LimitCharge { at: now, cost: 1, mark, reserved: false };
-        each_algorithm!(limit, algorithm => algorithm.settle(state, one, 0, now));
-    }
-    match (limit, &mut *state) {
-        (Limit::WarmUp(_), [next, _]) => *next = (*next).max((now + Duration::from_nanos(wait)).as_nanos()),
-        // Full but not fresh: the next change must not treat it as unused.
-        (Limit::TokenBucket(_) | Limit::Bandwidth(_) | Limit::LeakyBucket(_), [arrival, ..]) => {
-            *arrival = (*arrival).max(ticks(now));
-        }
-        _ => {}
-    }
-    if let ([_, out], [_, old_out]) = (state, old_state)
-        && matches!(limit, Limit::TokenBucket(_) | Limit::Bandwidth(_))
-        && matches!(old, Limit::TokenBucket(_) | Limit::Bandwidth(_))
-    {
-        *out = *old_out;
-    }
-}
-
-/// Keeps the count of a window that differs only in its limit. Returns true if that applies.
-fn carry_over_counts(limit: &Limit, state: &mut [u64], old: &Limit, old_state: &[u64]) -> bool {
-    if limit.window() != old.window() {
-        return false;
-    }
-    match (limit, old) {
-        (Limit::FixedWindow(new), Limit::FixedWindow(old)) if new.alignment() == old.alignment() => {
-            state.copy_from_slice(old_state);
-        }
-        (Limit::InterpolatedWindow(_), Limit::InterpolatedWindow(_)) => state.copy_from_slice(old_state),
-        (Limit::SlidingWindow(new), Limit::SlidingWindow(old)) if new.cells() == old.cells() => {
-            new.carry_over(state, old, old_state);
-        }
-        (Limit::SlidingLog(new), Limit::SlidingLog(old)) => new.carry_over(state, old, old_state),
-        _ => return false,
-    }
-    true
-}
-
-/// Amount charged to a bucket beyond its capacity.
-fn overdraft(limit: &Limit, state: &[u64], now: Timestamp) -> u64 {
-    match (limit, state) {
-        (Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket), [arrival, ..]) => {
-            bucket.gcra().overdraft(*arrival, ticks(now))
-        }
-        (Limit::LeakyBucket(bucket), [arrival, ..]) => bucket.gcra().overdraft(*arrival, ticks(now)),
-        _ => 0,
-    }
+    let leftover = each_algorithm!(old, algorithm => algorithm.leftover(old_state, now));
+    each_algorithm!(limit, algorithm => algorithm.start_with(state, leftover, now));
 }

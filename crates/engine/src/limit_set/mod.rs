@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use crate::algorithm::gcra::Gcra;
-use crate::algorithm::{AdmitMode, Algorithm, Alignment, Check, Status};
+use crate::algorithm::{AdmitMode, Algorithm, Check, Status};
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError, each_algorithm};
 use crate::time::Timestamp;
-pub(crate) use charge::{Charge, Holdings};
+pub(crate) use charge::{Charge, Holdings, SlotLocation};
 use token_buckets::plain_bucket;
 
 /// Maximum number of limits per key.
@@ -100,14 +100,7 @@ impl LimitSet {
 
     /// True if an admitted request holds nothing and starts immediately under every limit.
     pub(crate) fn is_plain(&self) -> bool {
-        self.limits.iter().all(|limit| match limit {
-            Limit::TokenBucket(_)
-            | Limit::FixedWindow(_)
-            | Limit::SlidingWindow(_)
-            | Limit::InterpolatedWindow(_)
-            | Limit::SlidingLog(_) => true,
-            Limit::Concurrency(_) | Limit::LeakyBucket(_) | Limit::WarmUp(_) | Limit::Bandwidth(_) => false,
-        })
+        self.limits.iter().all(|limit| !limit.is_concurrency() && !limit.is_paced())
     }
 
     /// Words of state per key.
@@ -167,7 +160,7 @@ impl LimitSet {
         }
         let decision = self.decision(evaluation, state, now);
         if self.permits && evaluation.admits() {
-            self.release_permits(state, self.permits_of(cost));
+            self.release_permits(state, self.permits_of(cost), now);
         }
         decision
     }
@@ -186,14 +179,7 @@ impl LimitSet {
 
     /// Prepares state shared with evicted keys for a new key: windows that start at first use start now.
     pub(crate) fn restart_first_use_windows(&self, state: &mut [u64], now: Timestamp) {
-        self.each_mut(state, |limit, part| {
-            if let (Limit::FixedWindow(window), [end, _]) = (limit, part)
-                && window.alignment() == Alignment::FirstUse
-                && *end > now.as_nanos()
-            {
-                *end = (now + window.window()).as_nanos();
-            }
-        });
+        self.each_mut(state, |limit, part| each_algorithm!(limit, algorithm => algorithm.restart(part, now)));
     }
 
     fn each_mut(&self, state: &mut [u64], mut each: impl FnMut(&Limit, &mut [u64])) {
@@ -281,12 +267,7 @@ impl LimitSet {
         for (limit, from) in self.parts(from) {
             let (part, tail) = rest.split_at_mut(limit.words());
             rest = tail;
-            match limit {
-                Limit::Concurrency(_) | Limit::TokenBucket(_) | Limit::Bandwidth(_) => {
-                    part.iter_mut().zip(from).for_each(|(into, from)| *into = (*into).max(*from));
-                }
-                _ => each_algorithm!(limit, algorithm => algorithm.merge(part, from)),
-            }
+            each_algorithm!(limit, algorithm => algorithm.merge_copies(part, from));
         }
     }
 

@@ -63,8 +63,5 @@ impl LimitSet {
 
 /// GCRA of a token bucket with one word of state.
 pub(super) fn plain_bucket(limit: &Limit) -> Option<Gcra> {
-    match limit {
-        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if !bucket.is_reservable() => Some(*bucket.gcra()),
-        _ => None,
-    }
+    limit.as_token_bucket().filter(|_| limit.words() == 1).copied()
 }

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::waiter::{AcquireResult, QueueWaiter, QueuedAcquire};
 use super::{AcquireError, LimiterCore, Permit, RefusalReason};
 use crate::algorithm::AdmitMode;
 use crate::decision::Decision;
 use crate::table::KeyHash;
 use crate::time::Timestamp;
-use crate::wait::{AcquireResult, QueueWaiter, QueuedAcquire, block_on};
+use crate::wait::block_on;
 
 /// Request for a permit. Await it, or block on it with [`Acquire::blocking`].
 ///

@@ -1,6 +1,6 @@
 //! State of a keyed limiter: a hash table that can be replaced bucket by bucket while in use.
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 
 use crate::algorithm::Check;
@@ -8,8 +8,8 @@ use crate::algorithm::gcra::{Gcra, nanos_covering, ticks};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
 use crate::limit::LimitError;
-use crate::limit_set::LimitSet;
-use crate::table::{KeyHash, SlotLocation, StateAccess, Table};
+use crate::limit_set::{LimitSet, SlotLocation};
+use crate::table::{KeyHash, StateAccess, Table};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -19,6 +19,9 @@ pub(crate) struct KeyedCore {
     pub(crate) table: Table,
     /// The only limit, if it is a plain token bucket: the common case, decided without the limit set.
     bucket: Option<Gcra>,
+    /// The next core, while this one is being replaced. Afterwards, holders of this core have to load the current
+    /// one.
+    successor: ArcSwapOption<KeyedCore>,
 }
 
 impl KeyedCore {
@@ -30,7 +33,7 @@ impl KeyedCore {
 
     pub(crate) fn new(limit_set: LimitSet, table: Table) -> Self {
         let bucket = limit_set.single_bucket();
-        Self { limit_set: Arc::new(limit_set), table, bucket }
+        Self { limit_set: Arc::new(limit_set), table, bucket, successor: ArcSwapOption::empty() }
     }
 
     /// Decides by limits that [hold and delay nothing](LimitSet::is_plain). Returns `None`, and takes nothing, if the
@@ -113,13 +116,13 @@ impl KeyedState {
     /// Follows a moved bucket: to the table's successor during a replacement, to the current table after it.
     #[cold]
     fn follow_moved(&self, core: &KeyedCore, act: &mut dyn FnMut(&KeyedCore) -> StateAccess) -> SlotLocation {
-        let mut successor = core.table.successor.load_full();
+        let mut successor = core.successor.load_full();
         loop {
             let core = successor.unwrap_or_else(|| self.core.load_full());
             if let StateAccess::Done(location) = act(&core) {
                 return location;
             }
-            successor = core.table.successor.load_full();
+            successor = core.successor.load_full();
         }
     }
 
@@ -188,14 +191,14 @@ impl KeyedState {
             table = table.drop_evicted();
         }
         let new = Arc::new(KeyedCore::new(limit_set, table));
-        old.table.successor.store(Some(Arc::clone(&new)));
+        old.successor.store(Some(Arc::clone(&new)));
         for bucket in 0..old.table.buckets() {
             old.table.move_bucket(bucket, &new.table, &new.limit_set, &old.limit_set, clock);
         }
         new.table.add_early_evictions(old.table.early_evictions());
         self.core.store(new);
         // A holder of the old table must not keep all later tables alive.
-        old.table.successor.store(None);
+        old.successor.store(None);
         Ok(())
     }
 

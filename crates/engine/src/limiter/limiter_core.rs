@@ -12,8 +12,8 @@ use crate::algorithm::{AdmitMode, Status};
 use crate::clock::ClockHandle;
 use crate::decision::{Decision, Verdict};
 use crate::limit::{Limit, LimitError};
-use crate::limit_set::{Charge, Holdings, LimitSet};
-use crate::table::{KeyHash, SlotLocation};
+use crate::limit_set::{Charge, Holdings, LimitSet, SlotLocation};
+use crate::table::KeyHash;
 use crate::time::Timestamp;
 use crate::wait::WaitQueue;
 

@@ -33,6 +33,7 @@ mod permit;
 mod saved;
 mod sharded;
 mod unkeyed;
+mod waiter;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -50,6 +51,7 @@ pub use permit::{AcquireError, OwnedPermit, Permit, RefusalReason};
 pub(crate) use saved::checksum;
 pub use saved::{RestoreError, SavedState};
 pub use sharded::{LocalTokens, ShardedLimiter};
+pub(crate) use waiter::{AcquireResult, QueueWaiter, QueuedAcquire};
 
 use crate::algorithm::Status;
 use crate::decision::Decision;

@@ -10,8 +10,8 @@ use super::LimiterCore;
 use crate::algorithm::AdmitMode;
 use crate::decision::{Decision, Verdict};
 use crate::limit::parse::HumanDuration;
-use crate::limit_set::{Charge, Holdings};
-use crate::table::{KeyHash, SlotLocation};
+use crate::limit_set::{Charge, Holdings, SlotLocation};
+use crate::table::KeyHash;
 
 /// Guard of an admitted request.
 ///

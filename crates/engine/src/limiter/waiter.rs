@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::queue::{JoinError, JoinRequest, Ticket};
+use super::{LimiterCore, RefusalReason};
 use crate::clock::TimerId;
 use crate::decision::{Decision, Verdict};
-use crate::limiter::{LimiterCore, RefusalReason};
 use crate::table::KeyHash;
 use crate::time::Timestamp;
+use crate::wait::{JoinError, JoinRequest, Ticket};
 
 /// Acquisition that may have to wait in a queue.
 pub(crate) trait QueuedAcquire: Unpin {

@@ -41,33 +41,19 @@ pub enum LimitError {
         /// The window.
         window: Duration,
     },
-    /// Invalid number of cells: zero or too many for the window.
-    #[error("cells {cells} is out of range: this window can have 1 to {max}")]
-    Cells {
-        /// The configured cells.
-        cells: u32,
-        /// Maximum.
-        max: u64,
+    /// Value that an algorithm does not allow.
+    #[error("{reason}")]
+    Parameter {
+        /// The parameter, as in the rule file.
+        field: &'static str,
+        /// Reason and remedy.
+        reason: String,
     },
-    /// Log that would need too much memory per key.
-    #[error("sliding_log stores every request of {limit}: the maximum is {max}; sliding_window has no such bound")]
-    LogTooLong {
-        /// The configured limit.
-        limit: u64,
-        /// Maximum.
-        max: u64,
-    },
-    /// Cold factor out of range.
-    #[error("cold_factor {factor} is out of range: use 2 to 100 (3 is usual)")]
-    ColdFactor {
-        /// The factor.
-        factor: u32,
-    },
-    /// Warm-up shorter than a few requests, or too long to compute.
-    #[error("warm_up is out of range for {rate}: it must span at least a few requests and at most a few years")]
-    WarmUpTooShort {
-        /// The rate.
-        rate: Rate,
+    /// No algorithm of this name.
+    #[error("unknown algorithm `{name}`")]
+    UnknownAlgorithm {
+        /// The name.
+        name: String,
     },
     /// Not of the form `COUNT/PERIOD`.
     #[error("'{text}' is not a rate: write COUNT/PERIOD, such as 300/1m, 10/s or 15/3s")]
@@ -129,5 +115,17 @@ pub enum LimitError {
 impl LimitError {
     pub(crate) const fn zero(field: &'static str) -> Self {
         Self::Zero { field }
+    }
+
+    pub(crate) const fn parameter(field: &'static str, reason: String) -> Self {
+        Self::Parameter { field, reason }
+    }
+
+    /// The parameter that is wrong, if the error is about one.
+    pub const fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Zero { field } | Self::FillsTooSlowly { field, .. } | Self::Parameter { field, .. } => Some(field),
+            _ => None,
+        }
     }
 }

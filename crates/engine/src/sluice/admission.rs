@@ -16,9 +16,10 @@ use super::select::Selection;
 use super::snapshot::Snapshot;
 use crate::algorithm;
 use crate::clock::{ClockHandle, Sleep};
+use crate::limiter::QueueWaiter;
 use crate::rule::Request;
 use crate::time::Timestamp;
-use crate::wait::{QueueWaiter, block_on};
+use crate::wait::block_on;
 
 /// Pending or completed decision of a request. Await it for the [`Outcome`], or block with
 /// [`Admission::blocking`].

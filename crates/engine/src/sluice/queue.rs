@@ -10,10 +10,10 @@ use super::outcome::{Cause, Outcome};
 use super::pipeline::DecisionMode;
 use crate::clock::ClockHandle;
 use crate::decision::Decision;
+use crate::limiter::{AcquireResult, QueueWaiter, QueuedAcquire};
 use crate::limiter::{LimiterCore, RefusalReason, STATE_UNREACHABLE};
 use crate::table::KeyHash;
 use crate::time::Timestamp;
-use crate::wait::{AcquireResult, QueueWaiter, QueuedAcquire};
 
 /// Queue chosen for a refused request.
 pub(super) struct QueueChoice {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{Alignment, Check, Status};
+use crate::algorithm::{Check, LeaseForm, Status};
 use crate::limit::{Limit, LimitError};
 use crate::rule::Rule;
 use crate::time::Timestamp;
@@ -42,13 +42,10 @@ const MAX_LEASED_FILL_TIME: Duration = Duration::from_secs(3 * 86_400);
 /// # Ok::<(), sluicegate_engine::LimitError>(())
 /// ```
 pub fn is_leasable(limit: &Limit) -> bool {
-    match limit {
-        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => {
-            bucket.rate().time_for(bucket.burst()) < MAX_LEASED_FILL_TIME
-        }
-        Limit::SlidingWindow(_) => true,
-        Limit::FixedWindow(window) => window.alignment() == Alignment::Epoch,
-        _ => false,
+    match limit.lease_form() {
+        Some(LeaseForm::Bucket(_)) => limit.window().is_some_and(|fill_time| fill_time < MAX_LEASED_FILL_TIME),
+        Some(LeaseForm::Window { .. }) => true,
+        None => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Local share of a limit for a store outage.
 
-use crate::limit::{Limit, LimitError, Rate};
+use crate::algorithm::NodeShare;
+use crate::limit::{Limit, LimitError};
 
 /// One of `nodes` equal shares of a limit. All shares together admit no more than the limit, except that a
 /// burst is rounded up to one. `None` if a share would be zero: fewer permits than processes.
@@ -16,51 +17,7 @@ use crate::limit::{Limit, LimitError, Rate};
 /// # Ok::<(), sluicegate_engine::LimitError>(())
 /// ```
 pub fn share_of(limit: Limit, nodes: u32) -> Result<Option<Limit>, LimitError> {
-    let nodes = nodes.max(1);
-    let part = |whole: u64| (whole / u64::from(nodes)).max(1);
-    // If one per window is too much, the window is multiplied.
-    let stretch = |limit: u64| match limit {
-        0 => 1,
-        limit => u64::from(nodes).div_ceil(limit).clamp(1, u64::from(u32::MAX)) as u32,
-    };
-    let share = match limit {
-        Limit::TokenBucket(bucket) => Limit::token_bucket(divide_rate(bucket.rate(), nodes)?, part(bucket.burst()))?,
-        Limit::Bandwidth(bucket) => Limit::bandwidth(divide_rate(bucket.rate(), nodes)?, part(bucket.burst()))?,
-        Limit::LeakyBucket(bucket) => Limit::leaky_bucket(divide_rate(bucket.rate(), nodes)?, part(bucket.queue()))?,
-        Limit::WarmUp(it) => {
-            let rate = divide_rate(it.rate(), nodes)?;
-            // A share that admits less than one request in its warm-up time is always cold: use a plain token bucket.
-            let cold = |_| Limit::token_bucket(divide_rate(rate, it.cold_factor())?, 1);
-            Limit::warm_up(rate, it.warm_up(), it.cold_factor()).or_else(cold)?
-        }
-        Limit::FixedWindow(it) => {
-            Limit::fixed_window(part(it.limit()), it.window().saturating_mul(stretch(it.limit())), it.alignment())?
-        }
-        Limit::SlidingWindow(it) => {
-            Limit::sliding_window(part(it.limit()), it.window().saturating_mul(stretch(it.limit())), it.cells())?
-        }
-        Limit::InterpolatedWindow(it) => {
-            Limit::interpolated_window(part(it.limit()), it.window().saturating_mul(stretch(it.limit())))?
-        }
-        Limit::SlidingLog(it) => Limit::sliding_log(part(it.limit()), it.window().saturating_mul(stretch(it.limit())))?,
-        Limit::Concurrency(it) => match it.limit() / u64::from(nodes) {
-            0 => return Ok(None),
-            permits => Limit::concurrency(permits)?,
-        },
-    };
-    Ok(Some(share))
-}
-
-/// Divides the rate, without rounding if the period allows.
-fn divide_rate(rate: Rate, nodes: u32) -> Result<Rate, LimitError> {
-    match rate.period().checked_mul(nodes) {
-        Some(period) => Rate::new(rate.count(), period).or_else(|_| divide_count(rate, nodes)),
-        None => divide_count(rate, nodes),
-    }
-}
-
-fn divide_count(rate: Rate, nodes: u32) -> Result<Rate, LimitError> {
-    Rate::new((rate.count() / u64::from(nodes)).max(1), rate.period())
+    limit.share(NodeShare::new(nodes))
 }
 
 #[cfg(test)]
@@ -68,6 +25,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::Rate;
     use crate::algorithm::Alignment;
 
     /// Every algorithm has a share, and the share for one process is the limit itself.

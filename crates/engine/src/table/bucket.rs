@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::storage::{StateRow, StateStorage};
 use super::{SlotContext, StateAccess, huge_pages};
 use crate::algorithm::NEVER_FULL;
-use crate::limit_set::LimitSet;
+use crate::limit_set::{LimitSet, SlotLocation};
 use crate::time::Timestamp;
 use std::sync::atomic::Ordering;
 
@@ -31,15 +31,6 @@ const OVERFLOW: usize = SLOTS;
 
 /// Copy of one state.
 type StateCopy = SmallVec<[u64; 16]>;
-
-/// Location of a key's state in its bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlotLocation {
-    /// In a slot of its own.
-    Own,
-    /// In the overflow slot, shared with other keys.
-    Overflow,
-}
 
 /// Bucket behind its lock. The lock is held for the few nanoseconds of one decision; a longer wait parks the
 /// thread.

@@ -30,15 +30,12 @@ use std::collections::TryReserveError;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwapOption;
 use rapidhash::quality::RapidHasher;
 
 use crate::clock::ClockHandle;
 use crate::limit::LimitError;
-use crate::limit_set::LimitSet;
-use crate::limiter::KeyedCore;
+use crate::limit_set::{LimitSet, SlotLocation};
 use crate::time::Timestamp;
-pub(crate) use bucket::SlotLocation;
 use bucket::{Bucket, SLOTS};
 use prefetch::PrefetchExtent;
 use storage::{Heap, Inline, StateStorage};
@@ -62,9 +59,6 @@ pub(crate) struct Table {
     /// If set, the state of an early evicted key is dropped instead of merged into the overflow slot. For states
     /// that should rather be too lax than too strict.
     drop_evicted: bool,
-    /// The next table, while this one is being replaced. Afterwards, holders of this table have to load the
-    /// current one.
-    pub(crate) successor: ArcSwapOption<KeyedCore>,
 }
 
 /// Counters of a table.
@@ -210,14 +204,7 @@ impl Table {
             _ => boxed::<Heap>(words, buckets),
         };
         let slots = slots.map_err(|_| LimitError::Memory { keys: (buckets as f64 * KEYS_PER_BUCKET) as usize })?;
-        Ok(Self {
-            storage: slots,
-            buckets,
-            seed,
-            counters: TableCounters::default(),
-            drop_evicted: false,
-            successor: ArcSwapOption::empty(),
-        })
+        Ok(Self { storage: slots, buckets, seed, counters: TableCounters::default(), drop_evicted: false })
     }
 
     /// The same table, dropping evicted states instead of merging them.

@@ -32,9 +32,8 @@ fn admit_all(subject: &mut Subject, arrivals: impl IntoIterator<Item = Arrival>)
 pub(crate) fn keeps_its_bound(limit: &Limit, history: &[AdmissionEvent]) -> Result<(), Violation> {
     let effective = bound::effective(history);
     match limit {
-        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => {
-            bound::token_bucket(history, pace(bucket.rate()), bucket.burst())
-        }
+        Limit::TokenBucket(bucket) => bound::token_bucket(history, pace(bucket.rate()), bucket.burst()),
+        Limit::Bandwidth(bucket) => bound::token_bucket(history, pace(bucket.rate()), bucket.burst()),
         Limit::LeakyBucket(bucket) => bound::departures(history, pace(bucket.rate())),
         Limit::FixedWindow(fixed) => {
             let window = nanos(fixed.window());

@@ -78,7 +78,7 @@ impl Subject {
 
     /// True if it counts reservations.
     pub(crate) fn is_reservable(&self) -> bool {
-        matches!(self.limit, Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) if bucket.is_reservable())
+        matches!(self.limit, Limit::TokenBucket(bucket) if bucket.is_reservable())
     }
 
     pub(crate) fn is_warm_up(&self) -> bool {
@@ -114,7 +114,8 @@ pub(crate) fn admitted(check: Check) -> bool {
 
 pub(crate) fn algorithm(limit: &Limit) -> &dyn Algorithm {
     match limit {
-        Limit::TokenBucket(limit) | Limit::Bandwidth(limit) => limit,
+        Limit::TokenBucket(limit) => limit,
+        Limit::Bandwidth(limit) => &**limit,
         Limit::LeakyBucket(limit) => limit,
         Limit::FixedWindow(limit) => limit,
         Limit::SlidingWindow(limit) => limit,

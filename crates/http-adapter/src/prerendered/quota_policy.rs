@@ -1,6 +1,7 @@
 //! A limit as a quota policy of the `RateLimit` headers.
 
 use sluicegate_engine::Limit;
+use sluicegate_engine::algorithm::LimitUnit;
 use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::Rule;
 
@@ -32,15 +33,15 @@ impl QuotaPolicy {
     }
 
     fn new(name: &str, limit: &Limit, rule: &Rule) -> Self {
-        let quota = quota(limit).min(MAX_INTEGER);
+        let quota = limit.window_quota().min(MAX_INTEGER);
         let mut opening = quoted(name);
         let mut item = opening.clone();
         item.extend_from_slice(b";q=");
         item.extend_from_slice(quota.to_string().as_bytes());
-        match limit {
-            Limit::Concurrency(_) => item.extend_from_slice(b";qu=\"concurrent-requests\""),
-            Limit::Bandwidth(_) => item.extend_from_slice(b";qu=\"content-bytes\""),
-            _ => {}
+        match limit.unit() {
+            LimitUnit::Requests => {}
+            LimitUnit::Permits => item.extend_from_slice(b";qu=\"concurrent-requests\""),
+            LimitUnit::Bytes => item.extend_from_slice(b";qu=\"content-bytes\""),
         }
         if let Some(window) = limit.window() {
             item.extend_from_slice(b";w=");
@@ -81,14 +82,6 @@ fn name(rule: &Rule, limit: &Limit) -> String {
         _ if rule.limits.len() == 1 => rule.name.clone(),
         Some(window) => format!("{}/{}", rule.name, HumanDuration(window)),
         None => format!("{}/{}", rule.name, limit.algorithm()),
-    }
-}
-
-/// Maximum that the limit admits per window.
-fn quota(limit: &Limit) -> u64 {
-    match limit {
-        Limit::WarmUp(limit) => limit.rate().count(),
-        other => other.capacity(),
     }
 }
 

@@ -1,10 +1,8 @@
 //! Parses a `rate_limit`.
 
 use sluicegate_config::Span;
-use sluicegate_config::document::{
-    DiagnosticBuilder, FieldMap, FieldValue, MAX_LIMITS, Value, parse_limit, short_form,
-};
-use sluicegate_engine::algorithm::Alignment;
+use sluicegate_config::document::{self, DiagnosticBuilder, FieldMap, FieldValue, MAX_LIMITS, parse_limit};
+use sluicegate_engine::algorithm::{LimitArguments, LimitUnit, ParameterValue};
 use sluicegate_engine::{Limit, LimitError, Rate};
 
 use super::grammar::{self, REPLACES};
@@ -78,16 +76,17 @@ pub(super) fn rate_limit(fields: &FieldMap<'_>) -> Option<ParsedRateLimit> {
 
 /// Converts Envoy's unit and count to an engine limit.
 fn build_limit(algorithm: &str, requests: u32, unit: RateLimitUnit, burst: Option<u64>) -> Result<Limit, LimitError> {
-    let (count, period) = (u64::from(requests), unit.duration());
-    let rate = Rate::new(count, period)?;
-    match algorithm {
-        "sliding_window" => short_form(rate),
-        "interpolated_window" => Limit::interpolated_window(count, period),
-        "sliding_log" => Limit::sliding_log(count, period),
-        "token_bucket" => Limit::token_bucket(rate, burst.unwrap_or(count)),
-        "leaky_bucket" => Limit::leaky_bucket(rate, burst.unwrap_or(count)),
-        _ => Limit::fixed_window(count, period, Alignment::Epoch),
-    }
+    let rate = Rate::new(u64::from(requests), unit.duration())?;
+    let burst = burst.filter(|_| is_bucket(algorithm));
+    Limit::from_arguments(
+        algorithm,
+        &LimitArguments::new([Some(ParameterValue::Rate(rate)), burst.map(ParameterValue::Count)]),
+    )
+}
+
+/// True if the algorithm has a `burst`.
+fn is_bucket(algorithm: &str) -> bool {
+    matches!(algorithm, "token_bucket" | "leaky_bucket")
 }
 
 /// Best guess at the span of the value that makes a limit invalid.
@@ -97,7 +96,7 @@ fn error_span(fields: &FieldMap<'_>) -> Span {
 
 fn unit(item: &FieldValue<'_>) -> Option<RateLimitUnit> {
     match &item.node.value {
-        Value::Text(text) if RateLimitUnit::from_word(text).is_some() => RateLimitUnit::from_word(text),
+        document::Value::Text(text) if RateLimitUnit::from_word(text).is_some() => RateLimitUnit::from_word(text),
         // Not a keyword: `keyword` reports the error.
         _ => item.keyword().and_then(RateLimitUnit::from_word),
     }
@@ -142,7 +141,7 @@ fn replaces(fields: &FieldMap<'_>, own: Option<&str>) -> Vec<String> {
 /// Parses `limits`, as in a rule.
 fn limits(item: FieldValue<'_>) -> Vec<Limit> {
     let items: Vec<FieldValue<'_>> = item.items().into_iter().flatten().collect();
-    if items.is_empty() && matches!(item.node.value, Value::List(_)) {
+    if items.is_empty() && matches!(item.node.value, document::Value::List(_)) {
         item.context.report(
             DiagnosticBuilder::error(item.span(), "empty `limits` in a rate_limit")
                 .label("no limits")
@@ -158,10 +157,10 @@ fn limits(item: FieldValue<'_>) -> Vec<Limit> {
 
 /// True if the limit works for a proxy that only requests decisions.
 fn is_supported(item: &FieldValue<'_>, limit: &Limit) -> bool {
-    let message = match limit {
-        Limit::Concurrency(_) => "a proxy does not report the end of a request",
-        Limit::Bandwidth(_) => "a proxy does not report transferred bytes",
-        _ => return true,
+    let message = match limit.unit() {
+        LimitUnit::Requests => return true,
+        LimitUnit::Permits => "a proxy does not report the end of a request",
+        LimitUnit::Bytes => "a proxy does not report transferred bytes",
     };
     item.context.report(
         DiagnosticBuilder::error(item.span(), format!("descriptors cannot have a {} limit", limit.algorithm()))
@@ -183,7 +182,7 @@ fn refuse_unused(fields: &FieldMap<'_>, given: &'static str, unused: &[&'static 
 }
 
 fn refuse_unused_burst(fields: &FieldMap<'_>, algorithm: Option<&'static str>) {
-    let bucket = matches!(algorithm, Some("token_bucket" | "leaky_bucket"));
+    let bucket = algorithm.is_some_and(is_bucket);
     // An unknown algorithm may be a misspelled bucket.
     let unclear = algorithm.is_none() && fields.has("algorithm");
     if fields.has("burst") && !bucket && !unclear {

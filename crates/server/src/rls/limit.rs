@@ -21,7 +21,7 @@ const UNITS: [RateLimitUnit; 7] = [
 
 /// Converts one limit of a rule.
 pub(super) fn to_rate_limit(rule: &Rule, limit: &Limit) -> RateLimit {
-    let (requests, window) = quota_and_window(limit);
+    let (requests, window) = limit.quota();
     let (unit, times) = window.and_then(largest_unit).unwrap_or_default();
     RateLimit {
         name: rule.name.clone(),
@@ -29,17 +29,6 @@ pub(super) fn to_rate_limit(rule: &Rule, limit: &Limit) -> RateLimit {
         unit,
         unit_multiplier: (times > 1).then_some(times),
     }
-}
-
-/// Quota and window: the refill rate of a bucket, or the count of a window.
-fn quota_and_window(limit: &Limit) -> (u64, Option<Duration>) {
-    let rate = match limit {
-        Limit::TokenBucket(bucket) | Limit::Bandwidth(bucket) => bucket.rate(),
-        Limit::LeakyBucket(bucket) => bucket.rate(),
-        Limit::WarmUp(pace) => pace.rate(),
-        other => return (other.capacity(), other.window()),
-    };
-    (rate.count(), Some(rate.period()))
 }
 
 /// The largest unit that divides a duration, by number, and its multiplier.

@@ -139,14 +139,10 @@ struct ShortLimit<'a>(Option<&'a Limit>);
 
 impl fmt::Display for ShortLimit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(limit) = self.0 else { return Ok(()) };
-        if let Limit::SlidingWindow(window) = limit {
-            let short = format!("{}/{}", window.limit(), HumanDuration(window.window()));
-            if short.parse() == Ok(*limit) {
-                return write!(f, " {short}");
-            }
+        match self.0 {
+            Some(limit) => write!(f, " {}", limit.short_notation()),
+            None => Ok(()),
         }
-        write!(f, " {limit}")
     }
 }
 

@@ -41,7 +41,7 @@ pub mod expansion {
     pub use std::time::Duration;
     pub use std::vec::Vec;
 
-    pub use sluicegate_engine::algorithm::Alignment;
+    pub use sluicegate_engine::algorithm::{LimitArguments, ParameterValue};
     pub use sluicegate_engine::{Limit, LimitError, Rate};
 
     pub use super::attributes::{AttributeName, attribute_value};

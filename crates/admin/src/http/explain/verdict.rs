@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use sluicegate_engine::Verdict;
 use sluicegate_engine::limit::parse::HumanDuration;
 use sluicegate_engine::rule::{Mode, Scope};
 use sluicegate_engine::sluice::RuleExplanation;
+use sluicegate_engine::{Limit, Verdict};
 use utoipa::ToSchema;
-
-use crate::http::rules;
 
 /// Verdict of all rules together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -59,7 +57,7 @@ pub(super) struct RuleVerdict {
 
 impl RuleVerdict {
     pub(super) fn new(it: &RuleExplanation) -> Self {
-        let limit = it.decision.and_then(|decision| it.rule.limits.get(decision.limit)).map(rules::format_limit);
+        let limit = it.decision.and_then(|decision| it.rule.limits.get(decision.limit)).map(Limit::short_notation);
         let closed = it.gate.as_ref().and_then(|gate| Some((gate.open.err()?, gate)));
         let admits = it.decision.is_none_or(|decision| decision.is_admitted());
         let closed = closed.filter(|_| it.banned.is_none() && admits);

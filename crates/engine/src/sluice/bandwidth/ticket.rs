@@ -7,10 +7,10 @@ use std::task::{Context, Poll, Waker};
 
 use super::{Meters, grant};
 use crate::decision::{Decision, Verdict};
+use crate::limiter::{AcquireResult, QueueWaiter, QueuedAcquire};
 use crate::limiter::{LimiterCore, RefusalReason, STATE_UNREACHABLE};
 use crate::table::KeyHash;
 use crate::time::Timestamp;
-use crate::wait::{AcquireResult, QueueWaiter, QueuedAcquire};
 
 /// Wait for bandwidth. Resolves to the number of bytes that may pass now. Nothing is taken before that, and
 /// dropping it leaves the queue.
