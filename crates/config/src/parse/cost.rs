@@ -42,7 +42,7 @@ fn actual(item: &FieldValue<'_>) -> Option<CostSource> {
             "response.bytes" => Some(CostSource::ResponseBytes),
             other => {
                 let head = other.split('[').next().unwrap_or_default().trim_end();
-                let help = match nearest(head, SOURCES.into_iter()) {
+                let help = match nearest(head, SOURCES) {
                     Some("response.header") => "write response.header['x-tokens']".to_owned(),
                     Some("response.json") => "write response.json['usage.total_tokens']".to_owned(),
                     Some(word) => format!("did you mean `{word}`?"),
@@ -68,7 +68,7 @@ fn actual(item: &FieldValue<'_>) -> Option<CostSource> {
             }
         }
         _ => {
-            let near = nearest(head, SOURCES.into_iter());
+            let near = nearest(head, SOURCES);
             let near = near.filter(|near| near.starts_with("response.") && *near != "response.bytes");
             let near = near.map_or_else(|| format!("response.{head}"), str::to_owned);
             let known = ["response.header", "response.json"].contains(&near.as_str());

@@ -100,7 +100,7 @@ fn short_form(item: &FieldValue<'_>) -> Option<Store> {
             item.context.report(finding.label("no scheme").help("start the URL with redis://"));
             return None;
         }
-        let near = nearest(text, ["memory"].into_iter()).map(|word| format!("did you mean `{word}`?"));
+        let near = nearest(text, ["memory"]).map(|word| format!("did you mean `{word}`?"));
         item.mismatch(near);
         return None;
     };
@@ -118,7 +118,7 @@ fn short_form(item: &FieldValue<'_>) -> Option<Store> {
 
 fn redis(scheme: &str, rest: &str) -> Result<RedisStore, UrlError> {
     if !SCHEMES.contains(&scheme) {
-        let near = nearest(scheme, SCHEMES.into_iter()).unwrap_or("redis");
+        let near = nearest(scheme, SCHEMES).unwrap_or("redis");
         return Err((format!("unknown scheme '{scheme}'"), format!("did you mean `{near}://`?")));
     }
     let (login, rest) = match rest.rsplit_once('@') {

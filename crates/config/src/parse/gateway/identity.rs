@@ -36,7 +36,7 @@ pub(super) fn client_ip_header(fields: &FieldMap<'_>) -> ForwardedHeader {
         "forwarded" => return ForwardedHeader::Forwarded,
         name if !is_header_name(name) => item.mismatch(None),
         name => {
-            if let Some(near) = nearest(name, ["x-forwarded-for", "forwarded"].into_iter()) {
+            if let Some(near) = nearest(name, ["x-forwarded-for", "forwarded"]) {
                 item.context.report(
                     DiagnosticBuilder::warning(item.span(), format!("unusual client IP header {}", quoted(name)))
                         .label("few proxies send it")
@@ -157,8 +157,7 @@ fn attribute_location(item: &FieldValue<'_>, verified: bool) -> Option<Attribute
             None
         }
         other => {
-            let near =
-                nearest(other, LOCATION_KINDS.into_iter()).map(|near| format!("did you mean `{near}['{name}']`?"));
+            let near = nearest(other, LOCATION_KINDS).map(|near| format!("did you mean `{near}['{name}']`?"));
             refuse_location(item, text, "unknown source", near);
             None
         }

@@ -119,7 +119,7 @@ fn methods(item: FieldValue<'_>) -> Option<Vec<String>> {
 
 fn method(item: &FieldValue<'_>) -> Option<String> {
     let text = item.text()?;
-    let near = || nearest(text, KNOWN_METHODS.into_iter());
+    let near = || nearest(text, KNOWN_METHODS);
     let error = match text {
         _ if !is_header_name(text) => "only letters are allowed",
         _ if text.bytes().any(|b| b.is_ascii_lowercase()) => "methods are upper case",

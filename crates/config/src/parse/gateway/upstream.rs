@@ -169,7 +169,7 @@ fn host_header(item: FieldValue<'_>) -> Option<HostHeader> {
         },
         Shape::Host => {
             let name = host(&item)?;
-            if let Some(near) = nearest(&name, ["client", "server"].into_iter()) {
+            if let Some(near) = nearest(&name, ["client", "server"]) {
                 item.context.report(
                     DiagnosticBuilder::warning(
                         item.span(),
