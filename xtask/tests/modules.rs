@@ -5,9 +5,6 @@ use std::path::{Path, PathBuf};
 
 use xtask::modules::ModuleGraph;
 
-/// Crates whose cycles are not resolved yet.
-const PENDING: [&str; 2] = ["config", "engine"];
-
 #[test]
 fn modules_have_no_cycles() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -15,9 +12,7 @@ fn modules_have_no_cycles() {
     for folder in crates(&root) {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         let graph = ModuleGraph::read(&folder.join("src")).unwrap();
-        if !PENDING.contains(&name.as_str()) {
-            cycles.extend(graph.cycles().iter().map(|cycle| format!("{name}: {cycle}\n")));
-        }
+        cycles.extend(graph.cycles().iter().map(|cycle| format!("{name}: {cycle}\n")));
     }
     assert!(cycles.is_empty(), "cycles between modules:\n{}", cycles.concat());
 }
