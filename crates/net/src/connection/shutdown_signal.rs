@@ -78,12 +78,9 @@ mod tests {
             for waker in [&wakers[0], &wakers[0], &wakers[1]] {
                 assert!(!signal.poll(&shutdown, &mut Context::from_waker(waker)));
             }
-            // The channel's sender lives until the end of this round, unless it is dropped here.
-            let close = match is_dropped {
-                true => None,
-                false => Some(close),
-            };
-            close.iter().for_each(|close| close.send_modify(|()| {}));
+            // `None` drops the sender.
+            let sender = (!is_dropped).then_some(close);
+            sender.iter().for_each(|close| close.send_modify(|()| {}));
             assert_eq!(tasks.map(|task| task.0.load(Ordering::Relaxed)), [0, 1]);
             for _ in 0..2 {
                 assert!(signal.poll(&shutdown, &mut Context::from_waker(&wakers[1])));
