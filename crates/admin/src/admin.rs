@@ -272,8 +272,8 @@ impl AdminHandle {
     }
 
     /// Shuts down: no new connections are accepted, calls in flight are finished, and event streams end.
-    pub fn stop(self, how: Shutdown) -> DrainReport {
+    pub fn stop(self, shutdown: Shutdown) -> DrainReport {
         self.service.api.drain();
-        self.threads.join(how)
+        self.threads.join(shutdown)
     }
 }

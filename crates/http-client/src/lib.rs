@@ -1,4 +1,4 @@
-//! Client side of the commands that send HTTP requests: `health`, `probe` and `top`.
+//! Client side of the parts that send HTTP requests: the commands `health`, `probe` and `top`, and the OTLP exporter.
 //!
 //! - `connect`: [`Connector`] opens connections, with TLS for https URLs.
 //! - `endpoint`: [`Endpoint`] is a parsed URL.

@@ -128,13 +128,13 @@ impl Services {
     }
 
     /// Stops all services concurrently.
-    pub(super) fn stop(self, how: Shutdown) -> DrainReport {
+    pub(super) fn stop(self, shutdown: Shutdown) -> DrainReport {
         let Self { gateway, server, admin, .. } = self;
         std::thread::scope(|scope| {
-            let server = server.map(|it| scope.spawn(move || it.stop(how)));
+            let server = server.map(|it| scope.spawn(move || it.stop(shutdown)));
             // Admin connections are not part of the report.
-            let admin = admin.map(|it| scope.spawn(move || it.stop(how)));
-            let gateway = gateway.map(|it| it.stop(how)).unwrap_or_default();
+            let admin = admin.map(|it| scope.spawn(move || it.stop(shutdown)));
+            let gateway = gateway.map(|it| it.stop(shutdown)).unwrap_or_default();
             let report = gateway.merge(server.and_then(|it| it.join().ok()).unwrap_or_default());
             drop(admin.map(|it| it.join()));
             report

@@ -12,12 +12,13 @@ mod tests;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{Request, StatusCode, Uri, header};
+use http::{Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use prost::Message;
 use sluicegate_config::settings;
+use sluicegate_http_client::{Endpoint, UrlErrorHints};
 use thiserror::Error;
 use tokio::net::TcpStream;
 
@@ -33,10 +34,14 @@ const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The collector endpoint is invalid.
 #[derive(Debug, Error)]
-#[error("admin.otlp: invalid collector '{endpoint}': use a URL such as http://127.0.0.1:4318")]
+#[error("admin.otlp: invalid collector '{endpoint}': {reason}")]
 pub struct OtlpError {
     endpoint: String,
+    reason: String,
 }
+
+const URL_HINTS: UrlErrorHints =
+    UrlErrorHints { example: "http://127.0.0.1:4318", secret: "credentials in the URL are not supported" };
 
 /// Error of a push.
 #[derive(Debug, Error)]
@@ -54,10 +59,7 @@ enum PushError {
 /// Pushes metrics at a fixed interval.
 #[derive(Clone, Debug)]
 pub(crate) struct OtlpExporter {
-    host: String,
-    port: u16,
-    /// Authority for the `Host` header.
-    authority: String,
+    collector: Endpoint,
     path: String,
     interval: Duration,
     since: SystemTime,
@@ -65,27 +67,23 @@ pub(crate) struct OtlpExporter {
 
 impl OtlpExporter {
     pub(crate) fn new(settings: &settings::Otlp) -> Result<Self, OtlpError> {
-        let wrong = || OtlpError { endpoint: settings.endpoint.clone() };
-        let uri: Uri = settings.endpoint.parse().map_err(|_| wrong())?;
-        let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http")).ok_or_else(wrong)?;
-        let path = match uri.path() {
+        let invalid = |reason| OtlpError { endpoint: settings.endpoint.clone(), reason };
+        if !settings.endpoint.starts_with("http://") {
+            return Err(invalid("use a URL that starts with http://".to_owned()));
+        }
+        let collector = Endpoint::parse(&settings.endpoint, &URL_HINTS).map_err(invalid)?;
+        let path = match collector.path.as_str() {
             "/" | "" => METRICS_PATH.to_owned(),
             path if path.ends_with(METRICS_PATH) => path.to_owned(),
             path => format!("{}{METRICS_PATH}", path.trim_end_matches('/')),
         };
-        Ok(Self {
-            host: authority.host().trim_matches(['[', ']']).to_owned(),
-            port: authority.port_u16().unwrap_or(80),
-            authority: authority.to_string(),
-            path,
-            interval: settings.interval,
-            since: SystemTime::now(),
-        })
+        Ok(Self { collector, path, interval: settings.interval, since: SystemTime::now() })
     }
 
     /// Pushes forever. `notify` is called on the first failure, and on recovery.
     pub(crate) async fn run(&self, sources: &Providers, notify: &(dyn Fn(&str) + Send + Sync)) {
         let clock = sources.sluice.clock();
+        let authority = &self.collector.authority;
         let mut is_failing = false;
         loop {
             clock.sleep(self.interval).await;
@@ -95,8 +93,8 @@ impl OtlpExporter {
                 () = async { clock.sleep(PUSH_TIMEOUT).await } => Err(PushError::Timeout(PUSH_TIMEOUT)),
             };
             match &pushed {
-                Ok(()) if is_failing => notify(&format!("metrics push to {} recovered", self.authority)),
-                Err(error) if !is_failing => notify(&format!("metrics push to {} failed: {error}", self.authority)),
+                Ok(()) if is_failing => notify(&format!("metrics push to {authority} recovered")),
+                Err(error) if !is_failing => notify(&format!("metrics push to {authority} failed: {error}")),
                 _ => {}
             }
             is_failing = pushed.is_err();
@@ -108,13 +106,13 @@ impl OtlpExporter {
             encode::export_request(gather::gather_all(sources), TimeRange::new(self.since, SystemTime::now()));
         let body = Full::new(Bytes::from(message.encode_to_vec()));
         let request = Request::post(&self.path)
-            .header(header::HOST, &self.authority)
+            .header(header::HOST, &self.collector.authority)
             .header(header::CONTENT_TYPE, "application/x-protobuf")
             .header(header::USER_AGENT, concat!("sluicegate/", env!("CARGO_PKG_VERSION")))
             .body(body)
             // Its parts were parsed as a URI before.
             .map_err(std::io::Error::other)?;
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        let stream = TcpStream::connect((self.collector.host.as_str(), self.collector.port)).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let exchange = async {
             let response = sender.send_request(request).await?;

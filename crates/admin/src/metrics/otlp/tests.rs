@@ -144,7 +144,7 @@ async fn metrics_are_pushed_and_failures_reported_once() {
 fn endpoint_accepts_an_optional_path() {
     let path = |endpoint: &str| {
         OtlpExporter::new(&Otlp { endpoint: endpoint.to_owned(), interval: Duration::from_secs(1) })
-            .map(|push| (push.host, push.port, push.path))
+            .map(|push| (push.collector.host, push.collector.port, push.path))
     };
     for (endpoint, host, port, at) in [
         ("http://127.0.0.1:4318", "127.0.0.1", 4318, "/v1/metrics"),
@@ -154,7 +154,9 @@ fn endpoint_accepts_an_optional_path() {
     ] {
         assert_eq!(path(endpoint).unwrap(), (host.to_owned(), port, at.to_owned()));
     }
-    for endpoint in ["", "collector", "https://collector", "http://", "ftp://x"] {
+    for endpoint in
+        ["", "collector", "https://collector", "http://", "ftp://x", "http://x:99999", "http://x:", "http://me:key@x"]
+    {
         assert!(path(endpoint).is_err(), "{endpoint}");
     }
 }
