@@ -53,8 +53,9 @@ async fn limits_are_listed_as_numbers() {
     let first = &limits["rules"][0]["limits"][0];
     assert_eq!(
         *first,
-        json!({"limit": "300/1m", "algorithm": "sliding_window", "amount": 300, "window_s": 60.0, "burst": null,
-            "rate": "300/1m", "cells": null, "alignment": null, "warm_up_s": null, "cold_factor": null})
+        json!({"limit": "300/1m", "label": "300/1m", "algorithm": "sliding_window", "unit": "requests", "amount": 300,
+            "window_s": 60.0, "burst": null, "rate": "300/1m", "cells": null, "alignment": null, "warm_up_s": null,
+            "cold_factor": null})
     );
     assert_eq!(limits["rules"][0]["configured"], limits["rules"][0]["limits"]);
     let tiers = &limits["rules"][4]["limits"][0];
