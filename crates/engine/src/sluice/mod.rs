@@ -132,7 +132,8 @@ impl Sluice {
     /// neither queues the request nor awaits a delay; the verdict reports both.
     #[inline]
     pub fn decide(&self, request: &Request<'_>) -> Outcome {
-        self.start(self.shared.snapshot.load_full(), Selection::Matching, request, DecisionMode::Immediate).blocking()
+        let snapshot = self.shared.snapshot.load_full();
+        Admission::decide_blocking(snapshot, Selection::Matching, request, self.clock(), DecisionMode::Immediate)
     }
 
     /// [`Sluice::decide`] without blocking the thread, for servers that decide on behalf of other processes: they do

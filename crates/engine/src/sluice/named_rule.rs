@@ -38,7 +38,8 @@ impl<'a> NamedRule<'a> {
 
     /// [`Sluice::decide`] by this rule only.
     pub fn decide(self, request: &Request<'_>) -> Outcome {
-        self.start(request, DecisionMode::Immediate).blocking()
+        let selection = Selection::Only(self.position);
+        Admission::decide_blocking(self.snapshot, selection, request, self.sluice.clock(), DecisionMode::Immediate)
     }
 
     /// [`Sluice::decide_async`] by this rule only.
