@@ -13,8 +13,9 @@
 //! without TLS it is parked in the worker's [`IdlePool`](crate::idle_pool::IdlePool) and has no task either.
 //!
 //! hyper is used for HTTP/2 only. Its HTTP/1 connections talk to a service through channels, have a task or
-//! driver of their own, and hold several kilobytes each, which costs more than everything the gateway itself
-//! does for a request.
+//! driver of their own, and hold several kilobytes each. With hyper in place of this loop, the gateway served
+//! 0.72 times as many proxied and 0.68 times as many refused requests relative to nginx, and 0.75 and 0.71
+//! times with a window rule and an access log (`sluicegate-bench gateway`, November 2026).
 
 mod connection;
 mod date;
